@@ -1,0 +1,71 @@
+# Remit: build and checks. `make` alone lists the targets.
+SHELL := bash
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+# Processes that run tests side by side.
+JOBS ?= 2
+# `make lock UPGRADE=1` raises every pin to the newest version that requirements/*.in allow.
+UPGRADE ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+CODE := $(wildcard src tests bench scripts)
+COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
+	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
+
+.PHONY: help setup demo format check quick test bench clean lock
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv from the pinned requirements, with Remit in it
+
+$(READY): pyproject.toml $(wildcard requirements/*.in requirements/*.txt) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Remit needs Python 3.11 or newer; name one: make setup PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+
+demo: setup ## Run a recipe, show its trace, replay it
+	@scripts/demo.sh
+
+format: setup ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix-only --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+check: setup ## Formatting, lint, types, floors, sizes, dead code, documentation
+	$(BIN)/ruff format --check --quiet $(CODE)
+	$(BIN)/ruff check --quiet $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
+	$(BIN)/python scripts/check_file_size.py
+	$(BIN)/python scripts/check_dead_code.py
+	$(BIN)/pytest --quiet tests/docs
+
+quick: setup ## The fast tests: under a minute
+	$(BIN)/pytest --quiet -m "not slow" -n $(JOBS)
+
+test: check ## Everything: setup, check and every test
+	$(BIN)/pytest --quiet -n $(JOBS)
+
+bench: setup ## Measure: prints a table, writes build/bench.json
+	@mkdir -p build
+	$(BIN)/python -m bench
+
+clean: ## Remove what these targets make, .venv too
+	rm -rf .venv build dist src/*.egg-info .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)
+	@$(PYTHON) -c 'import sys; sys.exit("Pin with the oldest Python that Remit runs on: make lock PYTHON=python3.11" if sys.version_info[:2] != (3, 11) else 0)'
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
+	$(COMPILE) --output-file requirements/runtime.txt requirements/runtime.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/dev.in
+	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in

@@ -1,0 +1,81 @@
+"""Remit: the runtime between an AI agent and the world.
+
+Every name below is public and stays; everything else may move. Names are loaded when first used, so that importing the
+package costs little.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from remit.app import Job, JobEndedError, Remit
+    from remit.codes import Code
+    from remit.errors import ProviderError, RemitError
+    from remit.gateway.outcome import Outcome
+    from remit.jobs.recipe import Bound, Recipe, recipe
+    from remit.jobs.run import CallError, Confirmed, Run
+    from remit.service.commands import Options
+    from remit.tools.function import FunctionTool, tool
+    from remit.tools.meta import Level, Retry, Risk, ToolMeta
+    from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
+
+__all__ = [
+    "Bound",
+    "CallContext",
+    "CallError",
+    "Code",
+    "Confirmed",
+    "EvidenceCandidate",
+    "FunctionTool",
+    "Job",
+    "JobEndedError",
+    "Level",
+    "Options",
+    "Outcome",
+    "ProviderError",
+    "Recipe",
+    "Remit",
+    "RemitError",
+    "Retry",
+    "Risk",
+    "Run",
+    "ToolMeta",
+    "ToolProvider",
+    "ToolResult",
+    "__version__",
+    "recipe",
+    "tool",
+]
+
+_HOMES = {
+    "remit.app": ("Job", "JobEndedError", "Remit"),
+    "remit.codes": ("Code",),
+    "remit.errors": ("ProviderError", "RemitError"),
+    "remit.gateway.outcome": ("Outcome",),
+    "remit.jobs.recipe": ("Bound", "Recipe", "recipe"),
+    "remit.jobs.run": ("CallError", "Confirmed", "Run"),
+    "remit.service.commands": ("Options",),
+    "remit.tools.function": ("FunctionTool", "tool"),
+    "remit.tools.meta": ("Level", "Retry", "Risk", "ToolMeta"),
+    "remit.tools.provider": ("CallContext", "EvidenceCandidate", "ToolProvider", "ToolResult"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME_OF.get(name)
+    if module is None:
+        msg = f"module 'remit' has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415 - only what is used is loaded
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,6 @@
+"""`python -m remit` is the `remit` command."""
+
+from remit.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""Remit from Python: open it, start jobs, await them, answer their questions.
+
+async with Remit("jobs.db", tools=[charge], recipes=[triage]) as remit:
+    job = await remit.start(triage(repo="octo/site"))
+    print(await job)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
+
+import msgspec
+
+from remit.clock import Clock
+from remit.codes import Code
+from remit.errors import RemitError, StateError
+from remit.gateway.call import Request
+from remit.gateway.outcome import Outcome
+from remit.ids import new_id
+from remit.jobs.plan import Plan
+from remit.jobs.recipe import Bound, Recipe
+from remit.jobs.state import ENDED
+from remit.journal.writer import StreamWriter
+from remit.service.commands import Commands, Options
+from remit.service.queries import Queries
+from remit.service.views import ConfirmationView, JobRow, JobView
+from remit.settings import Settings, load
+from remit.tools.function import FunctionTool
+from remit.tools.provider import ToolProvider
+from remit.wiring import Report, Runtime, open_runtime, principal
+
+T = TypeVar("T")
+
+_LOOK_S = 0.5
+"""How often a job that another process runs is looked at, should no change be seen."""
+
+
+class JobEndedError(RemitError):
+    """An awaited job failed or was cancelled; `code` says why."""
+
+    default = Code.JOB_FAILED
+
+    def __init__(self, job: str, message: str, *, code: Code, remedy: str = "", step: str = "") -> None:
+        """Name the job."""
+        self.job = job
+        self.step = step
+        super().__init__(message, code=code, remedy=remedy)
+
+
+class Job(Generic[T]):
+    """A job of this journal, wherever it runs. Awaiting it gives its result."""
+
+    def __init__(self, remit: Remit, job: str, recipe: Recipe[..., T] | None = None) -> None:
+        self.id = job
+        self._remit = remit
+        self._recipe = recipe
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """What the recipe returned. Raises JobEndedError where it failed or was cancelled."""
+        return self.result().__await__()
+
+    async def result(self) -> T:
+        """What the recipe returned, once it has. Raises JobEndedError where it failed or was cancelled."""
+        row = await self._remit.ended(self.id)
+        if row.state == "completed":
+            value = await self._remit.queries.result(self.id)
+            hint = self._recipe.hints.get("return", Any) if self._recipe else Any
+            return cast("T", msgspec.convert(value, hint))
+        view = await self._remit.queries.job(self.id)
+        error = view.error or {"code": Code.JOB_CANCELLED.name, "message": f"{self.id} was cancelled"}
+        raise JobEndedError(
+            self.id,
+            error.get("message", ""),
+            code=Code[error["code"]],
+            remedy=error.get("remedy", ""),
+            step=error.get("step", ""),
+        )
+
+    async def row(self) -> JobRow:
+        """Where it stands."""
+        return await self._remit.queries.row(self.id)
+
+    async def view(self) -> JobView:
+        """All about it: input, steps, result or error."""
+        return await self._remit.queries.job(self.id)
+
+    async def signal(self, name: str, payload: Any = None) -> None:
+        """Send it a signal. Raises StateError where it has ended."""
+        await self._remit.commands.signal(self.id, name, payload)
+
+    async def cancel(self, reason: str = "") -> None:
+        """Ask it to stop. Raises StateError where it has ended."""
+        await self._remit.commands.cancel(self.id, reason=reason)
+
+    async def questions(self) -> list[ConfirmationView]:
+        """What it asks people at the moment."""
+        return await self._remit.queries.confirmations(self.id)
+
+
+class Remit:
+    """One process's hold on a journal: starts jobs, works on them, answers for them."""
+
+    def __init__(
+        self,
+        journal: str | os.PathLike[str] | None = None,
+        *,
+        tools: Iterable[FunctionTool[..., Any]] = (),
+        recipes: Iterable[Recipe[..., Any]] = (),
+        providers: Iterable[ToolProvider] = (),
+        settings: Settings | None = None,
+        policy: Iterable[Mapping[str, Any]] | None = None,
+        work: bool = True,
+        always_replay: bool = False,
+        clock: Clock | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """Nothing is opened before `async with`.
+
+        `journal` and `policy` stand in for the settings of those names; without `settings`, remit.toml and the
+        environment are read. `work=False` starts and watches jobs but leaves them to other processes. `always_replay`
+        runs every recipe again from its journal after each step, to find what is not deterministic (for tests).
+        """
+        flags: dict[str, Any] = {}
+        if journal is not None:
+            flags["journal.url"] = os.fspath(journal)
+        if policy is not None:
+            flags["policy.rules"] = [dict(rule) for rule in policy]
+        if settings is None:
+            settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
+        self.settings = settings
+        self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
+        self._clock, self._report = clock, report
+        self._work, self._always_replay = work, always_replay
+        self._runtime: Runtime | None = None
+        self._session: StreamWriter | None = None
+
+    # --- life
+
+    async def __aenter__(self) -> Self:
+        """Open the journal and begin to work. Raises JournalError, SettingsError or UsageError."""
+        self._runtime = open_runtime(
+            self.settings,
+            tools=self._tools,
+            recipes=self._recipes,
+            providers=self._providers,
+            clock=self._clock,
+            report=self._report,
+            step_by_step=self._always_replay,
+        )
+        if self._work:
+            self._runtime.engine.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop working; unfinished jobs stay where they are and can be resumed."""
+        runtime, self._runtime, self._session = self.runtime, None, None
+        await runtime.close()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The parts, for who needs them. Raises StateError outside `async with`."""
+        if self._runtime is None:
+            raise StateError("Remit is not open", code=Code.JOURNAL_CLOSED, remedy="Use it within `async with`.")
+        return self._runtime
+
+    @property
+    def commands(self) -> Commands:
+        """Everything that changes something."""
+        return self.runtime.commands
+
+    @property
+    def queries(self) -> Queries:
+        """Everything that only looks."""
+        return self.runtime.queries
+
+    # --- jobs
+
+    async def start(self, bound: Bound[T], options: Options | None = None) -> Job[T]:
+        """Create a job that runs a recipe with its arguments; it is durable when this returns."""
+        return Job(self, await self.commands.start(bound, options), bound.recipe)
+
+    async def start_plan(
+        self, plan: Plan, inputs: Mapping[str, Any] | None = None, options: Options | None = None
+    ) -> Job[Any]:
+        """Create a job that carries out a task graph."""
+        return Job(self, await self.commands.start_plan(plan, inputs or {}, options))
+
+    async def run(self, bound: Bound[T], options: Options | None = None) -> T:
+        """Start a job and wait for its result. Raises JobEndedError where it failed or was cancelled."""
+        return await (await self.start(bound, options))
+
+    def job(self, job: str) -> Job[Any]:
+        """A job by its identifier."""
+        return Job(self, job)
+
+    async def jobs(self, *states: str, limit: int = 20) -> list[JobRow]:
+        """Jobs in these states, or all, newest first."""
+        return await self.queries.jobs(states, limit=limit)
+
+    async def ended(self, job: str) -> JobRow:
+        """Wait until a job has ended, whoever runs it. Raises NotFoundError or JournalError."""
+        engine = self.runtime.engine
+        while True:
+            future = engine.ended(job)
+            row = await self.queries.row(job)
+            if row.state in ENDED:
+                future.cancel()
+                return row
+            if engine.failure is not None:
+                future.cancel()
+                raise engine.failure
+            await asyncio.wait([future], timeout=_LOOK_S)
+            if future.done() and not future.cancelled():
+                future.result()
+            future.cancel()
+
+    async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
+        """Every question of a job to a person, as it comes up, until the job has ended."""
+        seen: set[str] = set()
+        mark = 0
+        while True:
+            mark = await self.runtime.journal.changed(mark)
+            row = await self.queries.row(job)
+            for question in await self.queries.confirmations(job):
+                if question.confirmation not in seen:
+                    seen.add(question.confirmation)
+                    yield question
+            if row.state in ENDED:
+                return
+
+    # --- single calls
+
+    async def call(self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None) -> Outcome:
+        """Call one tool outside any job, through the same gate; it is recorded in this process's session."""
+        if self._session is None:
+            self._session = self.runtime.journal.writer(f"session/{new_id('ses')}", "session")
+        request = Request(
+            tool=tool,
+            args=args or {},
+            step=new_id("s"),
+            principal=principal(self.settings),
+            timeout_s=timeout,
+            leaves=True,
+        )
+        return await self.runtime.gateway.call(request, self._session)

@@ -1,0 +1,153 @@
+"""RFC 8785 (JSON Canonicalization Scheme) bytes, and the SHA-256 of them: the only place that hashes JSON.
+
+msgspec writes the same bytes as RFC 8785 except for some numbers, for the order of keys outside ASCII, and for types
+that are not JSON's. A scan looks for exactly those: where it finds none, msgspec encodes; otherwise the `rfc8785`
+package does, after a second, slower look that can say where a value without a canonical form sits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import rfc8785
+
+from remit.errors import NotCanonicalError
+
+MAX_DEPTH: Final = 200
+"""Objects and arrays that may lie within one another."""
+MAX_INT: Final = 2**53 - 1
+"""The largest integer a JSON reader must keep exactly (RFC 7493, section 2.2, which RFC 8785 rests on)."""
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+# From here on a float that has a fraction (so it is below MAX_INT) is written alike: same digits, no exponent.
+_FLOAT_FROM: Final = 1e-5
+
+
+def canonical(value: Any) -> bytes:
+    """The RFC 8785 bytes of a JSON value: dict with str keys, list, tuple (as an array), str, int, float, bool, None.
+
+    A subclass of one of these counts as its base. Raises NotCanonicalError, which names the place, for anything else,
+    for NaN and infinities, integers beyond ±(2^53 - 1), lone surrogates, and more than 200 levels.
+    """
+    try:
+        if _is_plain((value,), MAX_DEPTH + 1):
+            return _encode(value)
+    except UnicodeEncodeError:
+        pass  # a lone surrogate: found again below, with its place
+    fault = _fault(value, MAX_DEPTH)
+    if fault is not None:
+        raise NotCanonicalError(f"{fault.path} {fault.problem}", remedy=fault.remedy)
+    return rfc8785.dumps(value)
+
+
+def sha256(data: bytes) -> str:
+    """The digest of bytes, as `sha256:` and 64 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """The digest of a JSON value's canonical bytes. Raises NotCanonicalError."""
+    return sha256(canonical(value))
+
+
+def _is_plain(container: Any, levels: int) -> bool:  # noqa: C901 - one flat loop: calls would double its cost
+    """Whether msgspec encodes all within this exact dict, list or tuple as RFC 8785 does; False is always safe."""
+    if levels == 0:
+        return False
+    items = container
+    if type(container) is dict:
+        for key in container:
+            if type(key) is not str or not key.isascii():
+                return False
+        items = container.values()
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is bool or item is None:
+            continue
+        if kind is int:
+            if not -MAX_INT <= item <= MAX_INT:
+                return False
+        elif kind is dict or kind is list or kind is tuple:
+            if not _is_plain(item, levels - 1):
+                return False
+        elif kind is not float or not _FLOAT_FROM <= abs(item) < MAX_INT or item.is_integer():
+            return False
+    return True
+
+
+class _Fault(NamedTuple):
+    """Why a value has no canonical form, and where."""
+
+    problem: str
+    remedy: str
+    steps: tuple[str | int, ...] = ()
+    """From the offender up to the root."""
+
+    def under(self, step: str | int) -> _Fault:
+        """The same fault seen from one level further out."""
+        return self._replace(steps=(*self.steps, step))
+
+    @property
+    def path(self) -> str:
+        """A JSONPath (RFC 9535) to the offender, such as `$.items[3].price`."""
+        return "$" + "".join(_step_text(step) for step in reversed(self.steps))
+
+
+def _step_text(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and step.isascii() else f"[{step!a}]"
+
+
+def _fault(value: Any, levels: int) -> _Fault | None:
+    """The first fault in a value; None where `rfc8785` can encode it."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _string_fault(value)
+    if isinstance(value, int | float):
+        return _number_fault(value)
+    if not isinstance(value, dict | list | tuple):
+        name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        return _Fault(f"is a {name}, which JSON cannot hold", "Use dict, list, str, int, float, bool or None.")
+    if levels == 0:
+        return _Fault(f"lies more than {MAX_DEPTH} levels deep", "Flatten the value; it may also contain itself.")
+    return _object_fault(value, levels) if isinstance(value, dict) else _array_fault(value, levels)
+
+
+def _string_fault(text: str) -> _Fault | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _Fault("contains a lone surrogate, which UTF-8 cannot hold", "Decode the text properly or replace it.")
+    return None
+
+
+def _number_fault(number: float) -> _Fault | None:
+    if not isinstance(number, int):
+        return None if math.isfinite(number) else _Fault("is NaN or infinite", "Use None or a string.")
+    if -MAX_INT <= number <= MAX_INT:
+        return None
+    return _Fault("is an integer beyond ±(2^53 - 1), which JSON readers may round", "Use a string.")
+
+
+def _object_fault(members: dict[Any, Any], levels: int) -> _Fault | None:
+    for key, item in members.items():
+        if not isinstance(key, str):
+            return _Fault(f"has a key that is a {type(key).__name__}, not a string", "Use strings as keys.")
+        if fault := _string_fault(key):
+            return fault.under(key)
+        if fault := _fault(item, levels - 1):
+            return fault.under(key)
+    return None
+
+
+def _array_fault(items: list[Any] | tuple[Any, ...], levels: int) -> _Fault | None:
+    for index, item in enumerate(items):
+        if fault := _fault(item, levels - 1):
+            return fault.under(index)
+    return None

@@ -1,0 +1,31 @@
+"""Randomness, injected (rule 12), for what a recipe draws. Identifiers come from ids.py."""
+
+from __future__ import annotations
+
+import random
+from typing import Protocol
+from uuid import UUID, uuid4
+
+
+class Chance(Protocol):
+    """A source of randomness."""
+
+    def number(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+    def uuid(self) -> UUID:
+        """A random UUID (version 4)."""
+        ...
+
+
+class SystemChance:
+    """The machine's randomness."""
+
+    def number(self) -> float:
+        """A number in [0, 1)."""
+        return random.random()  # noqa: S311 - a recipe's dice, no secret
+
+    def uuid(self) -> UUID:
+        """A random UUID (version 4)."""
+        return uuid4()

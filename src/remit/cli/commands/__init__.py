@@ -1,0 +1,1 @@
+"""The commands, each a module that is imported when it runs."""

@@ -1,0 +1,63 @@
+"""`remit cancel`: stop a job for good."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import pass_state
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.service.views import JobRow
+
+_PATIENCE_S: Final = 10.0
+"""How long a process that works on the job is waited for."""
+
+
+@click.command("cancel")
+@click.argument("job")
+@click.option("--reason", default="", help="Why; it is recorded.")
+@pass_state
+def command(state: State, job: str, reason: str) -> int:
+    """Stop a job for good.
+
+    Whoever works on it stops what is under way; where nobody does, the job ends here and now. JOB is a job's id, an ending
+    of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
+    """
+    from remit.cli.logs import log_to_stderr
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+
+    log_to_stderr(state.verbose)
+
+    async def stop() -> JobRow:
+        async with state.remit(code="wanted") as remit:
+            found = await remit.queries.find(job)
+            await remit.commands.cancel(found, reason=reason)
+            return await _ended(remit, found)
+
+    with reserved_stdout():
+        row = run_async(lambda _stop: stop())
+    if row.state == "cancelled":
+        state.note(f"{row.job} is cancelled")
+        return exit_codes.OK
+    from remit.cli.states import holder
+
+    who = f"; {holder(row)} has not stopped it yet" if row.worker else ""
+    state.note(f"{row.job} was asked to stop and is {row.state}{who}")
+    return exit_codes.OK if row.state in exit_codes.OF_STATE else exit_codes.WAITING
+
+
+async def _ended(remit: Remit, job: str) -> JobRow:
+    """Where the job stands once it has ended, or did not in time."""
+    remit.runtime.engine.start(only={job})
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return await remit.ended(job)
+    except TimeoutError:
+        return await remit.queries.row(job)

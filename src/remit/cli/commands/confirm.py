@@ -1,0 +1,214 @@
+"""`remit confirm`: the questions that jobs ask people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.policy.remembered import Scope
+    from remit.service.views import ConfirmationView
+
+_REMEMBERED: Final = "8h"
+
+
+class _Answer(NamedTuple):
+    """What the options say."""
+
+    approve: bool
+    deny: bool
+    edit: str | None
+    digest: str | None
+    reason: str
+    remember: Scope | None
+    seconds: int
+    exact: bool
+    by: str
+
+    @property
+    def given(self) -> bool:
+        return self.approve or self.deny or self.edit is not None
+
+
+@click.command("confirm")
+@click.argument("confirmation", required=False, metavar="[ID]")
+@click.option("--approve", is_flag=True, help="Let the call run.")
+@click.option("--deny", is_flag=True, help="Refuse it.")
+@click.option("--edit", metavar="JSON|@FILE", help="Ask again with these arguments; they have to be approved in turn.")
+@click.option("--reason", default="", help="Why; the job sees it.")
+@click.option("--digest", metavar="SHA256", help="The digest you were shown: refuse to answer if the call is another.")
+@click.option(
+    "--remember",
+    type=click.Choice(["job", "session", "everything"]),
+    help="With --approve: let it hold for later calls too, within this.",
+)
+@click.option("--for", "time", metavar="TIME", help=f"How long it is remembered, such as 30m or 2d. Default: {_REMEMBERED}.")
+@click.option("--any-args", is_flag=True, help="Remember it for the tool whatever its arguments; else only for the same.")
+@click.option("--as", "by", default="", metavar="NAME", help="Who answers. Default: you.")
+@json_option("the questions, or what became of one,")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context,
+    state: State,
+    confirmation: str | None,
+    approve: bool,
+    deny: bool,
+    edit: str | None,
+    reason: str,
+    digest: str | None,
+    remember: Scope | None,
+    time: str | None,
+    any_args: bool,
+    by: str,
+) -> int:
+    """List the questions that jobs ask, or answer one.
+
+    Without ID the open questions are listed. With ID alone one is shown whole and, at a terminal, asked. ID may be an ending
+    that fits only one. The job goes on where a worker runs, or with `remit resume`.
+    """
+    from remit.cli.running import run_async
+    from remit.cli.values import seconds
+
+    if [approve, deny, edit is not None].count(True) > 1:
+        raise click.UsageError("Give only one of --approve, --deny and --edit.", context)
+    if (remember or time or any_args) and not (approve and remember):
+        raise click.UsageError("--for and --any-args go with --remember, and that with --approve.", context)
+    answer = _Answer(
+        approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by
+    )
+    if confirmation is None:
+        if answer.given:
+            raise click.UsageError("Which question? `remit confirm` lists the open ones.", context)
+        return run_async(lambda _stop: _list(state))
+    return run_async(lambda _stop: _one(state, confirmation, answer))
+
+
+async def _list(state: State) -> int:
+    from remit.cli.tables import Column, duration, table
+
+    async with state.remit(code="unused") as remit:
+        found = await remit.queries.confirmations()
+        now = remit.runtime.journal.clock.now()
+    if state.as_json:
+        state.output.json(found)
+        return exit_codes.OK
+    if not found:
+        state.note("no open questions")
+    columns = (
+        Column("ID"),
+        Column("TOOL", whole=False),
+        Column("LEFT", style="dim"),
+        Column("JOB"),
+        Column("ABOUT", whole=False),
+    )
+    rows = [
+        (
+            one.confirmation,
+            one.tool or "(a question)",
+            duration(max(0, one.expires_at - now)) if one.expires_at else "",
+            one.caller.removeprefix("job/"),
+            _about(one),
+        )
+        for one in found
+    ]
+    table(state.output.out, columns, rows)
+    return exit_codes.OK
+
+
+def _about(question: ConfirmationView) -> str:
+    from remit.redact import preview_of
+
+    return preview_of(question.args) if question.tool else question.question
+
+
+async def _one(state: State, reference: str, answer: _Answer) -> int:
+    # A question can be answered by somebody whose modules are broken or who has none; a new set of arguments cannot be
+    # checked without the tool, nor can an approval of it be remembered.
+    needs_tool = answer.edit is not None or answer.remember is not None
+    async with state.remit(code="needed" if needs_tool else "wanted" if not answer.given else "unused") as remit:
+        question = await remit.queries.confirmation(reference)
+        if answer.edit is not None:
+            return await _edit(state, remit, question, answer)
+        if answer.given:
+            return await _decide(state, remit, question, answer)
+        return await _show(state, remit, question, answer)
+
+
+async def _show(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+    if state.as_json:
+        state.output.json(question)
+        return exit_codes.OK
+    from remit.cli.prompt import Prompt, known_tool, show_question
+
+    if question.state == "pending" and state.output.interactive:
+        if await Prompt(remit, state.output, answer.by).ask(question):
+            _go_on(state, question)
+        return exit_codes.OK
+    now = remit.runtime.journal.clock.now()
+    show_question(state.output.out, question, await known_tool(remit, question.tool), now=now)
+    if question.state == "pending":
+        command = state.command("confirm", question.confirmation)
+        state.note(f"  {state.output.err.style('->', 'cyan')} {command} --approve | --deny --reason WHY | --edit JSON")
+    else:
+        state.note(f"it is {question.state}")
+    return exit_codes.OK
+
+
+async def _decide(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+    decided = await remit.commands.decide(
+        question.confirmation,
+        "approve" if answer.approve else "deny",
+        digest=answer.digest,
+        by=answer.by,
+        reason=answer.reason,
+    )
+    rule = ""
+    if answer.remember is not None and decided.state == "approved":
+        kept = await remit.commands.remember(
+            decided, answer.remember, seconds=answer.seconds, exact=answer.exact, by=answer.by
+        )
+        rule = kept.id
+    said: dict[str, Any] = {"confirmation": decided.id, "state": decided.state, "remembered": rule}
+    if state.as_json:
+        state.output.json(said)
+        return exit_codes.OK
+    if decided.state == "pending":
+        missing = question.approvals - len(decided.approved_by)
+        state.note(f"approved; {missing} more must approve" + ("; it is not remembered" if answer.remember else ""))
+        return exit_codes.OK
+    state.note(decided.state)
+    if rule:
+        state.note(f"remembered as {rule}; end it with: {state.command('policy', 'revoke', rule)}")
+    _go_on(state, question)
+    return exit_codes.OK
+
+
+async def _edit(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+    from remit.cli.prompt import known_tool, show_question
+    from remit.cli.values import json_object
+    from remit.service.queries import confirmation_view
+
+    args = json_object(answer.edit or "", "--edit")
+    edited = confirmation_view(
+        await remit.commands.edit(question.confirmation, args, by=answer.by, reason=answer.reason)
+    )
+    if state.as_json:
+        state.output.json(edited)
+        return exit_codes.OK
+    now = remit.runtime.journal.clock.now()
+    show_question(state.output.out, edited, await known_tool(remit, edited.tool), now=now)
+    state.note(f"asked again; approve it with: {state.command('confirm', edited.confirmation, '--approve')}")
+    return exit_codes.OK
+
+
+def _go_on(state: State, question: ConfirmationView) -> None:
+    kind, _, job = question.caller.partition("/")
+    if kind == "job":
+        state.note(f"where no worker runs, go on with: {state.command('resume', job)}")

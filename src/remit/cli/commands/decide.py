@@ -1,0 +1,47 @@
+"""`remit decide`: a person says what came of a call whose end nobody saw (rule 3)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import pass_state
+from remit.cli.values import json_value
+
+
+@click.command("decide")
+@click.argument("job")
+@click.argument("step")
+@click.option("--done", metavar="JSON|@FILE", help="It happened, and this is its result.")
+@click.option("--retry", is_flag=True, help="It did not happen: make the call again.")
+@click.option("--fail", is_flag=True, help="Take it as failed.")
+@click.option("--reason", default="", help="Why; it is recorded.")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context, state: State, job: str, step: str, done: str | None, retry: bool, fail: bool, reason: str
+) -> int:
+    """Say what came of a step whose end nobody saw.
+
+    When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess. JOB is
+    a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
+    """
+    if [done is not None, retry, fail].count(True) != 1:
+        raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)
+    from remit.cli.running import run_async
+
+    decision: Literal["done", "retry", "fail"] = "done" if done is not None else "retry" if retry else "fail"
+    value: Any = json_value(done, "--done") if done is not None else None
+
+    async def decide() -> str:
+        async with state.remit(code="unused") as remit:
+            found = await remit.queries.find(job)
+            await remit.commands.decide_step(found, step, decision, value, reason=reason)
+            return found
+
+    found = run_async(lambda _stop: decide())
+    state.note(f"recorded; where no worker runs, go on with: {state.command('resume', found)}")
+    return exit_codes.OK

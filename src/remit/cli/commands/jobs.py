@@ -1,0 +1,72 @@
+"""`remit jobs`: a list of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.service.views import JobRow
+
+_STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+_WIDE: Final = 110
+"""Columns from which on there is room for the whole time."""
+
+
+@click.command("jobs")
+@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only these; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only with this label; may be repeated.")
+@click.option("--limit", default=20, type=click.IntRange(1, 10_000), show_default=True, help="At most so many.")
+@json_option("a list of jobs")
+@pass_state
+def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limit: int) -> int:
+    """List jobs, newest first.
+
+    A job that was running is `stopped` when its process is gone, and `stuck` when the code here cannot go on with it:
+    `remit resume` goes on with both.
+    """
+    from remit.cli.running import run_async
+    from remit.cli.values import pairs
+
+    wanted = pairs(labels, "--label")
+
+    async def look() -> tuple[list[JobRow], str]:
+        async with state.remit(code="unused") as remit:
+            return await remit.queries.jobs(states, labels=wanted, limit=limit), remit.settings.journal.url
+
+    rows, url = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(rows)
+    elif rows:
+        _print(state, rows)
+    else:
+        state.note(f"no jobs in {url}" if not states and not labels else "no such jobs")
+    return exit_codes.OK
+
+
+def _print(state: State, rows: list[JobRow]) -> None:
+    from remit.cli.states import about, shown_state
+    from remit.cli.tables import Column, duration, moment, table
+    from remit.clock import SystemClock
+
+    out = state.output.out
+    wide = out.width is None or out.width >= _WIDE
+    now = SystemClock().now()
+    columns = (
+        Column("JOB"),
+        Column("STATE", states=True),
+        Column("CREATED" if wide else "AGE", style="dim"),
+        Column("NAME", whole=False),
+        Column("ABOUT", whole=False),
+    )
+    times = (moment(row.created_at) if wide else duration(now - row.created_at) for row in rows)
+    table(
+        out,
+        columns,
+        [(row.job, shown_state(row), time, row.name, about(row)) for row, time in zip(rows, times, strict=True)],
+    )

@@ -1,0 +1,57 @@
+"""`remit resume`: go on with jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+
+_OPEN: Final = ("pending", "running", "waiting")
+_MOST: Final = 10_000
+
+
+@click.command("resume")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
+@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@json_option("job, state and result or error (a list where there are several)")
+@pass_state
+@click.pass_context
+def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
+    """Go on with jobs that were stopped or had to wait.
+
+    Nothing that is recorded is done again. What a process that died held is taken over at once; a job that another process
+    works on is only watched. Otherwise it is like `remit run`.
+
+    JOB is a job's id, an ending of it that fits only one, or `last`.
+    """
+    if bool(jobs) == everything:
+        raise click.UsageError("Give JOB or --all.", context)
+    from remit.cli.working import work_on
+
+    async def choose(remit: Remit) -> list[str]:
+        if everything:
+            found = [row.job for row in await remit.queries.jobs(_OPEN, limit=_MOST)]
+        else:
+            found = list(dict.fromkeys([await remit.queries.find(job) for job in jobs]))
+        for job in found:
+            await _wake(state, remit, job)
+        return found
+
+    return work_on(state, choose, patient=patient)
+
+
+async def _wake(state: State, remit: Remit, job: str) -> None:
+    """Make a job due; say who works on it, if somebody does."""
+    from remit.cli.states import holder, is_held
+
+    row = await remit.queries.row(job)
+    if is_held(row):
+        state.note(f"{job} is being worked on by {holder(row)}")
+    await remit.commands.resume(job)

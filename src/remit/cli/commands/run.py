@@ -1,0 +1,192 @@
+"""`remit run`: start a job from a recipe or a plan, and see it through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.values import json_object, pairs
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.jobs.recipe import Recipe
+    from remit.service.commands import Options
+
+_PLANS: Final = (".yaml", ".yml", ".json")
+
+
+@click.command(
+    "run", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
+@click.argument("name", required=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
+@click.option("--input", "given", metavar="JSON|@FILE", help="Parameters as one JSON object; @- reads stdin.")
+@click.option("--title", default="", help="What lists show.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="File the job under it; may be repeated.")
+@click.option("--priority", default=0, help="Higher runs first, where a worker chooses.")
+@click.option("--detach", is_flag=True, help="Leave the job to a worker; print its id.")
+@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@json_option("job, state and result or error")
+@click.option("-h", "--help", "help_", is_flag=True, help="Show this message, or with NAME the recipe's parameters.")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context,
+    state: State,
+    name: str | None,
+    words: tuple[str, ...],
+    given: str | None,
+    title: str,
+    labels: tuple[str, ...],
+    priority: int,
+    detach: bool,
+    patient: bool,
+    help_: bool,
+) -> int:
+    """Run a recipe or a plan and show its result.
+
+    NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan. What the recipe takes is given as
+    options: `remit run NAME --help` lists them.
+
+    Progress goes to stderr, the result to stdout. Ctrl-C stops working and leaves the job to be resumed. Where a call needs
+    approval you are asked, if you are at a terminal; otherwise the command says how to answer and exits with status 4.
+    """
+    if name is None:
+        if not help_:
+            raise click.UsageError("Missing argument 'NAME'.", context)
+        click.echo(context.get_help())
+        return exit_codes.OK
+    if help_:
+        return _explain(context, state, name)
+    options = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
+    start = _Start(name, words, json_object(given, "--input") if given is not None else {}, options)
+    if detach:
+        return _detach(state, start)
+    from remit.cli.working import work_on
+
+    return work_on(state, start, patient=patient)
+
+
+class _Start:
+    """Creates the job, once everything about it was found to be right."""
+
+    def __init__(self, name: str, words: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> None:
+        self.name = name
+        self.words = words
+        self.given = given
+        self.options = options
+
+    async def __call__(self, remit: Remit) -> list[str]:
+        """The job's id. Raises UsageError."""
+        from remit.cli.parameters import plan_input, recipe_input
+        from remit.service.commands import Options
+
+        options = Options(**self.options)
+        if is_plan(self.name):
+            plan = await _plan(remit, self.name)
+            inputs = {**self.given, **plan_input(plan, self.words)}
+            return [await remit.commands.start_plan(plan, inputs, options)]
+        recipe = remit.queries.recipes.get(self.name)
+        return [await self._recipe(remit, recipe, recipe_input(recipe, self.words), options)]
+
+    async def _recipe(
+        self, remit: Remit, recipe: Recipe[..., Any], words: dict[str, Any], options: Options
+    ) -> str:
+        return await remit.commands.start_named(recipe.name, {**self.given, **words}, options)
+
+
+def is_plan(name: str) -> bool:
+    """Whether a name is a plan's file rather than a recipe."""
+    return name.endswith(_PLANS)
+
+
+async def _plan(remit: Remit, file: str) -> Any:
+    from remit.jobs.plan_source import load_plan
+
+    tools = {word for tool in await remit.queries.tools() for word in (tool.name, tool.key, tool.wire_name)}
+    return load_plan(file, tools=tools, recipes=remit.queries.recipes.names())
+
+
+def _detach(state: State, start: _Start) -> int:
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+
+    async def create() -> str:
+        async with state.remit(creates=True) as remit:
+            return (await start(remit))[0]
+
+    with reserved_stdout():
+        job = run_async(lambda _stop: create())
+    if state.as_json:
+        state.output.json({"job": job, "state": "pending"})
+    else:
+        state.output.out.line(job)
+    return exit_codes.OK
+
+
+# --- help
+
+
+def _explain(context: click.Context, state: State, name: str) -> int:
+    """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
+    from remit.cli.running import run_async
+
+    state.journal = ":memory:"
+
+    async def found() -> Recipe[..., Any] | Any:
+        async with state.remit() as remit:
+            return await _plan(remit, name) if is_plan(name) else remit.queries.recipes.get(name)
+
+    what = run_async(lambda _stop: found())
+    formatter = context.make_formatter()
+    if is_plan(name):
+        _plan_help(formatter, name, what)
+    else:
+        _recipe_help(formatter, what)
+    click.echo(formatter.getvalue().rstrip("\n"))
+    return exit_codes.OK
+
+
+def _recipe_help(formatter: click.HelpFormatter, recipe: Recipe[..., Any]) -> None:
+    import inspect
+
+    formatter.write_usage("remit run", f"{recipe.name} [--PARAMETER VALUE]... [OPTIONS]")
+    about = inspect.cleandoc(recipe.__doc__ or "")
+    if about:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(about)
+    rows = []
+    for name, parameter in recipe.signature.parameters.items():
+        hint = "" if parameter.annotation is parameter.empty else inspect.formatannotation(parameter.annotation)
+        default = "required" if parameter.default is parameter.empty else f"default: {parameter.default!r}"
+        rows.append((f"--{name.replace('_', '-')} {hint.strip(chr(39))}".rstrip(), default))
+    _options(formatter, "Parameters", rows)
+
+
+def _plan_help(formatter: click.HelpFormatter, file: str, plan: Any) -> None:
+    from msgspec import UNSET
+
+    formatter.write_usage("remit run", f"{file} [--INPUT VALUE]... [OPTIONS]")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(plan.description or f"The plan {plan.name}.")
+    rows = []
+    for name, one in plan.inputs.items():
+        default = "required" if one.default is UNSET else f"default: {one.default!r}"
+        rows.append((f"--{name} {one.type}", f"{one.description}  [{default}]" if one.description else default))
+    _options(formatter, "Inputs", rows)
+
+
+def _options(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text("`remit run --help` lists the options that every run has.")

@@ -1,0 +1,138 @@
+"""`remit show`: one job, whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.watch import Followed
+    from remit.service.views import JobView, StepRow
+
+_VALUE: Final = 4_000
+"""Characters of an input or result that are shown; `--json` has all of it."""
+
+
+@click.command("show")
+@click.argument("job")
+@json_option("all of the job")
+@pass_state
+def command(state: State, job: str) -> int:
+    """Show one job: what it was given, its steps, its result.
+
+    JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are masked; --json shows values as they are
+    recorded.
+    """
+    from remit.cli.running import run_async
+
+    async def look() -> tuple[JobView, Followed]:
+        from remit.cli.watch import Followed
+
+        async with state.remit(code="unused") as remit:
+            found = await remit.queries.find(job)
+            followed = Followed(await remit.queries.row(found))
+            followed.history = await remit.queries.history(found)
+            return await remit.queries.job(found), followed
+
+    view, followed = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(view)
+    else:
+        _print(state, view, followed)
+    return exit_codes.OK
+
+
+def _print(state: State, view: JobView, followed: Followed) -> None:
+    from remit.cli.ends import waiting
+    from remit.cli.states import holder, is_held, shown_state
+    from remit.cli.tables import duration, fields, moment
+    from remit.cli.text import one_line
+
+    out, row = state.output.out, view.row
+    shown = shown_state(row)
+    out.line(f"{out.style(row.job, 'bold')}  {one_line(row.name)}  {out.style(shown, shown)}")
+    labels = ", ".join(f"{key}={value}" for key, value in row.labels.items())
+    fields(
+        out,
+        [
+            ("title", one_line(row.title.removeprefix(f"{row.name} "))),
+            ("asked by", one_line(view.principal)),
+            ("created", moment(row.created_at)),
+            ("last event", f"{moment(row.updated_at)}, {duration(row.updated_at - row.created_at)} later"),
+            ("worked on by", holder(row) if is_held(row) else ""),
+            ("code", view.execution_version),
+            ("labels", one_line(labels)),
+            ("events", str(view.events)),
+            ("trace id", view.trace_id),
+        ],
+    )
+    _value(state, "input", view.input)
+    _steps(state, view.steps)
+    if view.error is not None:
+        _error(state, view.error)
+    elif row.state == "completed":
+        _value(state, "result", view.result)
+    elif row.state == "waiting":
+        state.output.out.flush()
+        waiting(state, followed)
+    elif shown == "stopped":
+        state.note(f"  {state.output.err.style('->', 'cyan')} {state.command('resume', row.job)}")
+
+
+def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
+    from remit.cli.live import short
+    from remit.cli.tables import Column, duration, table
+
+    columns = (
+        Column("STEP"),
+        Column("WHAT"),
+        Column("STATE", states=True),
+        Column("TIME", style="dim"),
+        Column("ABOUT", whole=False),
+    )
+    rows = [
+        (
+            step.step,
+            short(step.name),
+            step.state,
+            duration(step.duration_us) if step.duration_us else "",
+            _about(step),
+        )
+        for step in steps
+    ]
+    if rows:
+        state.output.out.line()
+    table(state.output.out, columns, rows, indent=2)
+
+
+def _about(step: StepRow) -> str:
+    if step.code:
+        return f"{step.code}: {step.reason}"
+    return step.result_preview or step.reason or step.args_preview or step.confirmation
+
+
+def _error(state: State, error: dict[str, str]) -> None:
+    from remit.cli.errors import Failure, show
+
+    state.output.out.flush()
+    show(Failure(error["code"], error.get("message", ""), error.get("remedy", ""), exit_codes.FAILED), state.output)
+
+
+def _value(state: State, name: str, value: object) -> None:
+    from remit.cli.prompt import pretty
+    from remit.cli.text import clean
+    from remit.redact import mask
+
+    out = state.output.out
+    whole = mask(pretty(value))
+    out.line()
+    out.line("  " + out.style(name, "dim"))
+    for line in clean(whole[:_VALUE]).split("\n"):
+        out.line("    " + line)
+    if len(whole) > _VALUE:
+        out.line(f"    … {len(whole) - _VALUE} characters more; --json shows them")

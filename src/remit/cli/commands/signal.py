@@ -1,0 +1,36 @@
+"""`remit signal`: send something to a job that waits for it."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import pass_state
+from remit.cli.values import json_value
+
+
+@click.command("signal")
+@click.argument("job")
+@click.argument("name")
+@click.argument("payload", default="null", metavar="[PAYLOAD]")
+@pass_state
+def command(state: State, job: str, name: str, payload: str) -> int:
+    """Send a signal to a job.
+
+    PAYLOAD is JSON, or @FILE; without one it is null. It is kept if the job does not wait for it yet. JOB is a job's id, an
+    ending of it that fits only one, or `last`.
+    """
+    from remit.cli.running import run_async
+
+    value = json_value(payload, "PAYLOAD")
+
+    async def send() -> str:
+        async with state.remit(code="unused") as remit:
+            found = await remit.queries.find(job)
+            await remit.commands.signal(found, name, value)
+            return found
+
+    found = run_async(lambda _stop: send())
+    state.note(f"sent {name} to {found}; where no worker runs, go on with: {state.command('resume', found)}")
+    return exit_codes.OK

@@ -1,0 +1,73 @@
+"""`remit verify`: is everything recorded as it was written?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import JournalError
+
+if TYPE_CHECKING:
+    from remit.service.views import VerifyReport
+
+_DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_MISSING})
+
+
+@click.command("verify")
+@click.argument("job", required=False)
+@click.option("--all", "everything", is_flag=True, help="The whole journal; so it is without JOB.")
+@json_option("what was checked and what is wrong")
+@pass_state
+@click.pass_context
+def command(context: click.Context, state: State, job: str | None, everything: bool) -> int:
+    """Check that nothing recorded was changed.
+
+    Every event is chained to the one before it by a hash. Names the first event of a stream that does not match, and exits
+    with status 7. JOB (an id, an ending of one, or `last`) stands for the job and all that belongs to it.
+    """
+    if job is not None and everything:
+        raise click.UsageError("Give JOB or --all, not both.", context)
+    from remit.cli.running import run_async
+
+    async def look() -> VerifyReport:
+        async with state.remit(code="unused") as remit:
+            return await remit.queries.verify(await remit.queries.find(job) if job is not None else None)
+
+    try:
+        report = run_async(lambda _stop: look())
+    except JournalError as error:
+        if error.code not in _DAMAGE:
+            raise
+        from remit.service.views import VerifyReport
+
+        report = VerifyReport(streams=0, events=0, problems=(error.message,))
+    if state.as_json:
+        state.output.json({**_fields(report), "ok": report.ok})
+    else:
+        _print(state, report)
+    return exit_codes.OK if report.ok else exit_codes.DAMAGED
+
+
+def _fields(report: VerifyReport) -> dict[str, object]:
+    import msgspec
+
+    fields: dict[str, object] = msgspec.to_builtins(report)
+    return fields
+
+
+def _print(state: State, report: VerifyReport) -> None:
+    from remit.cli.text import clean
+
+    out = state.output.out
+    for problem in report.problems:
+        out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
+    checked = f"{report.events} events in {report.streams} streams"
+    if report.ok:
+        out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches")
+    else:
+        state.note(f"{len(report.problems)} damaged; {checked} are as they were written")

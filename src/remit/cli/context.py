@@ -1,0 +1,117 @@
+"""What every command shares: the global options, the settings they lead to, and a Remit opened with them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from remit.cli.output import Color, Output, reserved_stdout
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.settings import Settings
+    from remit.wiring import Report
+
+MEMORY: Final = ":memory:"
+Code = Literal["needed", "wanted", "unused"]
+"""Whether a command needs the user's modules: without `needed`, one that cannot be imported does not stop it."""
+
+
+class State:
+    """The global options of this process, and what follows from them."""
+
+    def __init__(self) -> None:
+        """As without any option."""
+        self.journal: str | None = None
+        self.config: Path | None = None
+        self.principal: str | None = None
+        self.color: Color | None = None
+        self.quiet = False
+        self.verbose = 0
+        self.as_json = False
+        self.output = Output(_color_of(os.environ))
+
+    def set_color(self, color: Color | None) -> None:
+        """Take the option for colour, which wins over everything else."""
+        self.color = color
+        if color is not None:
+            self.output.set_color(color)
+
+    def settings(self, flags: dict[str, Any] | None = None) -> Settings:
+        """The settings, with the global options over them. Raises SettingsError."""
+        from remit.settings import load
+
+        given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
+        settings = load(cwd=Path.cwd(), file=self.config, env=os.environ, flags={**given, **(flags or {})})
+        self.output.set_color(settings.output.color)
+        return settings
+
+    def remit(
+        self,
+        *,
+        code: Code = "needed",
+        creates: bool = False,
+        report: Report | None = None,
+        flags: dict[str, Any] | None = None,
+    ) -> Remit:
+        """A Remit over the chosen journal that does not work by itself.
+
+        Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made.
+        """
+        from remit.app import Remit
+
+        settings = self.settings(flags)
+        url = settings.journal.url
+        if not creates and url != MEMORY and not Path(url).exists():
+            settings = _with(settings, "journal", url=MEMORY)
+        if code != "needed":
+            settings = _with(settings, "policy", rules=())
+        if code == "unused" or not self._import(settings, code):
+            settings = _with(settings, "app", modules=())
+        return Remit(settings=settings, work=False, report=report)
+
+    def command(self, *words: str) -> str:
+        """A command to suggest, with the global options that lead to the same journal."""
+        options = []
+        if self.config is not None:
+            options += ["--config", str(self.config)]
+        if self.journal is not None:
+            options += ["--journal", self.journal]
+        return shlex.join(["remit", *options, *words])
+
+    def note(self, text: str) -> None:
+        """Tell people something, on stderr; not where only the result is wanted."""
+        if not self.quiet and not self.as_json:
+            self.output.err.line(text)
+
+    def _import(self, settings: Settings, code: Code) -> bool:
+        """Import the user's modules, once; whether that went well. What they print must not mix with the result."""
+        from remit.service.modules import find
+
+        try:
+            with reserved_stdout():
+                find(settings.app.modules, settings.folder)
+        except UsageError as error:
+            if code == "needed":
+                raise
+            self.note(f"going on without your modules: {error.message}")
+            return False
+        return True
+
+
+def _with(settings: Settings, section: str, **values: Any) -> Settings:
+    import msgspec
+
+    changed = msgspec.structs.replace(getattr(settings, section), **values)
+    return msgspec.structs.replace(settings, **{section: changed})
+
+
+def _color_of(env: os._Environ[str]) -> Color:
+    """What the environment alone says, for what is printed before the settings are known or where they are wrong."""
+    asked = env.get("REMIT_OUTPUT_COLOR", "")
+    if asked == "always" or asked == "never":
+        return "always" if asked == "always" else "never"
+    return "never" if env.get("NO_COLOR") else "always" if env.get("FORCE_COLOR") else "auto"

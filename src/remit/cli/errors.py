@@ -1,0 +1,112 @@
+"""How a command says what went wrong: the code, what happened, what to do. The one place that does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NamedTuple
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.output import Output
+from remit.cli.text import clean
+from remit.codes import Code
+from remit.errors import RemitError, UsageError
+
+_DEFECT: Final = "Run it with -v before the command to see where it happened."
+
+
+class InterruptedByUserError(RemitError):
+    """Somebody stopped this process from outside; `hints` are commands to go on with."""
+
+    default = Code.INTERRUPTED
+
+    def __init__(self, message: str = "stopped", hints: tuple[str, ...] = ()) -> None:
+        """Say what was left as it is."""
+        self.hints = hints
+        super().__init__(message, remedy="; ".join(hints))
+
+
+class Failure(NamedTuple):
+    """An error as it is shown."""
+
+    code: str
+    message: str
+    remedy: str
+    status: int
+    """The exit status."""
+
+
+def report(error: BaseException, output: Output, *, as_json: bool, verbose: bool) -> int:
+    """Say on stderr what went wrong; the exit status."""
+    failure = describe(error)
+    try:
+        if verbose and not isinstance(error, click.ClickException | InterruptedByUserError):
+            _traceback(error)
+        if as_json:
+            shown = {"code": failure.code, "message": failure.message, "remedy": failure.remedy}
+            output.json_error(shown)
+        elif isinstance(error, InterruptedByUserError):
+            _interrupted(error, output)
+        else:
+            show(failure, output)
+    except OSError:
+        pass  # nobody reads stderr any more; the status still says it
+    return failure.status
+
+
+def show(failure: Failure, output: Output) -> None:
+    """Print an error for people."""
+    err = output.err
+    lines = clean(failure.message).split("\n")
+    head = f"{err.style('error:', 'red', 'bold')} {err.style(failure.code, 'bold')}:"
+    if len(lines) == 1:
+        err.line(f"{head} {lines[0]}")
+    else:
+        err.line(head)
+        for line in lines:
+            err.line(line)
+    for line in clean(failure.remedy).split("\n") if failure.remedy else ():
+        err.line(f"  {err.style('->', 'cyan')} {line}")
+
+
+def describe(error: BaseException) -> Failure:
+    """An error's code, message, remedy and exit status."""
+    if isinstance(error, RemitError):
+        return Failure(error.code.name, error.message, error.remedy, _status(error))
+    if isinstance(error, click.ClickException):
+        return Failure(Code.USAGE.name, error.format_message(), _usage(error), exit_codes.USAGE)
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return Failure(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
+    message = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
+
+
+def _status(error: RemitError) -> int:
+    if isinstance(error, InterruptedByUserError):
+        return exit_codes.INTERRUPTED
+    return exit_codes.USAGE if isinstance(error, UsageError) else exit_codes.ERROR
+
+
+def _usage(error: click.ClickException) -> str:
+    """Where to read how it is used, and what to do about an option in the wrong place."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return ""
+    option = getattr(error, "option_name", "")
+    root = context.find_root()
+    if context is not root and option in {name for one in root.command.params for name in one.opts}:
+        return f"{option} goes before the command: remit {option} … {context.info_name}"
+    return f"`{context.command_path} --help` shows how."
+
+
+def _interrupted(error: InterruptedByUserError, output: Output) -> None:
+    output.err.line(clean(error.message))
+    for hint in error.hints:
+        output.err.line(f"  {output.err.style('->', 'cyan')} {clean(hint)}")
+
+
+def _traceback(error: BaseException) -> None:
+    import traceback
+
+    traceback.print_exception(error, file=sys.stderr)

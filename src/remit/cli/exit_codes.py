@@ -1,0 +1,36 @@
+"""What the command's exit status says, in one table; docs/cli.md and `remit --help` show it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+ERROR: Final = 1
+USAGE: Final = 2
+FAILED: Final = 3
+WAITING: Final = 4
+CANCELLED: Final = 5
+DIVERGED: Final = 6
+DAMAGED: Final = 7
+INTERRUPTED: Final = 130
+
+MEANINGS: Final[dict[int, str]] = {
+    OK: "done",
+    ERROR: "an error: the journal, the machine, or a defect",
+    USAGE: "the command line, a setting, a plan or a name is wrong",
+    FAILED: "the job failed",
+    WAITING: "the job waits for somebody: an approval, a signal, a decision",
+    CANCELLED: "the job was cancelled",
+    DIVERGED: "the replay went another way than the record",
+    DAMAGED: "the journal is damaged",
+    INTERRUPTED: "stopped from outside (Ctrl-C, SIGTERM); the job can be resumed",
+}
+"""Every status and what it means."""
+
+OF_STATE: Final[dict[str, int]] = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED}
+"""What a job's final state exits with; any other state is WAITING."""
+
+
+def of_state(state: str) -> int:
+    """The status for a job that was left in this state."""
+    return OF_STATE.get(state, WAITING)

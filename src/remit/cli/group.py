@@ -1,0 +1,72 @@
+"""A click group that imports a command's module only when the command runs, so that `remit --help` stays fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+
+class Entry(NamedTuple):
+    """A command that is not imported yet."""
+
+    section: str
+    help: str
+    """One line; the same as the first one of the command's own help."""
+
+
+class LazyGroup(click.Group):
+    """A group of commands, each the `command` of its own module."""
+
+    def __init__(self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any) -> None:
+        """`package` holds one module for each of `entries`."""
+        super().__init__(*args, **kwargs)
+        self.package = package
+        self.entries = dict(entries or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Every command, in the order of the help."""
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command of a name, imported now."""
+        if cmd_name not in self.entries:
+            return None
+        from importlib import import_module
+
+        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name. Raises click.UsageError with close names."""
+        name = args[0]
+        if name not in self.entries and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, self.entries, n=2)
+            hint = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """The commands under their sections, without importing any."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in self.entries.items():
+            sections.setdefault(entry.section, []).append((name, entry.help))
+        width = max(map(len, self.entries))
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
+        """Commands and options that begin so."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.entries if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self.entries[name].help) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+

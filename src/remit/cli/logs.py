@@ -1,0 +1,34 @@
+"""The program's own log, on stderr: warnings always, more with -v."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Final
+
+from remit.cli.text import one_line
+
+_LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to whatever stderr is at the moment, so that a picture being drawn there is not torn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(one_line(self.format(record)) + "\n")
+            sys.stderr.flush()
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001 - logging's own rule: a log line never breaks the program
+            self.handleError(record)
+
+
+def log_to_stderr(verbose: int, *, least: int = 0) -> None:
+    """Log from now on; `verbose` as often as -v was given, `least` what a command logs anyway."""
+    handler = _StderrHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("remit")
+    logger.handlers[:] = [handler]
+    logger.setLevel(_LEVELS[min(max(verbose, least), len(_LEVELS) - 1)])
+    logger.propagate = False

@@ -1,0 +1,155 @@
+"""Where a command writes: results to stdout, everything else to stderr; in colour only where somebody will see it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TextIO
+
+from remit.cli.text import clean
+
+Color = Literal["auto", "always", "never"]
+
+_STYLES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "magenta": "35",
+    "cyan": "36",
+}
+_STATE_STYLES: Final = {
+    "ok": "green",
+    "completed": "green",
+    "same": "green",
+    "running": "cyan",
+    "waiting": "yellow",
+    "incomplete": "yellow",
+    "stopped": "yellow",
+    "stuck": "yellow",
+    "warn": "yellow",
+    "ask": "yellow",
+    "blocked": "yellow",
+    "unknown": "magenta",
+    "failed": "red",
+    "fail": "red",
+    "deny": "red",
+    "diverged": "red",
+    "cancelled": "dim",
+    "allow": "green",
+}
+NARROWEST: Final = 40
+"""Columns below which nothing is fitted to the terminal any more."""
+
+
+class Channel:
+    """One of the process's two streams, written line by line."""
+
+    def __init__(self, name: Literal["stdout", "stderr"], color: Color) -> None:
+        self._name = name
+        self.color = color
+
+    @property
+    def stream(self) -> TextIO:
+        """The stream as it is now; tests and redirections replace it."""
+        stream: TextIO = getattr(sys, self._name)
+        return stream
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at it, on something that understands control sequences."""
+        return self.stream.isatty() and os.environ.get("TERM") != "dumb"
+
+    @property
+    def colored(self) -> bool:
+        """Whether to colour."""
+        return self.color == "always" or (self.color == "auto" and self.is_terminal)
+
+    @property
+    def width(self) -> int | None:
+        """Columns to fit tables into; None where there is no terminal, and nothing is cut."""
+        if not self.stream.isatty():
+            return None
+        return max(shutil.get_terminal_size().columns, NARROWEST)
+
+    def style(self, text: str, *names: str) -> str:
+        """The text in a style, where colour is wanted; a name may also be a state's."""
+        codes = ";".join(_STYLES[_STATE_STYLES.get(name, name)] for name in names if name)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.colored and codes and text else text
+
+    def line(self, text: str = "") -> None:
+        """Write a line that is already clean."""
+        self.stream.write(text + "\n")
+
+    def raw(self, text: str) -> None:
+        """Write a job's own text: as it is into a file or pipe, cleaned on a terminal."""
+        self.line(clean(text) if self.stream.isatty() else text)
+
+    def flush(self) -> None:
+        """Let it be seen now."""
+        self.stream.flush()
+
+
+class Output:
+    """Both streams."""
+
+    def __init__(self, color: Color = "auto") -> None:
+        self.out = Channel("stdout", color)
+        self.err = Channel("stderr", color)
+
+    def set_color(self, color: Color) -> None:
+        """Follow the settings, once they are known."""
+        self.out.color = self.err.color = color
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked: they type into stdin and see stderr."""
+        return sys.stdin is not None and sys.stdin.isatty() and self.err.stream.isatty()
+
+    def json(self, value: Any, *, indent: bool = False) -> None:
+        """Write a value to stdout as one line of JSON, in UTF-8 whatever the locale."""
+        _write_json(sys.stdout, value, indent=indent)
+
+    def json_error(self, value: Any) -> None:
+        """Write a value to stderr as one line of JSON."""
+        _write_json(sys.stderr, value, indent=False)
+
+
+@contextlib.contextmanager
+def reserved_stdout() -> Iterator[None]:
+    """Keep stdout for the command's own result: what recipes, tools and their children print meanwhile goes to stderr."""
+    children = _rerouted() if sys.stdout is sys.__stdout__ else contextlib.nullcontext()
+    with children, contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def _rerouted() -> Iterator[None]:
+    """Let the process's descriptor 1, which children inherit, lead where 2 does."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _write_json(stream: TextIO, value: Any, *, indent: bool) -> None:
+    import msgspec
+
+    data = msgspec.json.encode(value)
+    if indent:
+        data = msgspec.json.format(data)
+    binary = getattr(stream, "buffer", None)
+    if binary is None:
+        stream.write(data.decode() + "\n")
+        return
+    stream.flush()
+    binary.write(data + b"\n")
+    binary.flush()

@@ -1,0 +1,143 @@
+"""The root of the command line: global options, the list of commands, and the one place where errors end up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.errors import report
+from remit.cli.group import Entry, LazyGroup
+from remit.cli.output import Color
+from remit.version import __version__
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "run": Entry("Run", "Run a recipe or a plan and show its result."),
+    "resume": Entry("Run", "Go on with jobs that were stopped or had to wait."),
+    "jobs": Entry("Look", "List jobs, newest first."),
+    "show": Entry("Look", "Show one job: what it was given, its steps, its result."),
+    "trace": Entry("Look", "Tell what a job did: times, versions, who allowed what."),
+    "replay": Entry("Look", "Run a job again on its record alone, and compare."),
+    "verify": Entry("Look", "Check that nothing recorded was changed."),
+    "tools": Entry("Look", "List the tools, or show one."),
+    "confirm": Entry("Decide", "List the questions that jobs ask, or answer one."),
+    "decide": Entry("Decide", "Say what came of a step whose end nobody saw."),
+    "signal": Entry("Decide", "Send a signal to a job."),
+    "cancel": Entry("Decide", "Stop a job for good."),
+    "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
+    "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
+    "config": Entry("Operate", "Show every setting and where it came from."),
+    "doctor": Entry("Operate", "Check that everything Remit needs is in order."),
+    "completion": Entry("Operate", "Print the completion script of a shell."),
+}
+"""Every command; the module of the same name in remit.cli.commands holds it."""
+
+_EXAMPLES: Final = """\
+Examples:
+
+\b
+  remit run research_report --query "how are tasks cancelled" --folder ~/notes
+  remit run plan.yaml --repo octo/site
+  remit jobs --state waiting
+  remit confirm                       what waits for an answer
+  remit resume last                   go on after an answer, Ctrl-C or a crash
+  remit trace last                    what happened, step by step
+"""
+
+
+def _epilog() -> str:
+    codes = "\n".join(f"  {status:>3}  {meaning}" for status, meaning in exit_codes.MEANINGS.items())
+    return f"{_EXAMPLES}\nExit status:\n\n\b\n{codes}"
+
+
+class Root(LazyGroup):
+    """The root group, whose help has the commands before the options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What there is to do first, then how to say it."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Examples and exit codes."""
+        formatter.write_paragraph()
+        formatter.write_text(self.epilog or "")
+
+
+def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not context.resilient_parsing:
+        click.echo(f"remit {__version__}")
+        context.exit()
+
+
+@click.group(
+    cls=Root,
+    package="remit.cli.commands",
+    entries=COMMANDS,
+    epilog=_epilog(),
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--journal", metavar="URL", help="The journal: a path, or :memory:. Default: .remit/journal.db here.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Settings file. Default: the nearest remit.toml.",
+)
+@click.option("--as", "principal", metavar="NAME", help="Who you are, as it is recorded. Default: your user name.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour. Default: on a terminal.")
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors, nothing else.")
+@click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more. Errors show where they happened.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def root(
+    context: click.Context,
+    journal: str | None,
+    config: Path | None,
+    principal: str | None,
+    color: Color | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Run agents' work so that every tool call is checked, recorded and can be approved by a person.
+
+    A job runs a recipe (a Python function) or a plan (a YAML file). Whatever it does is written to a journal, so that it
+    can be stopped, resumed, explained and replayed.
+    """
+    state = context.ensure_object(State)
+    state.journal, state.config, state.principal = journal, config, principal
+    state.quiet, state.verbose = quiet, verbose
+    state.set_color(color)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run a command line, by default this process's; the exit status. Never raises for what a command can cause."""
+    state = State()
+    given = list(sys.argv[1:] if args is None else args)
+    # Before the options are understood, an error must already know in which form it is wanted.
+    state.as_json = "--json" in given
+    for stream in (sys.stdout, sys.stderr):
+        _never_fails(stream)
+    try:
+        status: Any = root.main(given, prog_name="remit", standalone_mode=False, obj=state)
+    except BrokenPipeError:
+        return exit_codes.OK  # whoever read the output has seen enough
+    except BaseException as error:  # noqa: BLE001 - the one place where every error ends up
+        return report(error, state.output, as_json=state.as_json, verbose=bool(state.verbose))
+    return status if isinstance(status, int) else exit_codes.OK
+
+
+def _never_fails(stream: Any) -> None:
+    """Let characters that the terminal's encoding lacks become question marks rather than errors."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")

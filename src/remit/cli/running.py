@@ -1,0 +1,90 @@
+"""Runs a command's coroutine, and ends it decently when the process is told to stop.
+
+    1st signal   gentle: `Stop.requested` is set          otherwise: the coroutine is cancelled
+    2nd          gentle: the coroutine is cancelled       otherwise: KeyboardInterrupt, wherever Python is
+    3rd          KeyboardInterrupt
+
+Cancellation unwinds through `async with Remit`, so leases are given up and everything recorded is written. SIGINT, SIGTERM
+and SIGHUP count alike, unless whoever started the process has them ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+from remit.cli.errors import InterruptedByUserError
+
+T = TypeVar("T")
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop:
+    """What signals have asked for."""
+
+    def __init__(self, *, gentle: bool) -> None:
+        """`gentle`: the first signal only asks."""
+        self.requested = asyncio.Event()
+        self._steps: list[Callable[[], None]] = [self.requested.set] if gentle else []
+        self._count = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def came(self) -> bool:
+        """Whether there was a signal."""
+        return self._count > 0
+
+    @contextlib.contextmanager
+    def handling(self, task: asyncio.Task[Any]) -> Iterator[None]:
+        """Handle signals while the task runs."""
+        self._loop = task.get_loop()
+        self._steps.append(task.cancel)
+        kept = {number: signal.getsignal(number) for number in _SIGNALS}
+        taken = [number for number, handler in kept.items() if handler is not signal.SIG_IGN]
+        for number in taken:
+            signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            for number in taken:
+                signal.signal(number, kept[number])
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        # A Python-level handler, not the loop's own: it also gets through where code of the user blocks the loop.
+        self._count += 1
+        if self._loop is None or self._count > len(self._steps):
+            raise KeyboardInterrupt
+        self._loop.call_soon_threadsafe(self._steps[self._count - 1])
+
+
+def run_async(work: Callable[[Stop], Coroutine[Any, Any, T]], *, gentle: bool = False) -> T:
+    """What `work` returns. Raises InterruptedByUserError where a signal cancelled it."""
+    loop = asyncio.new_event_loop()
+    stop = Stop(gentle=gentle)
+    task = loop.create_task(work(stop))
+    try:
+        with stop.handling(task):
+            return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if not stop.came:
+            raise
+        raise InterruptedByUserError from None
+    finally:
+        if task.done():
+            _close(loop)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Everything but the thread pool is seen off: a tool's thread cannot be stopped and is not waited for."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

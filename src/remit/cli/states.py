@@ -1,0 +1,39 @@
+"""A job's state as people see it: whether somebody still works on it is part of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.engines.owner import Owner
+
+if TYPE_CHECKING:
+    from remit.service.views import JobRow
+
+
+def shown_state(row: JobRow) -> str:
+    """The state, `stopped` where a running job has lost its worker, `stuck` where the code at hand cannot go on."""
+    if row.state == "running" and not is_held(row):
+        return "stopped"
+    return "stuck" if row.state == "waiting" and row.code else row.state
+
+
+def is_held(row: JobRow) -> bool:
+    """Whether a process that may still be alive works on it."""
+    if not row.worker:
+        return False
+    owner = Owner.parse(row.worker)
+    return owner is None or not owner.dead()
+
+
+def holder(row: JobRow) -> str:
+    """Who works on it, in words."""
+    owner = Owner.parse(row.worker)
+    return f"process {owner.pid} on {owner.host.partition('/')[0]}" if owner else row.worker
+
+
+def about(row: JobRow) -> str:
+    """What there is to say of a job in a list."""
+    if row.state == "waiting" and not row.code:
+        return f"waits for {row.waiting_for}"
+    title = row.title.removeprefix(f"{row.name} ")
+    return f"{row.code}  {title}" if row.code else title

@@ -1,0 +1,108 @@
+"""Tables and times as text: aligned, coloured where wanted, cut to the terminal but never in an identifier."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from remit.cli.text import cells, cut, one_line, pad
+
+if TYPE_CHECKING:
+    from remit.cli.output import Channel
+
+_GAP: Final = 2
+_LEAST: Final = 8
+"""Columns a column that may be cut keeps at least."""
+_SECOND: Final = 1_000_000
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3_600
+_DAY_S: Final = 86_400
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    whole: bool = True
+    """Whether its texts are never cut; the last column that is not whole gives way first."""
+    states: bool = False
+    """Whether its texts are states, coloured by what they are."""
+    style: str = ""
+
+
+def table(channel: Channel, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, indent: int = 0) -> None:
+    """Write a table; nothing where there are no rows."""
+    texts = [[one_line(text) for text in row] for row in rows]
+    if not texts:
+        return
+    widths = _widths(columns, texts, channel.width, indent)
+    _row(channel, [column.title for column in columns], widths, ["dim"] * len(columns), indent)
+    for row in texts:
+        styles = [text if column.states else column.style for column, text in zip(columns, row, strict=True)]
+        _row(channel, row, widths, styles, indent)
+
+
+def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2) -> None:
+    """Write names and values below each other; rows without a value are left out."""
+    shown = [(name, text) for name, text in rows if text]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        channel.line(" " * indent + channel.style(name.ljust(width), "dim") + "  " + text)
+
+
+def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None, indent: int) -> list[int]:
+    widths = [
+        max([cells(column.title), *(cells(row[index]) for row in rows)]) for index, column in enumerate(columns)
+    ]
+    if limit is None:
+        return widths
+    excess = indent + sum(widths) + _GAP * (len(widths) - 1) - limit
+    for index in reversed(range(len(columns))):
+        if excess > 0 and not columns[index].whole:
+            given = min(excess, max(0, widths[index] - _LEAST))
+            widths[index] -= given
+            excess -= given
+    return widths
+
+
+def _row(channel: Channel, row: Sequence[str], widths: list[int], styles: Sequence[str], indent: int) -> None:
+    last = len(row) - 1
+    parts = []
+    for index, (text, width, style) in enumerate(zip(row, widths, styles, strict=True)):
+        shown = cut(text, width)
+        gap = "" if index == last else pad("", width - cells(shown) + _GAP)
+        parts.append(channel.style(shown, style) + gap)
+    channel.line(" " * indent + "".join(parts).rstrip())
+
+
+# --- times
+
+
+def moment(micros: int) -> str:
+    """An instant in local time."""
+    return _local(micros).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock_time(micros: int) -> str:
+    """The time of day of an instant, in local time, with milliseconds."""
+    return _local(micros).strftime("%H:%M:%S.%f")[:-3]
+
+
+def duration(micros: int) -> str:
+    """A length of time, as short as it can be said."""
+    if micros < _SECOND:
+        return f"{micros / 1000:.0f} ms"
+    seconds = micros / _SECOND
+    if seconds < _MINUTE_S:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"
+
+
+def _local(micros: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(micros / _SECOND).astimezone()

@@ -1,0 +1,57 @@
+"""Text for terminals: nothing in it can move the cursor, hide or reorder what a person reads."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_UNSAFE: Final = re.compile(r"[^\x20-\x7e\n]")
+ELLIPSIS: Final = "…"
+
+
+def clean(text: str) -> str:
+    """The text with everything that does not print shown as an escape; line breaks stay."""
+    return _UNSAFE.sub(_shown, text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line."""
+    return clean(" ".join(text.split()))
+
+
+def cells(text: str) -> int:
+    """Columns of a terminal that a clean text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(char) for char in text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` columns, with an ellipsis where something is missing."""
+    if cells(text) <= width:
+        return text
+    kept, room = [], max(0, width - 1)
+    for char in text:
+        room -= _cells(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def pad(text: str, width: int) -> str:
+    """The text filled up with spaces to `width` columns."""
+    return text + " " * (width - cells(text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+
+
+def _shown(match: re.Match[str]) -> str:
+    char = match[0]
+    # Format characters (Cf) are not printable either: they include those that turn text around or are not seen at all.
+    return char if char.isprintable() else char.encode("unicode_escape").decode()

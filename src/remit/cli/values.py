@@ -1,0 +1,65 @@
+"""Values from the command line: JSON, files, durations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from remit.codes import Code
+from remit.errors import UsageError
+
+
+def json_value(text: str, what: str) -> Any:
+    """The JSON value in a text, in the file that `@file` names, or in stdin for `@-`. Raises UsageError."""
+    import msgspec
+
+    source = _text(text, what)
+    try:
+        return msgspec.json.decode(source)
+    except msgspec.DecodeError as error:
+        quoted = "" if text.startswith("@") else ' A text needs its quotes: \'"like this"\'.'
+        raise UsageError(
+            f"{what} is not JSON: {error}", code=Code.INVALID_INPUT, remedy=f"Give JSON, or @file.{quoted}"
+        ) from error
+
+
+def json_object(text: str, what: str) -> dict[str, Any]:
+    """The same, where only an object will do."""
+    value = json_value(text, what)
+    if not isinstance(value, dict):
+        raise UsageError(f"{what} is not a JSON object", code=Code.INVALID_INPUT, remedy='Give {"name": value, …}.')
+    return value
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """The labels in KEY=VALUE texts. Raises UsageError."""
+    found = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key or key.startswith("remit."):
+            raise UsageError(f"{option}: {text!r} is no label", code=Code.USAGE, remedy=f"Write {option} KEY=VALUE.")
+        found[key] = value
+    return found
+
+
+def seconds(text: str, what: str) -> int:
+    """Seconds from a duration such as 90s, 30m, 8h or 2d. Raises UsageError."""
+    from remit.jobs.duration import EXPECTED, parse_duration
+
+    millis = parse_duration(text)
+    if millis is None or millis < 1000:  # noqa: PLR2004 - a second
+        raise UsageError(f"{what} is {text!r}, not {EXPECTED}", code=Code.USAGE, remedy="Write it like 30m or 8h.")
+    return millis // 1000
+
+
+def _text(text: str, what: str) -> str:
+    if not text.startswith("@"):
+        return text
+    name = text[1:]
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"{what}: {name} cannot be read: {why}", code=Code.INVALID_INPUT) from error

@@ -1,0 +1,236 @@
+"""Follows jobs in the journal, whoever runs them, until each has ended or waits for somebody.
+
+While people can be asked here, the questions of the jobs are put to them one by one as they come up; the jobs go on
+meanwhile. A question that somebody else answers first is withdrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from remit.jobs.state import ENDED, History, stream_of
+from remit.journal.kinds import ErrorInfo
+from remit.service.steps import open_waits, step_rows
+from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+
+_SPACING_S: Final = 0.02
+"""At most so often the journal is looked at."""
+_SHARE: Final = 5
+"""Looking may take one part in so many of the time, however long a job's history is."""
+
+
+class Followed:
+    """One job as far as it has been read."""
+
+    def __init__(self, row: JobRow) -> None:
+        self.job = row.job
+        self.row = row
+        self.history = History()
+        self.seq = 0
+
+    @property
+    def steps(self) -> tuple[StepRow, ...]:
+        """Its steps so far."""
+        return step_rows(self.history)
+
+    @property
+    def waits(self) -> tuple[OpenWait, ...]:
+        """What it waits for."""
+        return open_waits(self.history)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.row.state in ENDED
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the code at hand cannot go on with it."""
+        return self.row.state == "waiting" and bool(self.row.code)
+
+    @property
+    def stuck_by(self) -> ErrorInfo | None:
+        """Why it is stuck."""
+        key = f"stuck:{self.row.code}"
+        for (step, found), record in reversed(self.history.waits.items()):
+            if found == key:
+                return ErrorInfo(code=self.row.code, message=record.waiting.reason, step=step)
+        return None
+
+    def idle(self, now: int) -> bool:
+        """Whether nothing happens before somebody does something."""
+        row = self.row
+        if row.state != "waiting" or (row.due_at is not None and row.due_at <= now):
+            return False
+        return self.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
+
+
+class View(Protocol):
+    """Shows how far jobs are."""
+
+    def show(self, jobs: Sequence[Followed]) -> None:
+        """Something may have changed."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal to a question."""
+        ...
+
+    def go_on(self) -> None:
+        """The question is answered."""
+        ...
+
+    def parked(self, job: Followed) -> None:
+        """The job waits for somebody, and so do we."""
+        ...
+
+
+class Asker(Protocol):
+    """Puts questions to the person at the terminal."""
+
+    current: str
+    """The question on the screen; empty while there is none, or while its answer is being recorded."""
+
+    def ask(self, question: ConfirmationView) -> Coroutine[Any, Any, bool]:
+        """Whether it was answered; False: it is left for later."""
+        ...
+
+    def withdraw(self) -> None:
+        """The question on the screen needs no answer any more."""
+        ...
+
+
+class Watch:
+    """Follows some jobs."""
+
+    def __init__(self, remit: Remit, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool) -> None:
+        """`patient`: also wait for what others have to do."""
+        self.jobs = jobs
+        self._remit = remit
+        self._journal = remit.runtime.journal
+        self._view = view
+        self._asker = asker
+        self._patient = patient
+        self._later: set[str] = set()
+        self._parked: set[tuple[str, str]] = set()
+        self._question = ""
+        self._asking: asyncio.Task[bool] | None = None
+        self._changing: asyncio.Task[int] | None = None
+        self._pause_s = _SPACING_S
+
+    async def run(self) -> None:
+        """Return once every job has ended or is left to others. Raises JournalError where the journal fails."""
+        engine = self._remit.runtime.engine
+        failed = engine.ended("")  # no job has this name: it ends only with the engine, by what made it stop
+        try:
+            if engine.failure is not None:
+                raise engine.failure
+            mark = await self._journal.changed(0)
+            while True:
+                await self._look()
+                await self._put_questions()
+                if self._asking is None and all(self._settled(job) for job in self.jobs):
+                    return
+                mark = await self._change(mark, failed)
+        finally:
+            failed.cancel()
+            await _end(self._changing)
+            await _end(self._asking)
+
+    # --- looking
+
+    async def _look(self) -> None:
+        clock = self._journal.clock
+        began = clock.monotonic()
+        for job in self.jobs:
+            if not job.ended:
+                job.row = await self._remit.queries.row(job.job)
+                for event in await self._journal.read(stream_of(job.job), job.seq):
+                    job.history.add(event)
+                    job.seq = event.seq
+        self._view.show(self.jobs)
+        self._pause_s = max(_SPACING_S, _SHARE * (clock.monotonic() - began))
+
+    async def _change(self, mark: int, failed: asyncio.Future[Any]) -> int:
+        """Wait until there may be something new; the mark to wait from next."""
+        if self._changing is None:
+            self._changing = asyncio.create_task(self._next(mark))
+        waited: set[asyncio.Future[Any]] = {failed, self._changing}
+        if self._asking is not None:
+            waited.add(self._asking)
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if failed.done():
+            failed.result()
+        if self._asking is not None and self._asking.done():
+            self._answered(self._asking)
+        if not self._changing.done():
+            return mark
+        changed, self._changing = self._changing, None
+        return changed.result()
+
+    async def _next(self, mark: int) -> int:
+        new = await self._journal.changed(mark)
+        await self._journal.clock.sleep(self._pause_s)
+        return new
+
+    def _settled(self, job: Followed) -> bool:
+        if job.ended:
+            return True
+        if not job.idle(self._journal.clock.now()):
+            return False
+        if not self._patient or job.stuck:
+            return True
+        key = (job.job, job.row.waiting_for)
+        if key not in self._parked:
+            self._parked.add(key)
+            self._view.parked(job)
+        return False
+
+    # --- asking
+
+    async def _put_questions(self) -> None:
+        if self._asker is None:
+            return
+        pending = [question for job in self.jobs for question in await self._pending(job)]
+        if self._asking is not None:
+            if self._asker.current and self._asker.current not in {one.confirmation for one in pending}:
+                await self._withdraw(self._asker)
+            return
+        fresh = [question for question in pending if question.confirmation not in self._later]
+        if fresh:
+            self._question = fresh[0].confirmation
+            self._view.pause()
+            self._asking = asyncio.create_task(self._asker.ask(fresh[0]))
+
+    async def _pending(self, job: Followed) -> list[ConfirmationView]:
+        if job.ended or not any(wait.type == "human" for wait in job.waits):
+            return []
+        return await self._remit.queries.confirmations(job.job)
+
+    async def _withdraw(self, asker: Asker) -> None:
+        await _end(self._asking)
+        self._asking = None
+        asker.withdraw()
+        self._view.go_on()
+
+    def _answered(self, asking: asyncio.Task[bool]) -> None:
+        self._asking = None
+        answered = asking.result()
+        if not answered:
+            self._later.add(self._question)
+            if self._asker is not None and self._asker.current:
+                self._later.add(self._asker.current)
+        self._view.go_on()
+
+
+async def _end(task: asyncio.Task[Any] | None) -> None:
+    if task is not None and not task.done():
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

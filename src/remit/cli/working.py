@@ -1,0 +1,84 @@
+"""Works on chosen jobs in this process, and on no others, until they end or wait; what `run` and `resume` share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from remit.cli.ends import left, present, status
+from remit.cli.errors import InterruptedByUserError
+from remit.cli.live import Lines, LiveView, Silent
+from remit.cli.logs import log_to_stderr
+from remit.cli.output import reserved_stdout
+from remit.cli.prompt import Prompt
+from remit.cli.running import Stop, run_async
+from remit.cli.watch import Followed, Watch
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.cli.context import State
+    from remit.cli.ends import Left
+
+_MANY: Final = 3
+"""Jobs whose identifiers a hint spells out."""
+
+Choose = Callable[["Remit"], Awaitable[list[str]]]
+"""Creates or finds the jobs to work on."""
+
+
+def work_on(state: State, choose: Choose, *, patient: bool) -> int:
+    """Work on jobs, show how far they are, print how they were left; the exit status.
+
+    `patient`: also wait for what others have to do. Raises InterruptedByUserError, with what to do next.
+    """
+    log_to_stderr(state.verbose)
+    chosen: list[str] = []
+    try:
+        with reserved_stdout():
+            jobs, ends = run_async(lambda stop: _work(state, choose, chosen, stop, patient=patient))
+    except InterruptedByUserError as error:
+        raise _detached(state, chosen) from error
+    present(state, jobs, ends)
+    return status(jobs)
+
+
+async def _work(
+    state: State, choose: Choose, chosen: list[str], _stop: Stop, *, patient: bool
+) -> tuple[list[Followed], list[Left]]:
+    view = _view(state)
+    async with state.remit(creates=True, report=view.progress) as remit:
+        chosen += await choose(remit)
+        for job in chosen:
+            state.note(f"job {job}")
+        if not chosen:
+            state.note("there is nothing to resume")
+        remit.runtime.engine.start(only=set(chosen))
+        jobs = [Followed(await remit.queries.row(job)) for job in chosen]
+        asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
+        async with view:
+            await Watch(remit, jobs, view, asker, patient=patient).run()
+        return jobs, [await left(remit, job) for job in jobs]
+
+
+def _view(state: State) -> Silent:
+    err = state.output.err
+    if state.quiet or state.as_json:
+        return Silent()
+    # Log lines and a picture redrawn in place do not go together.
+    return LiveView(err) if err.is_terminal and not state.verbose else Lines(err)
+
+
+def _detached(state: State, jobs: list[str]) -> InterruptedByUserError:
+    if not jobs:
+        return InterruptedByUserError("stopped; no job was started")
+    if len(jobs) > _MANY:
+        hints: tuple[str, ...] = (f"resume with: {state.command('resume', '--all')}",)
+    else:
+        hints = (
+            f"resume with: {state.command('resume', *jobs)}",
+            *(f"cancel with: {state.command('cancel', job)}" for job in jobs),
+        )
+    what = jobs[0] if len(jobs) == 1 else f"{len(jobs)} jobs"
+    return InterruptedByUserError(f"stopped; everything recorded of {what} stays", hints)
+
+

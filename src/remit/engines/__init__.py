@@ -1,0 +1,1 @@
+"""What places jobs on machines."""

@@ -1,0 +1,266 @@
+"""The local engine: workers as tasks of this process, jobs shared with other processes through the journal alone.
+
+One loop claims what is due, up to the bound; between claims it sleeps until the journal changes, a timer is due or a
+slot is free. Fairness comes from the queue: higher priority first, then the longest due; who parks goes to the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from remit.clock import SECOND
+from remit.engines.owner import Owner
+from remit.errors import JournalError
+from remit.jobs.state import KIND, stream_of
+from remit.journal.event import Claim, Lease
+
+if TYPE_CHECKING:
+    from remit.jobs.ended import Ended
+    from remit.jobs.runner import Pass, Runner
+
+_log: Final = logging.getLogger("remit.engine")
+_SPACING_S: Final = 0.005
+"""At most so often the journal is asked for work."""
+_NEWS_S: Final = 0.05
+"""At most so often running jobs are told of messages; one that waits is woken at once."""
+_BATCH: Final = 64
+"""Jobs claimed in one transaction."""
+
+
+class LocalEngine:
+    """Runs due jobs of one journal, several at once."""
+
+    def __init__(self, runner: Runner, *, concurrency: int, lease_s: float) -> None:
+        """`concurrency` jobs at once; leases last `lease_s` seconds and are renewed at a third of that."""
+        self._runner = runner
+        self._journal = runner.journal
+        self._concurrency = concurrency
+        self._lease_s = lease_s
+        self.owner = str(Owner.this())
+        self._passes: dict[str, tuple[Pass, asyncio.Task[None]]] = {}
+        self._ended: dict[str, list[asyncio.Future[Ended]]] = {}
+        self._poke = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+        self._helpers: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._look_for_dead = True
+        self._only: set[str] | None = None
+        self.failure: JournalError | None = None
+        """Why the engine stopped by itself; jobs go on elsewhere, or here once the journal works again."""
+
+    # --- life
+
+    def start(self, *, only: set[str] | None = None) -> None:
+        """Begin to work; with `only`, on these jobs and no others."""
+        self._only = only
+        if self._working is None:
+            self._working = asyncio.create_task(self._work(), name="remit:engine")
+            self._helpers = [
+                asyncio.create_task(self._watch(), name="remit:watch"),
+                asyncio.create_task(self._renew(), name="remit:leases"),
+            ]
+
+    def poke(self) -> None:
+        """There may be work."""
+        self._poke.set()
+
+    async def drain(self, seconds: float) -> bool:
+        """Claim no more, begin no new effects, and let calls under way end, for so long; whether all did."""
+        await self._stop_claiming()
+        for one, _ in self._passes.values():
+            one.halt()
+        running = [task for _, task in self._passes.values()]
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+        return not self._passes
+
+    async def stop(self) -> None:
+        """Stop everything at once. Jobs under way keep what is recorded; their leases are given up."""
+        await self._stop_claiming()
+        ending = [*self._helpers, *(task for _, task in self._passes.values())]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+        self._helpers.clear()
+
+    async def _stop_claiming(self) -> None:
+        """End the claiming loop between two claims: cancelled within one, it would hold leases it knows nothing of."""
+        self._stopping = True
+        self._poke.set()
+        if self._working is not None:
+            await asyncio.wait([self._working])
+
+    @property
+    def running(self) -> list[str]:
+        """Jobs under way."""
+        return list(self._passes)
+
+    def ended(self, job: str) -> asyncio.Future[Ended]:
+        """A future for the next time this engine's pass over a job comes to its end."""
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._ended.setdefault(stream_of(job), []).append(future)
+        return future
+
+    # --- claiming
+
+    async def _work(self) -> None:
+        try:
+            while not self._stopping:
+                self._poke.clear()
+                leases = await self._rescued() if self._look_for_dead else []
+                free = self._concurrency - len(self._passes) - len(leases)
+                if free > 0:
+                    leases += await self._claim(min(free, _BATCH))
+                for lease in leases:
+                    await self._begin(lease)
+                if len(leases) < _BATCH or not self._free:
+                    await self._rest()
+        except JournalError as error:
+            self._fail(error)
+
+    @property
+    def _free(self) -> bool:
+        return len(self._passes) < self._concurrency
+
+    async def _claim(self, limit: int) -> list[Lease]:
+        claim = self._terms(limit)
+        if self._only is None:
+            return await self._journal.claim(claim)
+        found = []
+        for job in sorted(self._only):
+            stream = stream_of(job)
+            head = await self._journal.head(stream)
+            if stream in self._passes or head is None or head.due_at is None or head.due_at > claim.now:
+                continue
+            lease = await self._journal.acquire(stream, claim)
+            if lease is not None:
+                found.append(lease)
+        return found[:limit]
+
+    def _terms(self, limit: int = 1) -> Claim:
+        now = self._journal.clock.now()
+        until = now + int(self._lease_s * SECOND)
+        return Claim(kind=KIND, owner=self.owner, now=now, lease_until=until, limit=limit, state="running")
+
+    async def _rest(self) -> None:
+        """Until there may be work: a poke, or the next due time."""
+        due = await self._next_due() if self._free else None
+        timer: asyncio.Task[None] | None = None
+        if due is not None:
+            timer = asyncio.create_task(self._ring(due))
+        try:
+            await self._poke.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+                await asyncio.wait([timer])
+
+    async def _next_due(self) -> int | None:
+        if self._only is None:
+            return await self._journal.next_due(KIND)
+        heads = [await self._journal.head(stream_of(job)) for job in self._only]
+        return min((head.due_at for head in heads if head is not None and head.due_at is not None), default=None)
+
+    async def _ring(self, due: int) -> None:
+        wait = (due - self._journal.clock.now()) / SECOND
+        await self._journal.clock.sleep(max(wait, _SPACING_S))
+        self._poke.set()
+
+    async def _rescued(self) -> list[Lease]:
+        """Take over at once what processes of this machine held when they died."""
+        self._look_for_dead = False
+        wanted = None if self._only is None else {stream_of(job) for job in self._only}
+        found = []
+        for head in await self._journal.leases(KIND):
+            holder = Owner.parse(head.lease_owner or "")
+            if holder is None or head.stream in self._passes or not holder.dead():
+                continue
+            if wanted is None or head.stream in wanted:
+                lease = await self._journal.acquire(head.stream, self._terms(), over=head.lease_owner)
+                if lease is not None:
+                    _log.info("%s: taken over from a process that died", head.stream)
+                    found.append(lease)
+        return found
+
+    # --- passes
+
+    async def _begin(self, lease: Lease) -> None:
+        one = self._runner.take(lease)
+        if self._stopping:
+            await one.give_up()
+            return
+        task = asyncio.create_task(self._run(one), name=f"remit:pass:{one.job}")
+        self._passes[one.stream] = one, task
+
+    async def _run(self, one: Pass) -> None:
+        try:
+            ended = await one.run()
+        except asyncio.CancelledError:
+            if self._stopping:
+                await one.give_up()
+            raise
+        except JournalError as error:
+            self._fail(error)
+        except Exception:  # noqa: BLE001 - a defect of ours must not take the other jobs with it
+            # The lease lapses, and the job is tried again then rather than in a loop.
+            _log.exception("%s: the pass failed", one.job)
+        else:
+            for future in self._ended.pop(one.stream, ()):
+                if not future.done():
+                    future.set_result(ended)
+        finally:
+            self._passes.pop(one.stream, None)
+            self._poke.set()
+
+    # --- watching
+
+    async def _watch(self) -> None:
+        """Pass on every change of the journal: there may be work, or news for a running job."""
+        mark, look_again = 0, 0.0
+        clock = self._journal.clock
+        try:
+            while True:
+                mark = await self._journal.changed(mark)
+                await clock.sleep(_SPACING_S)
+                if self._free:
+                    self._poke.set()
+                if self._passes and clock.monotonic() >= look_again:
+                    look_again = clock.monotonic() + _NEWS_S
+                    wakes = await self._journal.wakes(tuple(self._passes))
+                    for stream, count in wakes.items():
+                        if stream in self._passes:
+                            self._passes[stream][0].news(count)
+        except JournalError as error:
+            self._fail(error)
+
+    async def _renew(self) -> None:
+        try:
+            while True:
+                await self._journal.clock.sleep(self._lease_s / 3)
+                held = {one.stream: one.epoch for one, _ in self._passes.values()}
+                until = self._journal.clock.now() + int(self._lease_s * SECOND)
+                kept = set(await self._journal.renew(held.items(), until)) if held else set()
+                for stream in held.keys() - kept:
+                    if stream in self._passes:
+                        one, task = self._passes[stream]
+                        one.writer.supersede()
+                        task.cancel()
+                self._look_for_dead = True
+                self._poke.set()
+        except JournalError as error:
+            self._fail(error)
+
+    def _fail(self, error: JournalError) -> None:
+        if self.failure is None:
+            self.failure = error
+            _log.error("the engine stops: %s", error)
+        for futures in self._ended.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+        self._ended.clear()
+        self._stopping = True
+        self._poke.set()

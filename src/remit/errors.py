@@ -1,0 +1,153 @@
+"""What Remit raises. A refusal of a call is a value (rule 5); an error is for who wrote the code or owns the machine.
+
+RemitError
+├── UsageError             input that a person or program gave is wrong
+│   ├── SettingsError      an unknown or ill-typed setting
+│   ├── PolicyError        a rule that cannot be understood
+│   ├── NameInvalidError   a name that breaks the naming rules
+│   ├── SchemaError        a JSON schema that cannot be used
+│   ├── NotCanonicalError  a value without a canonical form
+│   ├── PlanError          a task graph that is not valid
+│   └── NotFoundError      a job, step, recipe or confirmation that is not there
+├── StateError             the thing is there, but not in the state this needs
+├── JournalError           the journal's storage refused or failed
+│   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
+│   └── ChainBrokenError     recorded bytes do not match their hash
+├── RunError               raised inside recipe code
+│   ├── CallError          a call did not end well; carries the outcome
+│   ├── NondeterminismError  the recipe left the recorded path; carries both sides
+│   └── VersionError       the recorded versions are not today's, and policy says refuse
+└── ProviderError          raised by a provider; the gateway turns it into an outcome
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from remit.codes import Code
+
+
+class RemitError(Exception):
+    """Something Remit cannot go on with."""
+
+    default: ClassVar[Code] = Code.UNHANDLED_EXCEPTION
+
+    def __init__(self, message: str = "", *, code: Code | None = None, remedy: str = "") -> None:
+        """Keep the stable `code`, a `message` for people and the `remedy`: what to do about it."""
+        self.code = code or self.default
+        self.message = message or self.code.meaning
+        self.remedy = remedy
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
+
+
+class UsageError(RemitError):
+    """Input that a person or program gave is wrong."""
+
+    default = Code.USAGE
+
+
+class SettingsError(UsageError):
+    """A setting is unknown, or its value does not fit."""
+
+    default = Code.SETTINGS_INVALID
+
+
+class PolicyError(UsageError):
+    """A policy rule cannot be understood."""
+
+    default = Code.POLICY_INVALID
+
+
+class NameInvalidError(UsageError):
+    """A name breaks the naming rules."""
+
+    default = Code.NAME_INVALID
+
+
+class SchemaError(UsageError):
+    """A JSON schema cannot be used."""
+
+    default = Code.SCHEMA_INVALID
+
+
+class NotCanonicalError(UsageError):
+    """A value has no canonical JSON form."""
+
+    default = Code.NOT_CANONICAL
+
+
+class PlanError(UsageError):
+    """A task graph is not valid."""
+
+    default = Code.PLAN_INVALID
+
+
+class NotFoundError(UsageError):
+    """What was named is not there."""
+
+    default = Code.JOB_NOT_FOUND
+
+
+class StateError(RemitError):
+    """The thing is there, but not in the state this needs."""
+
+    default = Code.JOB_FINISHED
+
+
+class JournalError(RemitError):
+    """The journal's storage refused or failed."""
+
+    default = Code.JOURNAL_IO
+
+
+class AppendConflictError(JournalError):
+    """Another writer holds the stream now; nothing was written."""
+
+    default = Code.APPEND_CONFLICT
+
+
+class ChainBrokenError(JournalError):
+    """A recorded event does not match its hash."""
+
+    default = Code.CHAIN_BROKEN
+
+
+class RunError(RemitError):
+    """Raised inside recipe code."""
+
+    default = Code.JOB_FAILED
+
+
+class VersionError(RunError):
+    """The recorded versions are not today's, and policy says to refuse."""
+
+    default = Code.EXECUTION_VERSION_MISMATCH
+
+
+class NondeterminismError(RunError):
+    """The recipe asked for something else than the journal holds at the same place."""
+
+    default = Code.NONDETERMINISTIC
+
+    def __init__(self, step: str, recorded: str, asked: str) -> None:
+        """Name the step and both sides."""
+        self.step = step
+        self.recorded = recorded
+        self.asked = asked
+        super().__init__(
+            f"step {step}: the journal holds {recorded}, the recipe asks for {asked}",
+            remedy="Run the recipe version that recorded this job, or start a new job with the changed one.",
+        )
+
+
+class ProviderError(Exception):
+    """Raised by a provider when a call cannot succeed; `cause` is a provider code of the tools contract."""
+
+    def __init__(self, message: str, *, cause: Code = Code.InvalidInput, code: Code | None = None) -> None:
+        """Keep the provider's own `cause`; `code` overrides the outcome code the gateway would derive from it."""
+        self.cause = cause
+        self.code = code
+        super().__init__(message)

@@ -1,0 +1,146 @@
+"""A call on its way through the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from remit.canonical import digest, sha256
+from remit.errors import NotCanonicalError
+from remit.gateway.outcome import Outcome
+from remit.policy.decision import CallerKind
+
+if TYPE_CHECKING:
+    from remit.gateway.confirmations import Confirmation
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+    from remit.policy.decision import Decision
+    from remit.tools.catalog import Tool
+
+Progress = Callable[[float | None, float | None, str], None]
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def no_progress(done: float | None, total: float | None, message: str) -> None:
+    """Drop a progress report nobody listens to."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller asks for."""
+
+    tool: str
+    """Full name, key, or the name as models see it."""
+    args: dict[str, Any]
+    step: str
+    """Place of the call in the caller's stream."""
+    principal: str
+    caller: CallerKind = "session"
+    recipe: str = ""
+    """What the calling job runs."""
+    timeout_s: float | None = None
+    """Seconds the call may take, where less than the tool's own."""
+    attempt: int = 1
+    final: bool = True
+    """Whether a retryable failure of this attempt is the end of it."""
+    confirmation: str | None = None
+    """The confirmation an earlier, pending outcome of this call named."""
+    leaves: bool = False
+    """Whether the result leaves the process before anything else is made durable."""
+    hash: str = ""
+    """Digest of `args`, as they are at this moment, where the caller already has it."""
+
+
+class Call:
+    """The request and what the stages found out so far; each field is set by the stage named beside it.
+
+    The arguments are copied as the call comes in: whoever asked may change them while a person decides, and a tool may
+    change what it is given; what is checked, approved, recorded and sent is the same all the same (rule 7).
+    """
+
+    __slots__ = (
+        "args",
+        "arguments_hash",
+        "asked_hash",
+        "confirmation",
+        "decision",
+        "duration_us",
+        "encoded",
+        "idempotency_key",
+        "invocation_id",
+        "journal",
+        "progress",
+        "request",
+        "result",
+        "rule_id",
+        "span_id",
+        "stage",
+        "tool",
+        "writer",
+    )
+
+    request: Request
+    journal: Journal
+    writer: StreamWriter  # of the caller's stream
+    progress: Progress
+    stage: str  # the stage the call came to last, set by the pipeline
+    asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
+    args: dict[str, Any]  # what will be sent; also set by resolve and recall
+    encoded: bytes  # args as JSON
+    arguments_hash: str  # digest of args
+    tool: Tool  # resolve
+    confirmation: Confirmation | None  # recall, confirm
+    decision: Decision  # allow
+    rule_id: str  # resolve, allow
+    invocation_id: str  # announce; empty before
+    span_id: str  # announce
+    idempotency_key: str  # announce: names the intent, the same for every attempt
+    duration_us: int  # invoke
+    result: object  # invoke: what the provider gave, not yet checked
+
+    def __init__(self, request: Request, journal: Journal, writer: StreamWriter, progress: Progress) -> None:
+        self.request = request
+        self.journal = journal
+        self.writer = writer
+        self.progress = progress
+        self.stage = ""
+        self.confirmation = None
+        self.rule_id = ""
+        self.invocation_id = ""
+        self.take(request.args, request.hash)
+        self.asked_hash = self.arguments_hash
+
+    def take(self, args: dict[str, Any], arguments_hash: str = "") -> None:
+        """Send a copy of these arguments; without a hash where they have no canonical form, which admit refuses."""
+        try:
+            self.arguments_hash = arguments_hash or digest(args)
+            self.encoded = _encode(args)
+            self.args = _decode(self.encoded)
+        except (NotCanonicalError, TypeError, ValueError, OverflowError, RecursionError):
+            self.args, self.encoded, self.arguments_hash = args, b"", ""
+
+    @property
+    def request_hash(self) -> str:
+        """Binds what was asked for, where a key, an alias or a person's edit made something else of it; else empty."""
+        if self.arguments_hash == self.asked_hash and self.tool.meta.name == self.request.tool:
+            return ""
+        return asked(self.request.tool, self.asked_hash)
+
+
+def asked(tool: str, arguments_hash: str) -> str:
+    """Digest of a request: the name as it was given, and the arguments as they were given."""
+    return sha256(f"{tool}\0{arguments_hash}".encode("utf-8", "surrogatepass"))
+
+
+Proceed = Callable[[Call], Awaitable[Outcome]]
+"""The rest of the pipeline."""
+
+
+class Stage(Protocol):
+    """One check or act on a call: answer it, or let it proceed and look at what came of it."""
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Never raises for anything a caller can cause (rule 5)."""
+        ...

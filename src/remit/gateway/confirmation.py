@@ -1,0 +1,96 @@
+"""A question to a person, and what came of it so far."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from remit.canonical import digest
+from remit.journal.event import Head
+from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+from remit.redact import preview_of
+
+KIND: Final = "confirmation"
+"""The kind of their streams."""
+
+
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """A question and what came of it so far."""
+
+    id: str
+    stream: str
+    state: str
+    """`pending`, `approved`, `denied`, `expired`, `replaced`, `withdrawn` or `used`."""
+    request: ConfirmationRequested
+    args: Any
+    """The exact arguments of the call that is asked about; for a plain question, its details."""
+    decisions: tuple[ConfirmationDecided, ...]
+    head: Head
+
+    @property
+    def caller(self) -> str:
+        """The stream whose call waits for the answer."""
+        return self.stream.rpartition(f"/{KIND}/")[0]
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        """Who has approved so far, each once."""
+        return tuple(dict.fromkeys(d.by for d in self.decisions if d.decision == "approve"))
+
+    @property
+    def enough(self) -> bool:
+        """Whether as many have approved as must."""
+        return len(self.approved_by) >= self.request.approvals
+
+    @property
+    def last(self) -> ConfirmationDecided | None:
+        """The newest decision."""
+        return self.decisions[-1] if self.decisions else None
+
+    @property
+    def replaced_by(self) -> str:
+        """The confirmation that stands in its place; empty where none does."""
+        return self.last.replaced_by if self.last is not None else ""
+
+    def lapsed(self, now: int) -> bool:
+        """Whether the time to answer is over while nobody has answered."""
+        return self.state == "pending" and self.request.expires_at is not None and now >= self.request.expires_at
+
+
+class Recalled(NamedTuple):
+    """What a call finds again that waited for a person."""
+
+    newest: Confirmation
+    """The confirmation, or the one that replaced it last."""
+    tool: str
+    """The full name of the tool that was asked about at first."""
+    arguments_hash: str
+    """Digest of the arguments that were asked about at first, before anybody edited them."""
+
+
+def stream_of(caller: str, confirmation: str) -> str:
+    """The stream of a confirmation; it shares the caller's partition, so that both can change in one transaction."""
+    return f"{caller}/{KIND}/{confirmation}"
+
+
+def title_of(tool: str, args: Any) -> str:
+    """A question about a call as lists show it."""
+    return f"{tool} {preview_of(args)}"
+
+
+def binding(
+    *, stream: str, step: str, tool: str, contract_hash: str, args: Any, principal: str, policy_hash: str
+) -> str:
+    """The digest a confirmation is bound to."""
+    return digest(
+        {
+            "stream": stream,
+            "step": step,
+            "tool": tool,
+            "contract": contract_hash,
+            "args": args,
+            "principal": principal,
+            "policy": policy_hash,
+        }
+    )

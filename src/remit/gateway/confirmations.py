@@ -1,0 +1,279 @@
+"""Questions to people, each a stream of its own, bound to one exact call (rule 7).
+
+    pending ──approve (n of m)──> approved ──the call is announced──> used
+       ├──deny─────> denied
+       ├──edit─────> replaced      by a new confirmation with the edited arguments
+       ├──time─────> expired       silence never approves
+       └──the call needs it no more, or is another one now──> withdrawn, or replaced (an unused approval too)
+
+The digest covers everything that decides what would run. Whoever decides posts back the digest they were shown, and the
+gateway compares it with the call once more before it runs.
+
+A confirmation is written to by whoever decides, from any process, and by its caller. Only the caller ends an approval,
+and `claim` lets one call at a time do so: an announcement that met another writer here would silence the caller's own
+stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError, StateError, UsageError
+from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, stream_of, title_of
+from remit.ids import new_id
+from remit.journal.blobs import pack
+from remit.journal.event import Blob, Event, Head, HeadPatch, HeadQuery
+from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, decode
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.journal.writer import Draft
+
+__all__ = ["KIND", "Confirmation", "Confirmations", "binding", "stream_of"]
+
+_NO_SUCH: Final = "`remit confirm` lists the open ones."
+_LOOK_AGAIN: Final = "Look at the call again before deciding."
+_REASON: Final = 1_000
+_LISTED: Final = 1_000
+
+
+class Confirmations:
+    """Asks, looks up and decides."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Keep confirmations in `journal`."""
+        self._journal = journal
+        self._claimed: set[str] = set()
+
+    # --- asking
+
+    def open(
+        self, caller: str, request: ConfirmationRequested, args: Any, title: str
+    ) -> tuple[Draft, tuple[Blob, ...]]:
+        """Draft a new question, to be committed together with the caller's own record of it."""
+        packed = pack(msgspec.json.encode(args))
+        request = msgspec.structs.replace(request, args=packed.inline, args_blob=packed.ref)
+        writer = self._journal.writer(stream_of(caller, request.confirmation), KIND)
+        patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels={"id": request.confirmation})
+        return writer.draft(request, patch=patch), packed.blobs
+
+    # --- looking up
+
+    async def load(self, stream: str) -> Confirmation | None:
+        """The confirmation kept in a stream."""
+        head = await self._journal.head(stream)
+        return await self._fold(head) if head is not None else None
+
+    async def newest(self, caller: str, confirmation: str) -> Confirmation | None:
+        """A confirmation of a caller, or the one that replaced it last."""
+        found = await self.load(stream_of(caller, confirmation))
+        while found is not None and found.replaced_by:
+            following = await self.load(stream_of(caller, found.replaced_by))
+            if following is None:
+                return found
+            found = following
+        return found
+
+    async def recall(self, caller: str, confirmation: str) -> Recalled | None:
+        """What came of a confirmation of a caller, and which call it was asked for."""
+        first = await self.load(stream_of(caller, confirmation))
+        while first is not None and first.request.edited_from:
+            first = await self.load(stream_of(caller, first.request.edited_from))
+        newest = await self.newest(caller, confirmation)
+        if first is None or newest is None or not first.request.tool_name:
+            return None  # there is none, or it is a question that a recipe asked, which approves no call
+        return Recalled(newest, first.request.tool_name, digest(first.args))
+
+    async def find(self, reference: str) -> Confirmation:
+        """By identifier, or by an ending of it that fits only one open confirmation. Raises NotFoundError."""
+        heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=1)) if reference else []
+        if not heads and reference:
+            pending = await self._journal.heads(HeadQuery(kind=KIND, states=("pending",), limit=_LISTED))
+            heads = [head for head in pending if head.stream.endswith(reference)]
+        found = await self._fold(heads[0]) if len(heads) == 1 else None
+        if found is None:
+            why = "fits several open confirmations" if heads else "names no confirmation"
+            raise NotFoundError(f"{reference!r} {why}", code=Code.CONFIRMATION_NOT_FOUND, remedy=_NO_SUCH)
+        return found
+
+    async def pending(self, caller: str | None = None) -> list[Confirmation]:
+        """Questions somebody can still answer, oldest first; of one caller, or all."""
+        prefix = f"{caller}/{KIND}/" if caller else ""
+        query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=_LISTED)
+        loaded = [await self._fold(head) for head in reversed(await self._journal.heads(query))]
+        now = self._journal.clock.now()
+        return [found for found in loaded if found is not None and not found.lapsed(now)]
+
+    # --- deciding
+
+    async def decide(self, found: Confirmation, decision: ConfirmationDecided) -> Confirmation:
+        """Record one person's approval or refusal, and wake the caller once it counts.
+
+        Raises StateError (CONFIRMATION_CLOSED, CONFIRMATION_EXPIRED, CONFIRMATION_MISMATCH) or UsageError
+        (DECIDER_NOT_ALLOWED).
+        """
+        if decision.decision not in {"approve", "deny"}:
+            raise UsageError(f"{decision.decision} is not a decision a person gives here", remedy="Approve or deny.")
+        decision = msgspec.structs.replace(decision, reason=line(decision.reason, _REASON))
+        while True:
+            await self._check(found, decision.by)
+            if decision.digest != found.request.digest:
+                msg = f"{found.id}: the digest given is not the one of the call that waits"
+                raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
+            decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
+            state = "denied" if decision.decision == "deny" else "approved" if decided.enough else "pending"
+            try:
+                await self._append(found, decision, state, wakes=() if state == "pending" else (found.caller,))
+            except AppendConflictError:
+                found = await self._again(found)  # somebody else decided at the same moment
+                continue
+            return await self._again(found)
+
+    async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
+        """Replace an open question by one with other arguments, which has to be approved in its own right.
+
+        Raises as `decide` does, or NotCanonicalError.
+        """
+        while True:
+            await self._check(found, by)
+            request = found.request
+            edited = msgspec.structs.replace(
+                request,
+                confirmation=new_id("c"),
+                edited_from=found.id,
+                digest=binding(
+                    stream=found.caller,
+                    step=request.step,
+                    tool=request.tool_name,
+                    contract_hash=request.contract_hash,
+                    args=args,
+                    principal=request.principal,
+                    policy_hash=request.policy_hash,
+                ),
+            )
+            opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args))
+            decision = ConfirmationDecided(
+                confirmation=found.id,
+                decision="edit",
+                by=by,
+                reason=line(reason, _REASON),
+                replaced_by=edited.confirmation,
+            )
+            closing = self._draft(found, decision, "replaced")
+            try:
+                await self._journal.commit(closing, opened, synced=True, blobs=blobs, wakes=(found.caller,))
+            except AppendConflictError:
+                found = await self._again(found)
+                continue
+            return await self._again(found, stream_of(found.caller, edited.confirmation))
+
+    # --- the caller's part
+
+    async def expire(self, found: Confirmation) -> bool:
+        """Record that nobody answered in time; False: somebody did, at the same moment."""
+        decision = ConfirmationDecided(confirmation=found.id, decision="expire", digest=found.request.digest)
+        return await self._end(found, decision, "expired")
+
+    async def withdraw(self, found: Confirmation, reason: str, *, replaced_by: str = "") -> bool:
+        """End a question, or an unused approval, that its caller needs no more; False: it just changed."""
+        decision = ConfirmationDecided(
+            confirmation=found.id, decision="revoke", reason=line(reason, _REASON), replaced_by=replaced_by
+        )
+        if found.state == "approved" and not self.claim(found):
+            return False
+        return await self._end(found, decision, "replaced" if replaced_by else "withdrawn")
+
+    def claim(self, found: Confirmation) -> bool:
+        """Whether the calling task, and no other one, may now end this approval."""
+        if found.id in self._claimed:
+            return False
+        self._claimed.add(found.id)
+        return True
+
+    def unclaim(self, found: Confirmation) -> None:
+        """Let another task end the approval, since this one could not."""
+        self._claimed.discard(found.id)
+
+    def use(self, found: Confirmation, invocation_id: str) -> Draft:
+        """Draft the end of a claimed approval, to be committed with the announcement of its call."""
+        writer = self._journal.writer(found.stream, KIND, found.head)
+        used = ConfirmationUsed(confirmation=found.id, invocation_id=invocation_id)
+        return writer.draft(used, patch=HeadPatch(state="used", closed=True, due_at=None))
+
+    # --- common
+
+    async def _check(self, found: Confirmation, by: str) -> None:
+        if found.lapsed(self._journal.clock.now()) and await self.expire(found):
+            raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
+        if found.state != "pending":
+            remedy = "Decide the one that replaced it." if found.replaced_by else "Nothing is left to decide."
+            raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
+        request = found.request
+        if not by or (request.approvers and by not in request.approvers):
+            who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
+            msg = f"{by or 'nobody'} may not decide {found.id}{who}"
+            remedy = "Ask one of them." if request.approvers else "Say who decides."
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
+        if request.approvals > 1 and by == request.principal:
+            msg = f"{by} asked for this call and may not be one of its {request.approvals} approvers"
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask somebody else.")
+
+    async def _again(self, found: Confirmation, stream: str = "") -> Confirmation:
+        again = await self.load(stream or found.stream)
+        if again is None:
+            raise NotFoundError(stream or found.stream, code=Code.CONFIRMATION_NOT_FOUND)
+        return again
+
+    async def _end(self, found: Confirmation, decision: ConfirmationDecided, state: str) -> bool:
+        try:
+            await self._append(found, decision, state)
+        except AppendConflictError:
+            return False
+        return True
+
+    async def _append(
+        self, found: Confirmation, decision: ConfirmationDecided, state: str, wakes: tuple[str, ...] = ()
+    ) -> None:
+        await self._journal.commit(self._draft(found, decision, state), synced=True, wakes=wakes)
+
+    def _draft(self, found: Confirmation, decision: ConfirmationDecided, state: str) -> Draft:
+        writer = self._journal.writer(found.stream, KIND, found.head)
+        if state == "pending":
+            return writer.draft(decision)
+        closed = state != "approved"
+        return writer.draft(decision, patch=HeadPatch(state=state, closed=closed, due_at=None))
+
+    async def _fold(self, head: Head) -> Confirmation | None:
+        """The confirmation as it is at this head, so that writing to it after a later change is refused."""
+        events = await self._journal.read(head.stream)
+        request, decisions = _folded(event for event in events if event.seq <= head.seq)
+        if request is None:
+            return None
+        encoded = await self._journal.value(request.args, request.args_blob)
+        return Confirmation(
+            id=request.confirmation,
+            stream=head.stream,
+            state=head.state,
+            request=request,
+            args=msgspec.json.decode(encoded) if encoded is not None else None,
+            decisions=tuple(decisions),
+            head=head,
+        )
+
+
+def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided]]:
+    request: ConfirmationRequested | None = None
+    decisions: list[ConfirmationDecided] = []
+    for event in events:
+        payload = decode(event.kind, event.data)
+        if isinstance(payload, ConfirmationRequested):
+            request = payload
+        elif isinstance(payload, ConfirmationDecided):
+            decisions.append(payload)
+    return request, decisions

@@ -1,0 +1,90 @@
+"""What a provider is told of the call it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from remit.gateway.call import Progress, no_progress
+from remit.ids import trace_id
+from remit.tools.provider import CallContext
+
+if TYPE_CHECKING:
+    from remit.gateway.call import Call
+    from remit.journal.kinds import ToolInvocationStarted
+
+_log: Final = logging.getLogger("remit.gateway")
+
+
+def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
+    """The context of a call that was just announced."""
+    request = call.request
+    return CallContext(
+        stream=call.writer.stream,
+        step=request.step,
+        invocation_id=call.invocation_id,
+        idempotency_key=call.idempotency_key,
+        attempt=request.attempt,
+        principal=request.principal,
+        trace_id=trace_of(call.writer.stream),
+        span_id=call.span_id,
+        timeout_s=timeout_s,
+        now=now,
+        progress=no_progress if call.progress is no_progress else _Reporter(call.progress),
+    )
+
+
+def context_again(started: ToolInvocationStarted, stream: str, *, timeout_s: float, now: int) -> CallContext:
+    """The context of a call as it was announced."""
+    return CallContext(
+        stream=stream,
+        step=started.step,
+        invocation_id=started.invocation_id,
+        idempotency_key=started.idempotency_key,
+        attempt=started.attempt,
+        principal=started.principal,
+        trace_id=trace_of(stream),
+        span_id=started.span_id,
+        timeout_s=timeout_s,
+        now=now,
+        progress=no_progress,
+    )
+
+
+@lru_cache(maxsize=1_024)
+def trace_of(stream: str) -> str:
+    """The trace a stream's calls belong to: 32 hexadecimal digits, those of the job's or session's identifier."""
+    try:
+        return trace_id(stream.split("/", 2)[1])
+    except (IndexError, ValueError):  # a stream that somebody named by hand
+        return sha256(stream.encode()).hexdigest()[:32]
+
+
+class _Reporter:
+    """Passes progress on, in the event loop's thread; what the listener raises is not the tool's."""
+
+    __slots__ = ("_loop", "_progress")
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, done: float | None, total: float | None, message: str) -> None:
+        """Report; never fails."""
+        try:
+            inside = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            inside = False
+        if inside:
+            self._report(done, total, message)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._report, done, total, message)
+
+    def _report(self, done: float | None, total: float | None, message: str) -> None:
+        try:
+            self._progress(done, total, message)
+        except Exception:  # noqa: BLE001 - it belongs to whoever listens
+            _log.debug("a progress report was lost", exc_info=True)

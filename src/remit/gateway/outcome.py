@@ -1,0 +1,90 @@
+"""What came of a call: a value, never an exception (rule 5)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from remit.codes import Code
+from remit.redact import line
+
+Status = Literal["ok", "failed", "blocked", "pending"]
+_REASON: Final = 1_000
+"""Characters of a reason at most."""
+
+
+class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of evidence by digest (contract: tickets, "Evidence")."""
+
+    kind: str
+    source: str
+    retrieved_at: int
+    storage: Literal["inline", "raw", "omitted"] = "omitted"
+    code: str | None = None
+    bytes: int = 0
+    stored_bytes: int = 0
+    truncated: bool = False
+    hash: str = ""
+    hash_scope: Literal["original", "stored", "prefix", "unknown"] = "original"
+    inline: str | None = None
+    raw_pointer: str | None = None
+    """Digest of the blob that holds the stored bytes."""
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`ok` with a value; or `failed`, `blocked`, `pending` with a code, the reason and what to do."""
+
+    status: Status
+    value: Any = None
+    """JSON value of an ok outcome, exactly as a replay would give it."""
+    code: Code | None = None
+    reason: str = ""
+    """For people: one line without secrets, whoever worded it."""
+    remedy: str = ""
+    cause: str | None = None
+    """The provider's own code behind a failure."""
+    evidence: tuple[EvidenceItem, ...] = ()
+    invocation_id: str | None = None
+    """Set once the call was announced."""
+    confirmation: str | None = None
+    """The confirmation a pending or refused call waits, or waited, for."""
+    uncertain: bool = False
+    """The call may have had its side effect and nobody knows (rule 3)."""
+    duration_us: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call did what was asked."""
+        return self.status == "ok"
+
+
+def refused(code: Code, reason: str, remedy: str = "", *, confirmation: str | None = None) -> Outcome:
+    """An outcome with the status the code table gives its code."""
+    return Outcome(
+        status=status_of(code),
+        code=code,
+        reason=line(reason or code.meaning, _REASON),
+        remedy=line(remedy, _REASON),
+        confirmation=confirmation,
+    )
+
+
+def failed(code: Code, reason: str, remedy: str = "", *, cause: Code | None = None, uncertain: bool = False) -> Outcome:
+    """What came of a call that was announced and did not end well; `blocked` where the code table says so."""
+    return Outcome(
+        status="blocked" if code.status == "blocked" else "failed",
+        code=code,
+        reason=line(reason, _REASON),
+        remedy=line(remedy, _REASON),
+        cause=cause.name if cause else None,
+        uncertain=uncertain,
+    )
+
+
+def status_of(code: Code) -> Status:
+    """`blocked`, `failed` or `pending`; `failed` for a code that is not an outcome's own."""
+    if code.status == "blocked":
+        return "blocked"
+    return "pending" if code.status == "pending" else "failed"

@@ -1,0 +1,115 @@
+"""Which dependencies are ready (contract: tickets, "Gates").
+
+Dependency keys are stable names such as `mcp`, not provider ids, so that a gate can name one before anything is
+connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from remit.clock import Clock, isoformat
+from remit.codes import Code
+from remit.redact import line
+
+PROBE_TIMEOUT_S: Final = 2.0
+"""Seconds a probe may take."""
+
+
+class DependencyState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether one dependency can be used."""
+
+    ready: bool
+    code: str | None = None
+    """`DEP_UNAVAILABLE`, `DEP_INIT_FAILED`, `DEP_TIMEOUT` or `DEP_UNKNOWN` where it is not ready."""
+    detail: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Every dependency at one moment."""
+
+    degraded: bool
+    """Something is not ready, required or optional."""
+    required: dict[str, DependencyState]
+    optional: dict[str, DependencyState]
+    as_of: str
+
+    @property
+    def missing_required(self) -> list[str]:
+        """Required dependencies that are not ready."""
+        return [key for key, state in self.required.items() if not state.ready]
+
+    def refusal(self) -> dict[str, Any]:
+        """The body a face answers 503 with."""
+        return {
+            "error_code": Code.MCP_REQUIRED_UNAVAILABLE.name,
+            "missing_required": self.missing_required,
+            "degraded": self.degraded,
+            "as_of": self.as_of,
+        }
+
+
+Probe = Callable[[], Awaitable[DependencyState]]
+
+
+class Readiness:
+    """Asks the dependencies how they are."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        required: Mapping[str, Probe],
+        optional: Mapping[str, Probe],
+        *,
+        timeout_s: float = PROBE_TIMEOUT_S,
+    ) -> None:
+        """Take probes by dependency key; they answer fast, from what their owners already know.
+
+        A dependency whose probe fails, or takes longer than `timeout_s`, is not ready.
+        """
+        self._clock = clock
+        self._required = dict(required)
+        self._optional = dict(optional)
+        self._timeout_s = timeout_s
+
+    async def snapshot(self) -> Snapshot:
+        """Every dependency now."""
+        required, optional = await asyncio.gather(self._states(self._required), self._states(self._optional))
+        ready = all(state.ready for state in (*required.values(), *optional.values()))
+        return Snapshot(degraded=not ready, required=required, optional=optional, as_of=isoformat(self._clock.now()))
+
+    async def missing(self, keys: Iterable[str]) -> dict[str, DependencyState]:
+        """Those of the named dependencies that are not ready; one nobody knows counts as not ready."""
+        states = await self._states(dict.fromkeys(keys))
+        return {key: state for key, state in states.items() if not state.ready}
+
+    async def missing_required(self) -> dict[str, DependencyState]:
+        """What a tool that nobody knows lacks: it requires every required dependency."""
+        return await self.missing(self._required)
+
+    async def _states(self, keys: Mapping[str, object]) -> dict[str, DependencyState]:
+        return dict(zip(keys, await asyncio.gather(*map(self._state, keys)), strict=True))
+
+    async def _state(self, key: str) -> DependencyState:
+        probe = self._required.get(key) or self._optional.get(key)
+        if probe is None:
+            return DependencyState(ready=False, code=Code.DEP_UNKNOWN.name)
+        deadline = asyncio.timeout(self._timeout_s)
+        try:
+            async with deadline:
+                return await probe()
+        except Exception as error:  # noqa: BLE001 - a dependency that cannot be asked cannot be used
+            if deadline.expired():
+                return DependencyState(
+                    ready=False, code=Code.DEP_TIMEOUT.name, detail=f"silent for {self._timeout_s:g} s"
+                )
+            return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=line(str(error)))
+
+
+def named(missing: Mapping[str, DependencyState]) -> str:
+    """What is missing, and why, for people."""
+    return ", ".join(f"{key} ({state.detail or state.code})" for key, state in missing.items())

@@ -1,0 +1,176 @@
+"""What a provider gave, made fit to be recorded: whatever it is, this never raises (rule 5)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import MAX_DEPTH
+from remit.codes import Code
+from remit.gateway.evidence import EvidenceLimits, Kept, keep, problem
+from remit.gateway.outcome import Outcome, failed
+from remit.journal.blobs import pack
+from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, ToolInvocationFinished
+from remit.redact import line
+from remit.tools.provider import ToolResult
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Limits
+    from remit.journal.event import Blob
+    from remit.tools.catalog import Tool
+
+_log: Final = logging.getLogger("remit.gateway")
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+_NOTHING: Final = Kept((), ())
+_REMEDY: Final = "Mend the tool; see docs/tools.md."
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_PAIR: Final = re.compile(rb"\[\]|\{\}")
+_NO_BRACKET: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A result that can be recorded, or why it cannot."""
+
+    failure: Outcome | None = None
+    encoded: bytes = b""
+    value: Any = None
+    kept: Kept = _NOTHING
+
+
+class Results:
+    """Checks results: that JSON holds them, their size, the tool's output schema, and the evidence."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Check within these limits."""
+        self._mode = limits.schema_gate
+        self._max_bytes = limits.max_value_bytes
+        self._evidence = EvidenceLimits(
+            inline=limits.evidence_inline_bytes, raw=limits.evidence_raw_bytes, items=limits.evidence_items
+        )
+
+    def check(self, tool: Tool, result: object) -> Checked:
+        """What a provider gave, as a replay would give it."""
+        if not isinstance(result, ToolResult):
+            why = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
+            return Checked(failed(Code.TOOL_EXEC_FAILED, why, _REMEDY, cause=Code.BadGateway))
+        try:
+            encoded = _encode(result.value)
+            failure = self._size(tool, encoded)
+            value = None if failure else _decode(encoded)
+        except Exception as error:  # noqa: BLE001 - a value may bring code of its own
+            why = f"{tool.meta.name} returned what JSON cannot hold: {words(error)}"
+            return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))
+        failure = failure or self._against_schema(tool, value)
+        if failure is not None:
+            return Checked(failure)
+        return self._with_evidence(tool, result, encoded, value) if result.evidence else Checked(None, encoded, value)
+
+    def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
+        if len(encoded) > self._max_bytes:
+            why = f"{tool.meta.name} returned {len(encoded)} bytes; the limit is {self._max_bytes}"
+            return failed(Code.RESULT_TOO_LARGE, why, _REMEDY)
+        if _too_deep(encoded):
+            why = f"{tool.meta.name} returned a value of more than {MAX_DEPTH} levels"
+            return failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY)
+        return None
+
+    def _against_schema(self, tool: Tool, value: Any) -> Outcome | None:
+        if self._mode == "off" or tool.output is None:
+            return None
+        problems = tool.output.problems(value)
+        if not problems:
+            return None
+        text = problem_text(problems)
+        if self._mode == "strict":
+            return failed(Code.RESULT_INVALID, f"{tool.meta.name}: {text}", _REMEDY)
+        _log.warning("schema_gate_warn tool=%s boundary=call_result: %s", tool.meta.name, text)
+        return None
+
+    def _with_evidence(self, tool: Tool, result: ToolResult, encoded: bytes, value: Any) -> Checked:
+        candidates: object = result.evidence
+        wrong = "" if isinstance(candidates, list | tuple) else f"evidence is a list, not {type(candidates).__name__}"
+        for candidate in () if wrong else result.evidence:
+            wrong = wrong or problem(candidate)
+        if wrong:
+            return Checked(failed(Code.INVALID_EVIDENCE_CANDIDATE, f"{tool.meta.name}: {wrong}", _REMEDY))
+        return Checked(None, encoded, value, keep(result.evidence, self._evidence))
+
+
+def events_of(
+    outcome: Outcome,
+    checked: Checked,
+    *,
+    invocation_id: str,
+    step: str,
+    step_outcome: Any,
+    schema_hash: str = "",
+    by: str = "",
+) -> tuple[list[Payload], tuple[Blob, ...]]:
+    """What is recorded of an announced call's end: `tool_invocation_finished`, after `evidence_attached` if any."""
+    events: list[Payload] = []
+    kept, blobs = checked.kept, checked.kept.blobs
+    if kept.items:
+        items = tuple([msgspec.to_builtins(item) for item in kept.items])
+        events.append(EvidenceAttached(invocation_id=invocation_id, step=step, items=items))
+    packed = pack(checked.encoded) if outcome.ok else None
+    if packed is not None and packed.blobs:
+        blobs = (*blobs, *packed.blobs)
+    events.append(
+        ToolInvocationFinished(
+            invocation_id=invocation_id,
+            step=step,
+            outcome="success" if outcome.ok else "timeout" if outcome.code is Code.TOOL_TIMEOUT else "failure",
+            step_outcome=step_outcome,
+            result=packed.inline if packed else msgspec.UNSET,
+            result_blob=packed.ref if packed else msgspec.UNSET,
+            error=_error(outcome),
+            response_schema_hash=schema_hash,
+            duration_us=outcome.duration_us,
+            evidence=len(kept.items),
+            decided_by=by,
+        )
+    )
+    return events, blobs
+
+
+def _error(outcome: Outcome) -> ErrorInfo | None:
+    if outcome.code is None:
+        return None
+    return ErrorInfo(
+        code=outcome.code.name,
+        message=outcome.reason,
+        remedy=outcome.remedy,
+        cause=outcome.cause or "",
+        retryable=outcome.code.retryable,
+    )
+
+
+def problem_text(problems: Any) -> str:
+    """The first problems a schema has with a value."""
+    return line("; ".join(f"{p.path or '/'} {p.message} ({p.code.name})" for p in problems[:5]), 1_000)
+
+
+def words(error: BaseException) -> str:
+    """What an exception says, whatever it does when asked."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the error of an error
+        return name
+    return f"{name}: {text}" if text else name
+
+
+def _too_deep(encoded: bytes) -> bool:
+    """Whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
+    if encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", encoded).translate(None, _NO_BRACKET)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = _PAIR.sub(b"", brackets)  # the innermost level
+    return bool(brackets)

@@ -1,0 +1,36 @@
+"""What the stages work with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from remit.gateway.confirmations import Confirmations
+from remit.gateway.readiness import Readiness
+from remit.gateway.remembered import RememberedApprovals
+from remit.journal.journal import Journal
+from remit.policy.rules import Policy
+from remit.tools.catalog import Catalog
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds a call and what is kept of it."""
+
+    schema_gate: str = "strict"
+    """`off`, `warn` or `strict` (contract: tickets, "Gates")."""
+    max_value_bytes: int = 16 * 1024 * 1024
+    confirm_expires_s: int = 86_400
+    evidence_inline_bytes: int = 4_096
+    evidence_raw_bytes: int = 1_000_000
+    evidence_items: int = 50
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """One of each, made by wiring."""
+
+    journal: Journal
+    catalog: Catalog
+    policy: Policy
+    readiness: Readiness
+    confirmations: Confirmations
+    remembered: RememberedApprovals
+    limits: Limits

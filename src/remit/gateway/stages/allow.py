@@ -1,0 +1,44 @@
+"""Allow: what policy says of this call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+from remit.policy.decision import Caller, Query
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class Allow:
+    """Decides deny > ask > allow; a remembered approval can turn an ask into an allow, nothing else."""
+
+    def __init__(self, services: Services) -> None:
+        self._policy = services.policy
+        self._remembered = services.remembered
+        self._clock = services.journal.clock
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Refuse with POLICY_DENIED, or set `decision`."""
+        request, tool = call.request, call.tool
+        query = Query(
+            tool=tool.meta,
+            key=tool.key,
+            args=call.args,
+            caller=Caller(
+                principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
+            ),
+            contract_hash=tool.contract_hash,
+            now=self._clock.now(),
+        )
+        decision = self._policy.decide(query)
+        if decision.effect == "ask":
+            decision = self._policy.decide(query, remembered=await self._remembered.active(tool.meta.name))
+        call.decision, call.rule_id = decision, decision.rule_id
+        if decision.effect == "deny":
+            remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."
+            return refused(Code.POLICY_DENIED, decision.reason, remedy)
+        return await proceed(call)

@@ -1,0 +1,76 @@
+"""Announce: the intent is in the journal before anything happens (rule 3)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from remit.errors import JournalError
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome
+from remit.ids import new_id, span_id
+from remit.journal.blobs import pack
+from remit.journal.kinds import ToolInvocationStarted
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.journal.event import Blob
+    from remit.journal.writer import Draft
+
+
+class Announce:
+    """Records `tool_invocation_started`: flushed to disk before a side effect, merely queued before a read."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+        self._policy_hash = services.policy.hash
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
+        call.invocation_id, call.span_id = new_id("inv"), span_id()
+        call.idempotency_key = _idempotency_key(call)
+        started, blobs = self._started(call)
+        confirmation = call.confirmation
+        if confirmation is None or confirmation.state != "approved":
+            await call.journal.commit(started, synced=call.tool.meta.side_effects, blobs=blobs)
+        else:
+            used = self._confirmations.use(confirmation, call.invocation_id)
+            try:
+                await call.journal.commit(started, used, synced=True, blobs=blobs)
+            except JournalError:
+                self._confirmations.unclaim(confirmation)
+                raise
+        return await proceed(call)
+
+    def _started(self, call: Call) -> tuple[Draft, tuple[Blob, ...]]:
+        request, meta, confirmation = call.request, call.tool.meta, call.confirmation
+        args = pack(call.encoded)
+        started = ToolInvocationStarted(
+            invocation_id=call.invocation_id,
+            step=request.step,
+            tool_name=meta.name,
+            arguments_hash=call.arguments_hash,
+            idempotency_key=call.idempotency_key,
+            tool_version=meta.version,
+            request_schema_hash=call.tool.input.hash,
+            args=args.inline,
+            args_blob=args.ref,
+            request_hash=call.request_hash,
+            capability_level=int(meta.capability_level),
+            provider_id=meta.provider_id,
+            side_effect=meta.side_effect,
+            repeatable=meta.repeatable,
+            attempt=request.attempt,
+            principal=request.principal,
+            rule_id=call.rule_id,
+            policy_hash=self._policy_hash,
+            confirmation=confirmation.id if confirmation else "",
+            span_id=call.span_id,
+        )
+        return call.writer.draft(started), args.blobs
+
+
+def _idempotency_key(call: Call) -> str:
+    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity")."""
+    intent = f"{call.writer.stream}\0{call.request.step}\0{call.tool.meta.name}\0{call.arguments_hash}"
+    return sha256(intent.encode()).hexdigest()

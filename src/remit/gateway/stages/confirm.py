@@ -1,0 +1,142 @@
+"""Confirm: a person approves this exact call, or it does not run (rule 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.confirmation import Confirmation, binding, title_of
+from remit.gateway.outcome import Outcome, refused
+from remit.ids import new_id
+from remit.journal.kinds import ConfirmationRequested
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+_CHANGED = "what would run, or what policy asks for, is not what was shown"
+
+
+class Confirm:
+    """Asks where policy says so; lets an approved call pass if it is still what was approved."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+        self._policy_hash = services.policy.hash
+        self._expires_s = services.limits.confirm_expires_s
+        self._clock = services.journal.clock
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Answer `pending` with CONFIRMATION_REQUIRED, refuse, or proceed on what is left in `confirmation`.
+
+        It refuses with CONFIRMATION_DENIED, CONFIRMATION_EXPIRED or CONFIRMATION_MISMATCH.
+        """
+        while True:
+            found = call.confirmation
+            if found is None or found.state in {"withdrawn", "replaced"}:
+                call.confirmation = None
+                return await (self._ask(call) if call.decision.effect == "ask" else proceed(call))
+            if not found.lapsed(self._clock.now()):
+                break
+            await self._confirmations.expire(found)
+            call.confirmation = await self._confirmations.load(found.stream)  # somebody may have been faster
+        if found.state in {"denied", "expired"}:
+            return _closed(call, found)
+        same = self._same(call, found)
+        if found.state == "used" and same:
+            return _spent(call, found) if call.request.attempt == 1 else await proceed(call)
+        if found.state == "approved" and same:
+            return await proceed(call) if self._confirmations.claim(found) else _spent(call, found)
+        if found.state == "pending" and same and call.decision.effect == "ask":
+            return _asked(found.id, found.request.tool_name)
+        return await self._anew(call, found, proceed)
+
+    async def _anew(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
+        """Go on without a confirmation that does not fit this call, or that it does not need."""
+        asks = call.decision.effect == "ask"
+        replaced_by = new_id("c") if asks else ""
+        if found.state != "used":
+            reason = _CHANGED if asks else f"allowed by {call.rule_id}"
+            if not await self._confirmations.withdraw(found, reason, replaced_by=replaced_by):
+                if found.state == "approved":
+                    return _spent(call, found)
+                call.confirmation = await self._confirmations.load(found.stream)  # a person was faster
+                return await self(call, proceed)
+        call.confirmation = None
+        if not asks:
+            return await proceed(call)
+        edited_from = found.id if found.request.edited_from else ""
+        return await self._ask(call, replaced_by, edited_from)
+
+    def _same(self, call: Call, found: Confirmation) -> bool:
+        """Whether this is the call that was shown, and policy asks for no more than it did then."""
+        if found.request.digest != self._bind(call):
+            return False
+        decision, request = call.decision, found.request
+        return decision.effect != "ask" or (
+            decision.approvals <= request.approvals and decision.approvers == request.approvers
+        )
+
+    def _bind(self, call: Call) -> str:
+        return binding(
+            stream=call.writer.stream,
+            step=call.request.step,
+            tool=call.tool.meta.name,
+            contract_hash=call.tool.contract_hash,
+            args=call.args,
+            principal=call.request.principal,
+            policy_hash=self._policy_hash,
+        )
+
+    async def _ask(self, call: Call, identifier: str = "", edited_from: str = "") -> Outcome:
+        decision, name = call.decision, call.tool.meta.name
+        expires = decision.expires_s or self._expires_s
+        waiting = ConfirmationRequested(
+            confirmation=identifier or new_id("c"),
+            step=call.request.step,
+            digest=self._bind(call),
+            tool_name=name,
+            expires_at=self._clock.now() + expires * SECOND,
+        )
+        request = ConfirmationRequested(
+            confirmation=waiting.confirmation,
+            step=waiting.step,
+            digest=waiting.digest,
+            tool_name=name,
+            expires_at=waiting.expires_at,
+            question=decision.reason,
+            principal=call.request.principal,
+            contract_hash=call.tool.contract_hash,
+            policy_hash=self._policy_hash,
+            rule_id=decision.rule_id,
+            approvals=decision.approvals,
+            approvers=decision.approvers,
+            edited_from=edited_from,
+        )
+        opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title_of(name, call.args))
+        await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
+        return _asked(waiting.confirmation, name)
+
+
+def _asked(confirmation: str, tool: str) -> Outcome:
+    reason = f"{tool} waits for a person's approval"
+    remedy = f"Decide with: remit confirm {confirmation}"
+    return refused(Code.CONFIRMATION_REQUIRED, reason, remedy, confirmation=confirmation)
+
+
+def _closed(call: Call, found: Confirmation) -> Outcome:
+    name = call.tool.meta.name
+    if found.state == "expired":
+        reason = f"nobody answered in time whether {name} may run"
+        return refused(Code.CONFIRMATION_EXPIRED, reason, "Run it again to ask again.", confirmation=found.id)
+    last = found.last
+    reason = f"{last.by if last else 'somebody'} refused {name}" + (f": {last.reason}" if last and last.reason else "")
+    remedy = "Do without this call, or ask for another one."
+    return refused(Code.CONFIRMATION_DENIED, reason, remedy, confirmation=found.id)
+
+
+def _spent(call: Call, found: Confirmation) -> Outcome:
+    call.confirmation = None  # it belongs to another call
+    reason = f"the approval of {call.tool.meta.name} was already used"
+    return refused(Code.CONFIRMATION_MISMATCH, reason, "Run it again to ask again.", confirmation=found.id)

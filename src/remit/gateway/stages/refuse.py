@@ -1,0 +1,60 @@
+"""Refuse: every refusal below leaves a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome
+from remit.journal.kinds import GateRefused
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from remit.codes import Code
+    from remit.gateway.services import Services
+
+_MAX_NAME = 200
+
+
+class Refuse:
+    """Journals a blocked outcome as `gate_refused`."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+        self._policy_hash = services.policy.hash
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Let the call proceed; record it if it was refused before it was announced."""
+        outcome = await proceed(call)
+        if outcome.status == "blocked" and not call.invocation_id and outcome.code is not None:
+            await self._record(call, outcome, outcome.code)
+        return outcome
+
+    async def _record(self, call: Call, outcome: Outcome, code: Code) -> None:
+        request = call.request
+        refusal = GateRefused(
+            step=request.step,
+            tool_name=_recordable(request.tool),
+            code=code.name,
+            reason=outcome.reason,
+            remedy=outcome.remedy,
+            stage=call.stage,
+            arguments_hash=call.asked_hash,
+            principal=request.principal,
+            rule_id=call.rule_id,
+            policy_hash=self._policy_hash,
+            confirmation=outcome.confirmation or "",
+        )
+        await call.journal.append(call.writer, refusal, synced=request.leaves)
+        found = call.confirmation
+        if found is not None and found.state in {"pending", "approved"} and not code.retryable:
+            await self._confirmations.withdraw(found, outcome.reason)  # nobody shall be asked about it any more
+
+
+def _recordable(name: str) -> str:
+    """A tool's name as it was asked for, unless it is one that no tool can have and no event can hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return line(name, _MAX_NAME)
+    return name if len(name) <= _MAX_NAME else line(name, _MAX_NAME)

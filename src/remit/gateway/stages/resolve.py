@@ -1,0 +1,57 @@
+"""Resolve: the tool behind the name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+from remit.gateway.readiness import named
+from remit.policy.decision import Caller, Query
+from remit.tools.catalog import ResolveError
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class Resolve:
+    """Finds the tool a full name, key or model-facing name means."""
+
+    def __init__(self, services: Services) -> None:
+        self._catalog = services.catalog
+        self._policy = services.policy
+        self._readiness = services.readiness
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `tool` and the arguments meant for it.
+
+        Refuse with UNKNOWN_TOOL, INVALID_TOOL_STEP, TOOL_QUARANTINED, INVALID_TOOL_ARGS or MCP_REQUIRED_UNAVAILABLE.
+        """
+        given: object = call.args
+        if not isinstance(given, dict):
+            why = f"arguments are an object, not {type(given).__name__}"
+            return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {why}", "Give them by name.")
+        try:
+            call.tool, args = await self._catalog.resolve(call.request.tool, call.args)
+        except ResolveError as error:
+            if error.code is Code.UNKNOWN_TOOL:
+                return await self._unknown(call, error)
+            return refused(error.code, error.reason, error.remedy)
+        if args is not call.args:
+            call.take(args)
+        return await proceed(call)
+
+    async def _unknown(self, call: Call, error: ResolveError) -> Outcome:
+        """Denied by default; but where something required is down, what is unknown now may be known once it is up."""
+        request = call.request
+        caller = Caller(
+            principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
+        )
+        call.rule_id = self._policy.decide(Query(tool=None, key=request.tool, args=call.args, caller=caller)).rule_id
+        missing = await self._readiness.missing_required()
+        if not missing:
+            return refused(error.code, error.reason, error.remedy)
+        why = f"{error.reason}; it may be one that needs {named(missing)}"
+        remedy = "Start what is missing, then try again; `remit doctor` tells more."
+        return refused(Code.MCP_REQUIRED_UNAVAILABLE, why, remedy)

@@ -1,0 +1,62 @@
+"""Settle: on the way back, the result is checked, its evidence kept, and what came of the call recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome
+from remit.gateway.result import Checked, Results, events_of
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+_UNCHECKED: Final = Checked()
+
+
+class Settle:
+    """Records `tool_invocation_finished`, and `evidence_attached` before it."""
+
+    def __init__(self, services: Services) -> None:
+        self._results = Results(services.limits)
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Let the call run, then record what came of it; the value is given on as a replay would give it."""
+        outcome = await proceed(call)
+        checked = _UNCHECKED
+        if outcome.ok:
+            checked = self._results.check(call.tool, call.result)
+            outcome = checked.failure or outcome
+        outcome = Outcome(
+            status=outcome.status,
+            value=checked.value,
+            code=outcome.code,
+            reason=outcome.reason,
+            remedy=outcome.remedy,
+            cause=outcome.cause,
+            evidence=checked.kept.items,
+            invocation_id=call.invocation_id,
+            uncertain=outcome.uncertain,
+            duration_us=call.duration_us,
+        )
+        output = call.tool.output
+        events, blobs = events_of(
+            outcome,
+            checked,
+            invocation_id=call.invocation_id,
+            step=call.request.step,
+            step_outcome=_step_outcome(call, outcome),
+            schema_hash=output.hash if output else "",
+        )
+        await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
+        return outcome
+
+
+def _step_outcome(call: Call, outcome: Outcome) -> str:
+    meta = call.tool.meta
+    if outcome.ok:
+        return "side_effect_committed" if meta.side_effects else "pure"
+    if outcome.uncertain:
+        return "uncertain"
+    retryable = outcome.code is not None and outcome.code.retryable and meta.repeatable and not call.request.final
+    return "retryable_failure" if retryable else "permanent_failure"

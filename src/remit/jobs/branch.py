@@ -1,0 +1,57 @@
+"""Places in a run. An effect's place is its key, so it must be the same every time the recipe runs.
+
+The root branch counts its effects 1, 2, 3 …; a gather at place 4 opens the branches 4.0, 4.1 …, whose effects are
+4.0.1, 4.0.2 … An explicit key stands in for the number: `4.0.charge`. A branch belongs to one asyncio task: inside it
+order is the program's order, and no two branches share a counter, so scheduling cannot change a place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextvars import ContextVar
+from typing import Final
+
+from remit.codes import Code
+from remit.errors import RunError, UsageError
+
+_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
+
+
+class Branch:
+    """A sequence of effects within a run."""
+
+    __slots__ = ("_keys", "_next", "_prefix", "task")
+
+    def __init__(self, prefix: str, task: asyncio.Task[object] | None) -> None:
+        """Start counting below `prefix`, which is empty for the root and else ends with a dot."""
+        self._prefix = prefix
+        self._next = 0
+        self._keys: set[str] = set()
+        self.task = task
+
+    def place(self, key: str | None = None) -> str:
+        """The next place, or the one of an explicit key. Raises RunError or UsageError."""
+        if asyncio.current_task() is not self.task:
+            raise RunError(
+                "an effect was started from a task that the run does not know",
+                code=Code.FOREIGN_TASK,
+                remedy="Use run.gather for parallel work, and timeout= instead of asyncio.wait_for.",
+            )
+        if key is None:
+            self._next += 1
+            return f"{self._prefix}{self._next}"
+        if not _KEY.fullmatch(key):
+            raise UsageError(f"{key!r} is not a key: a letter, then letters, digits, '-' and '_' (lower case)")
+        if key in self._keys:
+            raise RunError(
+                f"the key {key!r} is used twice in one branch",
+                code=Code.DUPLICATE_STEP_KEY,
+                remedy="Give each effect a key of its own, or none.",
+            )
+        self._keys.add(key)
+        return f"{self._prefix}{key}"
+
+
+current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
+"""The branch that the running code belongs to."""

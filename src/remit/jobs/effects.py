@@ -1,0 +1,250 @@
+"""The one place where what a recipe asks for meets what its journal holds.
+
+Recorded and the same: the recorded outcome, and nothing happens. Recorded and different: NONDETERMINISTIC, with both
+sides. Not recorded: the *world* does it, which is live (activation.py) or refuses (replay.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import NondeterminismError, NotCanonicalError
+from remit.gateway.call import asked
+from remit.gateway.outcome import EvidenceItem, Outcome
+from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.journal.kinds import ChildStarted, ErrorInfo, TimerFired, WaitType
+from remit.redact import preview_of
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+_SLICE_S: Final = 0.005
+"""Seconds a run may go on without giving other runs of the process a turn."""
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wait ended with."""
+
+    payload: Any = None
+    by: str = ""
+    timed_out: bool = False
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A call, as the recipe asked for it."""
+
+    step: str
+    tool: str
+    args: dict[str, Any]
+    hash: str
+    """Digest of the arguments; empty where they have no canonical form."""
+    timeout_s: float | None
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """Something outside that a step waits for."""
+
+    step: str
+    type: WaitType
+    key: str
+    due_at: int | None = None
+    """When waiting ends without it; for a timer, when it fires."""
+    reason: str = ""
+    question: Any = None
+    """What a recipe asks a person, to be opened as a confirmation named by `key`."""
+
+    @property
+    def words(self) -> str:
+        """What is waited for, for people."""
+        if self.type == "timer":
+            return "a timer" if not self.key.startswith("retry:") else "the next attempt"
+        if self.type == "signal":
+            return f"signal {self.key}"
+        return f"a decision on step {self.step}" if self.key.startswith("uncertain:") else f"confirmation {self.key}"
+
+
+class World(Protocol):
+    """Does what is not recorded yet."""
+
+    async def call(self, asked: Asked, record: CallRecord) -> Outcome:
+        """Make a call, or go on with one that has begun."""
+        ...
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        """Read the clock or draw a random value, and record it."""
+        ...
+
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
+        """Wait for something outside, and record that it came."""
+        ...
+
+    async def child(self, started: ChildStarted) -> None:
+        """Record that another recipe begins within this run."""
+        ...
+
+    def block(self) -> None:
+        """The running branch waits now."""
+        ...
+
+    def unblock(self) -> None:
+        """A waiting branch goes on."""
+        ...
+
+    def progress(self, done: float | None, total: float | None, message: str) -> None:
+        """Show how far the run is."""
+        ...
+
+    def now(self) -> int:
+        """Microseconds since the Unix epoch; for bounds of waits, which are recorded."""
+        ...
+
+
+class Effects:
+    """Matches effects with a history, and hands the rest to a world."""
+
+    def __init__(self, history: History, journal: Journal, world: World) -> None:
+        """Effects of one pass over a job."""
+        self.history = history
+        self.world = world
+        self.failure: BaseException | None = None
+        """An error that ends the pass whatever the recipe makes of it."""
+        self.used: set[str] = set()
+        """Places the recipe came by."""
+        self._journal = journal
+        self._turn_ends = time.monotonic() + _SLICE_S
+
+    async def call(self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None) -> Outcome:
+        """The outcome of a call."""
+        await self._enter(step, "call")
+        try:
+            arguments_hash = digest(args)
+        except NotCanonicalError:
+            arguments_hash = ""
+        record = self.history.calls.get(step)
+        if record is None:
+            record = self.history.call(step)
+        else:
+            self._compare(step, record, tool, args, arguments_hash)
+            if record.ended:
+                return await self.recorded(record)
+        request = Asked(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
+        return await self.world.call(request, record)
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        """A recorded value of the clock or of chance."""
+        await self._enter(step, kind.KIND.removesuffix("_recorded"))
+        found = self.history.values.get(step)
+        return found if found is not None else await self.world.value(step, kind)
+
+    async def wait(self, wait: Wait) -> Answer:
+        """What a wait ended with."""
+        await self._enter(wait.step, wait.type)
+        return await self.waited(wait)
+
+    async def waited(self, wait: Wait) -> Answer:
+        """What a wait ended with, where it belongs to another effect's place."""
+        record = self.history.waits.get((wait.step, wait.key))
+        if record is None or record.completed is None:
+            return await self.world.wait(wait, record)
+        done = record.completed
+        if isinstance(done, TimerFired):
+            return Answer()
+        encoded = await self._journal.value(done.payload, done.payload_blob)
+        payload = _decode(encoded) if encoded is not None else None
+        return Answer(payload=payload, by=done.by, timed_out=done.timed_out)
+
+    async def child(self, started: ChildStarted) -> None:
+        """Enter another recipe."""
+        await self._enter(started.step, "child")
+        found = self.history.children.get(started.step)
+        if found is None:
+            await self.world.child(started)
+        elif (found.name, found.request_hash) != (started.name, started.request_hash):
+            error = NondeterminismError(started.step, f"the recipe {found.name}", f"the recipe {started.name}")
+            raise self.fail(error)
+
+    async def recorded(self, record: CallRecord) -> Outcome:
+        """An outcome out of the journal, as it was given live."""
+        refused, finished = record.refused, record.finished
+        if refused is not None:
+            return Outcome(
+                status="blocked",
+                code=Code[refused.code],
+                reason=refused.reason,
+                remedy=refused.remedy,
+                confirmation=refused.confirmation or None,
+            )
+        if finished is None:
+            msg = "an outcome was asked for that is not recorded"
+            raise AssertionError(msg)
+        evidence = tuple(msgspec.convert(item, EvidenceItem) for item in record.evidence) if finished.evidence else ()
+        if finished.error is not None:
+            return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
+        encoded = await self._journal.value(finished.result, finished.result_blob)
+        return Outcome(
+            status="ok",
+            value=_decode(encoded) if encoded is not None else None,
+            evidence=evidence,
+            invocation_id=finished.invocation_id,
+            duration_us=finished.duration_us,
+        )
+
+    def fail(self, error: BaseException) -> BaseException:
+        """End the pass with this error, even if the recipe catches it."""
+        if self.failure is None:
+            self.failure = error
+        return error
+
+    async def _enter(self, step: str, kind: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        now = time.monotonic()
+        if now >= self._turn_ends:
+            await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
+            self._turn_ends = time.monotonic() + _SLICE_S
+        self.used.add(step)
+        recorded = self.history.places.get(step)
+        if recorded is not None and recorded != kind:
+            raise self.fail(NondeterminismError(step, _effect(recorded), _effect(kind)))
+
+    def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
+        recorded_tool, recorded_hash = record.asked
+        if not recorded_hash:
+            return  # nothing was announced yet
+        same = recorded_hash == (arguments_hash if recorded_tool else asked(tool, arguments_hash))
+        if same and recorded_tool in {"", tool}:
+            return
+        if record.started is not None:
+            recorded_tool = record.started.tool_name
+            shown = record.started.args
+            words = f"{recorded_tool} {bytes(shown).decode()}" if isinstance(shown, msgspec.Raw) else recorded_tool
+        else:
+            words = f"{recorded_tool} with arguments {recorded_hash[:19]}…"
+        raise self.fail(NondeterminismError(step, words[:400], f"{tool} {preview_of(args)}"))
+
+
+def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Outcome:
+    """A failed call's outcome from its recorded error."""
+    code = Code[error.code]
+    return Outcome(
+        status="blocked" if code.status == "blocked" else "failed",
+        code=code,
+        reason=error.message,
+        remedy=error.remedy,
+        cause=error.cause or None,
+        invocation_id=invocation_id,
+        duration_us=duration_us,
+    )
+
+
+def _effect(kind: str) -> str:
+    return {"time": "a clock reading", "random": "a random number", "uuid": "a UUID", "call": "a tool call"}.get(
+        kind, f"a wait ({kind})" if kind != "child" else "another recipe"
+    )

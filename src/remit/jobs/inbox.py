@@ -1,0 +1,72 @@
+"""A job's inbox: a stream that anybody may append to, beside the job's own, which has one writer (rule 4).
+
+Whoever leaves a message wakes the job in the same transaction, so that no message is slept through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.jobs.state import inbox_of, stream_of
+from remit.journal.blobs import pack
+from remit.journal.event import Blob
+from remit.journal.kinds import CancelRequested, Payload, SignalSent, StepDecided, decode
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+KIND: Final = "inbox"
+Message = SignalSent | CancelRequested | StepDecided
+
+
+class Inbox:
+    """What was left for one job, as its worker has read it so far."""
+
+    def __init__(self, journal: Journal, job: str) -> None:
+        """Nothing is read yet."""
+        self._journal = journal
+        self._stream = inbox_of(job)
+        self._job_stream = stream_of(job)
+        self._read = 0
+        self.messages: list[tuple[int, Message]] = []
+        """With their sequence numbers, oldest first."""
+
+    async def refresh(self) -> None:
+        """Read what came since."""
+        for event in await self._journal.read(self._stream, self._read):
+            self._read = event.seq
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, SignalSent | CancelRequested | StepDecided):
+                self.messages.append((event.seq, payload))
+
+    @property
+    def cancel(self) -> CancelRequested | None:
+        """The request to stop, if there is one."""
+        return next((message for _, message in self.messages if isinstance(message, CancelRequested)), None)
+
+    def signal(self, name: str, consumed: set[int]) -> tuple[int, SignalSent] | None:
+        """The oldest signal of a name that nothing has used yet."""
+        for seq, message in self.messages:
+            if isinstance(message, SignalSent) and message.name == name and seq not in consumed:
+                return seq, message
+        return None
+
+    def decision(self, step: str, consumed: set[int]) -> tuple[int, StepDecided] | None:
+        """The oldest decision on a step that nothing has used yet."""
+        for seq, message in self.messages:
+            if isinstance(message, StepDecided) and message.step == step and seq not in consumed:
+                return seq, message
+        return None
+
+    async def post(self, message: Message, value: bytes | None = None) -> None:
+        """Leave a message durably, with a JSON value where its kind has one, and wake the job."""
+        posted: Payload = message
+        blobs: tuple[Blob, ...] = ()
+        if value is not None:
+            packed = pack(value)
+            blobs = packed.blobs
+            names = ("payload", "payload_blob") if isinstance(message, SignalSent) else ("value", "value_blob")
+            posted = msgspec.structs.replace(message, **dict(zip(names, (packed.inline, packed.ref), strict=True)))
+        await self._journal.post(self._stream, KIND, posted, blobs=blobs, wakes=(self._job_stream,))

@@ -1,0 +1,372 @@
+"""Whether a decoded document is a plan, and the plan it is. Every problem is collected, not only the first.
+
+Here the parts are checked one by one; what they say of each other (unknown nodes, loops) is checked in plan_links.py.
+A part that is wrong is stood in for, so that the rest can be checked without problems that only follow from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, Final, get_args
+
+from msgspec import UNSET
+
+from remit.jobs.duration import EXPECTED as A_DURATION
+from remit.jobs.duration import parse_duration
+from remit.jobs.plan import (
+    CONCURRENCY,
+    MAX_ITEMS,
+    MAX_ITEMS_CEILING,
+    SCHEMA_VERSION,
+    Action,
+    Child,
+    ForEach,
+    Human,
+    Input,
+    InputType,
+    Node,
+    OnFailure,
+    Plan,
+    Signal,
+    Timer,
+    Tool,
+    fits,
+)
+from remit.jobs.plan_links import BROKEN, Link, check_links
+from remit.jobs.plan_problem import Findings, InvalidPlanError, Marks, Path, cut, one_of
+from remit.jobs.plan_shape import check_shape
+from remit.jobs.references import INPUTS, RESERVED, Reference, ReferenceSyntaxError, kind_of, parse, single, texts
+
+MAX_NODES: Final = 2_000
+MAX_CONCURRENCY: Final = 1_000
+
+PLAN_FIELDS: Final = ("version", "name", "description", "inputs", "nodes", "output")
+INPUT_FIELDS: Final = ("type", "default", "description")
+ACTIONS: Final = ("tool", "recipe", "wait")
+NODE_FIELDS: Final = (
+    "id", "description", *ACTIONS, "args", "input", "timeout", "for_each", "max_items", "concurrency", "when", "after",
+    "on_failure",
+)  # fmt: skip
+WAITS: Final = ("timer", "signal", "human")
+WAIT_FIELDS: Final = (*WAITS, "timeout", "details")
+
+_ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_AN_ID: Final = "a lower-case letter, then up to 63 of a-z, 0-9, - and _"
+_INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
+_RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+_SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+_A_REFERENCE: Final = "one reference and nothing else, such as ${find.value.items}"
+
+
+def read_plan(
+    document: Any,
+    *,
+    file: str = "plan",
+    marks: Marks | None = None,
+    tools: Collection[str] | None = None,
+    recipes: Collection[str] | None = None,
+) -> Plan:
+    """The plan that a decoded document describes.
+
+    `marks` say where its parts stand in `file`. Where the names of `tools` or `recipes` are given, another one is a
+    problem. Raises InvalidPlanError with every problem.
+    """
+    findings = Findings(marks or Marks())
+    check_shape(document, findings)
+    plan = None
+    if not findings.problems:
+        plan = _Check(findings, tools, recipes).plan(document)
+    if findings.problems or plan is None:
+        raise InvalidPlanError(findings.problems, file)
+    return plan
+
+
+class _Check:
+    """One check of one document."""
+
+    def __init__(self, findings: Findings, tools: Collection[str] | None, recipes: Collection[str] | None) -> None:
+        self.findings = findings
+        self.tools = tools
+        self.recipes = recipes
+        self.links: list[Link] = []
+
+    def plan(self, document: Any) -> Plan:
+        """The plan; what was wrong with it is in the findings."""
+        fields = self.fields(document, (), PLAN_FIELDS, ("version", "name", "nodes"))
+        version = fields.get("version", SCHEMA_VERSION)
+        if version != SCHEMA_VERSION:
+            self.findings.add(("version",), f"found {kind_of(version)}", SCHEMA_VERSION)
+        output = fields.get("output", UNSET)
+        if output is not UNSET:
+            self.template(output, ("output",), node=None)
+        plan = Plan(
+            name=self.name(fields, "name", ()),
+            description=self.text(fields, "description", ()),
+            inputs=self.inputs(fields.get("inputs", {})),
+            nodes=self.nodes(fields.get("nodes", [])) if "nodes" in fields else (),
+            output=output,
+        )
+        check_links(plan, self.links, self.findings)
+        return plan
+
+    # --- inputs
+
+    def inputs(self, value: Any) -> dict[str, Input]:
+        """The declared inputs."""
+        path: Path = ("inputs",)
+        if not isinstance(value, dict):
+            self.findings.add(path, f"found {kind_of(value)}", "an object, such as {folder: {type: string}}")
+            return {}
+        for name in value:
+            if not _INPUT_NAME.fullmatch(name):
+                expected = "a name of letters, digits, - and _ that begins with a letter"
+                self.findings.add((*path, name), f"found the name {cut(name)!r}", expected, key=True)
+        return {name: self.input(one, (*path, name)) for name, one in value.items()}
+
+    def input(self, value: Any, path: Path) -> Input:
+        """One declared input."""
+        fields = self.fields(value, path, INPUT_FIELDS, ("type",))
+        kind: InputType | None = self.choice(fields, "type", path, get_args(InputType), None)
+        default = fields.get("default", UNSET)
+        if default is not UNSET:
+            self.default(default, kind, (*path, "default"))
+        return Input(type=kind or "object", default=default, description=self.text(fields, "description", path))
+
+    def default(self, value: Any, kind: InputType | None, path: Path) -> None:
+        """An input's default is of its type, and plain data."""
+        if kind is not None and not fits(value, kind):
+            self.findings.add(path, f"found {kind_of(value)}", f"a value of the type {kind}")
+        for inner, text in texts(value, path):
+            if "${" in text:
+                self.findings.add(inner, "found a reference", "plain data: a default stands for itself")
+
+    # --- nodes
+
+    def nodes(self, value: Any) -> tuple[Node, ...]:
+        """The nodes."""
+        path: Path = ("nodes",)
+        if not isinstance(value, list) or not value:
+            found = "found an empty list" if value == [] else f"found {kind_of(value)}"
+            self.findings.add(path, found, "a list of one node or more")
+            return ()
+        if len(value) > MAX_NODES:
+            self.findings.add(path, f"found {len(value)} nodes", f"at most {MAX_NODES}; a for_each makes many of one")
+            return ()
+        return tuple(self.node(one, index) for index, one in enumerate(value))
+
+    def node(self, value: Any, index: int) -> Node:
+        """One node."""
+        path: Path = ("nodes", index)
+        fields = self.fields(value, path, NODE_FIELDS, ("id",))
+        for_each = self.for_each(fields, index, path)
+        action = self.action(fields, index, path, item=for_each is not None) if isinstance(value, dict) else BROKEN
+        node_id = self.name(fields, "id", path)
+        if node_id in RESERVED:
+            self.findings.add((*path, "id"), f"`{node_id}` has a meaning of its own in references", "another name")
+        return Node(
+            id=node_id,
+            action=action,
+            for_each=for_each,
+            when=self.reference(fields, "when", index, path),
+            after=self.after(fields, path),
+            on_failure=self.choice(fields, "on_failure", path, get_args(OnFailure), "fail"),
+            description=self.text(fields, "description", path),
+        )
+
+    def for_each(self, fields: dict[str, Any], index: int, path: Path) -> ForEach | None:
+        """The list a node is done for, and its bounds."""
+        if "for_each" not in fields:
+            for bound in ("max_items", "concurrency"):
+                if bound in fields:
+                    self.findings.add(
+                        (*path, bound), f"found `{bound}` without `for_each`", "both or neither", key=True
+                    )
+            return None
+        return ForEach(
+            over=self.reference(fields, "for_each", index, path) or Reference(INPUTS),
+            max_items=self.number(fields, "max_items", path, MAX_ITEMS, MAX_ITEMS_CEILING),
+            concurrency=self.number(fields, "concurrency", path, CONCURRENCY, MAX_CONCURRENCY),
+        )
+
+    def after(self, fields: dict[str, Any], path: Path) -> tuple[str, ...]:
+        """The nodes that have to be finished first, though nothing of them is used."""
+        value = fields.get("after", [])
+        if not isinstance(value, list):
+            self.findings.add((*path, "after"), f"found {kind_of(value)}", "a list of node ids, such as [read]")
+            return ()
+        for position, one in enumerate(value):
+            if not isinstance(one, str):
+                self.findings.add((*path, "after", position), f"found {kind_of(one)}", "a node's id")
+        return tuple(one if isinstance(one, str) else "" for one in value)
+
+    # --- actions
+
+    def action(self, fields: dict[str, Any], index: int, path: Path, *, item: bool) -> Action:
+        """What a node does: exactly one thing."""
+        kinds = [kind for kind in ACTIONS if kind in fields]
+        if len(kinds) != 1:
+            found = f"found {_listed(kinds)} in one node" if kinds else "found a node that does nothing"
+            self.findings.add((*path, *kinds[1:2]), found, "exactly one of `tool`, `recipe` and `wait`", key=True)
+        else:
+            self.misplaced(fields, kinds[0], path)
+        args = self.arguments(fields, "args", index, path, item=item)
+        given = self.arguments(fields, "input", index, path, item=item)
+        match kinds:
+            case ["tool"]:
+                name = self.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
+                return Tool(name=name, args=args, timeout_ms=self.duration(fields, "timeout", path))
+            case ["recipe"]:
+                name = self.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
+                return Child(recipe=name, input=given)
+            case ["wait"]:
+                return self.wait(fields["wait"], index, (*path, "wait"), item=item)
+            case _:
+                return BROKEN
+
+    def misplaced(self, fields: dict[str, Any], kind: str, path: Path) -> None:
+        """Fields that belong to another action."""
+        homes = {"args": "tool", "input": "recipe", "timeout": "tool"}
+        own = {"tool": "`args`", "recipe": "`input`", "wait": "what belongs to a wait inside `wait`"}
+        for name, home in homes.items():
+            if name in fields and home != kind:
+                self.findings.add((*path, name), f"found `{name}` beside `{kind}`", own[kind], key=True)
+
+    def wait(self, value: Any, index: int, path: Path, *, item: bool) -> Action:
+        """What a node waits for."""
+        fields = self.fields(value, path, WAIT_FIELDS, ())
+        if not isinstance(value, dict):
+            return BROKEN
+        kinds = [kind for kind in WAITS if kind in fields]
+        if len(kinds) != 1:
+            found = f"found {_listed(kinds)} in one wait" if kinds else "found a wait for nothing"
+            self.findings.add((*path, *kinds[1:2]), found, "exactly one of `timer`, `signal` and `human`", key=True)
+            return BROKEN
+        for name, homes in (("timeout", ("signal", "human")), ("details", ("human",))):
+            if name in fields and kinds[0] not in homes:
+                expected = f"it only with {_listed(homes)}"
+                self.findings.add((*path, name), f"found `{name}` beside `{kinds[0]}`", expected, key=True)
+        timeout = self.duration(fields, "timeout", path)
+        match kinds[0]:
+            case "timer":
+                return Timer(after_ms=self.duration(fields, "timer", path) or 0)
+            case "signal":
+                name = self.word(fields, "signal", path, _SIGNAL, "a signal's name", None)
+                return Signal(name=name, timeout_ms=timeout)
+            case _:
+                question = self.text(fields, "human", path, empty=False)
+                self.template(question, (*path, "human"), node=index, item=item)
+                self.template(fields.get("details"), (*path, "details"), node=index, item=item)
+                return Human(question=question, details=fields.get("details"), timeout_ms=timeout)
+
+    # --- single values
+
+    def fields(self, value: Any, path: Path, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
+        """An object's fields; none where it is no object."""
+        if not isinstance(value, dict):
+            self.findings.add(path, f"found {kind_of(value)}", f"an object with {_listed(required or known)}")
+            return {}
+        for name in value:
+            if name not in known:
+                expected = one_of(known) + self.findings.near(name, known)
+                self.findings.add((*path, name), f"unknown field `{cut(name)}`", expected, key=True)
+        for name in required:
+            if name not in value:
+                self.findings.add(path, f"found no `{name}`", f"a field `{name}`")
+        return value
+
+    def text(self, fields: dict[str, Any], name: str, path: Path, *, empty: bool = True) -> str:
+        """A text, empty where it is left out."""
+        value = fields.get(name, "")
+        if isinstance(value, str) and (value or empty):
+            return value
+        self.findings.add((*path, name), "found an empty text" if value == "" else f"found {kind_of(value)}", "a text")
+        return ""
+
+    def name(self, fields: dict[str, Any], name: str, path: Path) -> str:
+        """A name by which the plan or a node is known."""
+        return self.word(fields, name, path, _ID, _AN_ID, None)
+
+    def word(
+        self, fields: dict[str, Any], name: str, path: Path, form: re.Pattern[str], expected: str,
+        known: Collection[str] | None,
+    ) -> str:  # fmt: skip
+        """A text of a certain form, and one of the known ones where those are known."""
+        value = fields.get(name)
+        if isinstance(value, str) and form.fullmatch(value):
+            if known is not None and value not in known:
+                expected = f"a {name} that is offered here{self.findings.near(value, sorted(known))}"
+                self.findings.add((*path, name), f"unknown {name} `{cut(value)}`", expected)
+            return value
+        if name in fields:
+            self.findings.add((*path, name), f"found {kind_of(value)}", expected)
+        return ""
+
+    def choice(self, fields: dict[str, Any], name: str, path: Path, allowed: tuple[str, ...], default: Any) -> Any:
+        """One of a few words."""
+        value = fields.get(name, default)
+        if name not in fields or (isinstance(value, str) and value in allowed):
+            return value
+        suggestion = self.findings.near(value, allowed) if isinstance(value, str) else ""
+        self.findings.add((*path, name), f"found {kind_of(value)}", one_of(allowed) + suggestion)
+        return default
+
+    def number(self, fields: dict[str, Any], name: str, path: Path, default: int, most: int) -> int:
+        """A whole number from 1 to `most`."""
+        value = fields.get(name, default)
+        if type(value) is int and 1 <= value <= most:
+            return value
+        self.findings.add((*path, name), f"found {kind_of(value)}", f"a whole number from 1 to {most}")
+        return default
+
+    def duration(self, fields: dict[str, Any], name: str, path: Path) -> int | None:
+        """Milliseconds, None where it is left out."""
+        if name not in fields:
+            return None
+        value = fields[name]
+        millis = parse_duration(value) if isinstance(value, str) else None
+        if millis is None:
+            self.findings.add((*path, name), f"found {kind_of(value)}", A_DURATION)
+        return millis
+
+    # --- references
+
+    def reference(self, fields: dict[str, Any], name: str, index: int, path: Path) -> Reference | None:
+        """A field that is a reference as a whole."""
+        if name not in fields:
+            return None
+        value, path = fields[name], (*path, name)
+        try:
+            found = single(value) if isinstance(value, str) else None
+        except ReferenceSyntaxError as error:
+            self.findings.add(path, f"found {error.found}", _A_REFERENCE)
+            return None
+        if found is None:
+            self.findings.add(path, f"found {kind_of(value)}", _A_REFERENCE)
+            return None
+        self.links.append(Link(index, path, found, item=False))
+        return found
+
+    def arguments(self, fields: dict[str, Any], name: str, index: int, path: Path, *, item: bool) -> dict[str, Any]:
+        """An object whose values may hold references."""
+        value = fields.get(name, {})
+        if not isinstance(value, dict):
+            self.findings.add((*path, name), f"found {kind_of(value)}", "an object of names and values")
+            return {}
+        self.template(value, (*path, name), node=index, item=item)
+        return value
+
+    def template(self, value: Any, path: Path, *, node: int | None, item: bool = False) -> None:
+        """Note the references in a value, and where one is not well formed."""
+        for inner, text in texts(value, path):
+            try:
+                self.links += [Link(node, inner, one, item=item) for one in parse(text) if isinstance(one, Reference)]
+            except ReferenceSyntaxError as error:
+                self.findings.add(
+                    inner, f"found {error.found}", "a reference such as ${find.value.items}, or $${ for text"
+                )
+
+
+def _listed(names: Collection[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)

@@ -1,0 +1,157 @@
+"""What the parts of a plan say of each other: names that are known, references that can be met, and no loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from remit.jobs.order import loops
+from remit.jobs.plan import Action, Human, Node, Plan, Timer
+from remit.jobs.plan_problem import Findings, Path, cut, one_of
+from remit.jobs.references import INDEX, INPUTS, RESERVED, RESULT_FIELDS, Reference
+
+BROKEN: Final[Action] = Timer(after_ms=0)
+"""Stands in for an action that was found to be wrong."""
+_WITHOUT_PARTS: Final = frozenset({"string", "integer", "number", "boolean"})
+
+
+class Link(NamedTuple):
+    """A reference and where it stands."""
+
+    node: int | None
+    """The node it stands in, by position; None in the plan's output."""
+    path: Path
+    reference: Reference
+    item: bool
+    """Whether it may speak of the item of a `for_each`."""
+
+
+def check_links(plan: Plan, links: Sequence[Link], findings: Findings) -> None:
+    """Add a problem for every name that is not known or is used twice, every part that cannot be, and every loop."""
+    _Links(plan, findings).check(links)
+
+
+class _Links:
+    """One check of one plan."""
+
+    def __init__(self, plan: Plan, findings: Findings) -> None:
+        self.plan = plan
+        self.findings = findings
+        self.nodes: dict[str, Node] = {}
+        self.edges: dict[str, list[str]] = {}
+        self.position: dict[str, int] = {}
+
+    def check(self, links: Sequence[Link]) -> None:
+        """Names first, then what refers to them, then the loops."""
+        self._collect()
+        for link in links:
+            match link.reference.root:
+                case root if root == INPUTS:
+                    self._input(link)
+                case root if root in RESERVED:
+                    self._item(link)
+                case _:
+                    self._result(link)
+        self._after()
+        for loop in loops(self.edges):
+            shown = " -> ".join([*loop, loop[0]])
+            path: Path = ("nodes", self.position[loop[0]], "id")
+            self.findings.add(path, f"these nodes wait for each other: {shown}", "nodes that can go one after another")
+
+    def _collect(self) -> None:
+        for index, node in enumerate(self.plan.nodes):
+            if node.id in self.nodes:
+                path: Path = ("nodes", self.position[node.id], "id")
+                line, _ = self.findings.marks.of(path)
+                first = f"line {line}" if line else f"nodes[{self.position[node.id]}]"
+                self.findings.add(
+                    ("nodes", index, "id"), f"`{node.id}` is used twice, first in {first}", "an id of its own"
+                )
+            elif node.id:
+                self.nodes[node.id] = node
+                self.position[node.id] = index
+                self.edges[node.id] = []
+
+    def _input(self, link: Link) -> None:
+        """`${inputs.name…}`."""
+        if not link.reference.path:
+            return
+        name, *rest = link.reference.path
+        declared = self.plan.inputs.get(name)
+        if declared is None:
+            known = [*self.plan.inputs]
+            expected = one_of(known) + self.findings.near(name, known) if known else "it under `inputs`"
+            self.findings.add(link.path, f"unknown input `{cut(name)}` in {link.reference}", expected)
+        elif rest and declared.type in _WITHOUT_PARTS:
+            expected = f"{Reference(INPUTS, (name,))}"
+            self.findings.add(
+                link.path, f"found {link.reference}, but the input is of the type {declared.type}", expected
+            )
+
+    def _item(self, link: Link) -> None:
+        """`${item…}` and `${index}`."""
+        reference = link.reference
+        if not link.item:
+            expected = "it only in what a node with `for_each` does"
+            self.findings.add(link.path, f"found {reference} where there is no item", expected)
+        elif reference.root == INDEX and reference.path:
+            self.findings.add(link.path, f"found {reference}, but the index is a number", "${index}")
+
+    def _result(self, link: Link) -> None:
+        """`${node…}`."""
+        name = link.reference.root
+        node = self.nodes.get(name)
+        if node is None:
+            names = [*self.nodes, *sorted(RESERVED)]
+            expected = f"the id of a node, inputs, item or index{self.findings.near(name, names)}"
+            self.findings.add(link.path, f"unknown node `{cut(name)}` in {link.reference}", expected)
+            return
+        self._edge(link.node, name, link.path)
+        self._field(link, node)
+
+    def _field(self, link: Link, node: Node) -> None:
+        """The first step into a result is one of its fields."""
+        reference = link.reference
+        field = reference.path[0] if reference.path else "value"
+        fields = [one for one in RESULT_FIELDS if one in _fields(node)]
+        if field in fields or (node.action is BROKEN and field in RESULT_FIELDS):
+            return
+        meant = Reference(reference.root, ("value", *reference.path))
+        suggestion = (
+            "" if field in RESULT_FIELDS else self.findings.near(field, fields)
+        ) or f"; did you mean `{meant}`?"
+        expected = one_of(fields) + suggestion
+        self.findings.add(link.path, f"unknown part `{cut(field)}` of a result in {reference}", expected)
+
+    def _after(self) -> None:
+        for index, node in enumerate(self.plan.nodes):
+            for position, name in enumerate(node.after):
+                path: Path = ("nodes", index, "after", position)
+                if name in self.nodes:
+                    self._edge(index, name, path)
+                elif name:
+                    self.findings.add(
+                        path,
+                        f"unknown node `{cut(name)}`",
+                        f"the id of a node{self.findings.near(name, [*self.nodes])}",
+                    )
+
+    def _edge(self, index: int | None, name: str, path: Path) -> None:
+        """Note that the node at a position waits for the one of a name."""
+        if index is None:
+            return
+        waiting = self.plan.nodes[index].id
+        if waiting == name:
+            self.findings.add(path, f"`{name}` waits for itself", "another node")
+        elif waiting in self.edges:
+            self.edges[waiting].append(name)
+
+
+def _fields(node: Node) -> Mapping[str, None]:
+    """What a node's result can hold."""
+    fields = dict.fromkeys(("ok", "value", "code", "reason"))
+    if isinstance(node.action, Human) and node.for_each is None:
+        fields["by"] = None
+    if node.for_each is not None:
+        fields["failures"] = None
+    return fields

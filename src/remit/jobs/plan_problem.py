@@ -1,0 +1,120 @@
+"""What is wrong with a plan, and where: every problem is collected and points into the file.
+
+A problem reads `file:line:column path: what was found, expected what`, so that an editor can jump to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import PlanError
+
+Path = tuple[str | int, ...]
+"""The way to a value from the document's root: keys and positions."""
+Place = tuple[int, int]
+"""Line and column, both from 1; (0, 0) where there is no text to point into."""
+
+NOWHERE: Final[Place] = (0, 0)
+_LONGEST: Final = 64
+"""Characters of one key or name in a message."""
+_NAMED: Final = 20
+"""Names that a message lists."""
+_SHOWN: Final = 50
+"""Problems that the error's message lists; all of them are in `problems`."""
+
+
+class PlanProblem(msgspec.Struct, frozen=True):
+    """One thing to correct."""
+
+    line: int
+    column: int
+    path: str
+    """Such as `nodes[2].args.folder`; empty for the document itself."""
+    message: str
+    """What was found."""
+    expected: str
+    """What would have been right, with the name that was probably meant."""
+
+    def at(self, file: str) -> str:
+        """The problem as one line."""
+        place = f"{file}:{self.line}:{self.column}" if self.line else file
+        where = f"{place} {self.path}" if self.path else place
+        return f"{where}: {self.message}, expected {self.expected}"
+
+
+class InvalidPlanError(PlanError):
+    """A plan cannot be read or is not valid; carries every problem that was found, in the order of the file."""
+
+    def __init__(self, problems: Iterable[PlanProblem], file: str, *, code: Code = Code.PLAN_INVALID) -> None:
+        """Keep the problems; the message has one line for each."""
+        self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
+        self.file = file
+        lines = [problem.at(file) for problem in self.problems[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"… and {len(self.problems) - _SHOWN} more")
+        super().__init__("\n".join(lines), code=code, remedy="Correct the plan; nothing has been recorded or run.")
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """Where the keys and values of a document stand in its text."""
+
+    values: Mapping[Path, Place] = msgspec.field(default_factory=dict)
+    keys: Mapping[Path, Place] = msgspec.field(default_factory=dict)
+
+    def of(self, path: Path, *, key: bool = False) -> Place:
+        """The place of a value, or of its key; of the nearest part around it where it has none itself."""
+        if key and path in self.keys:
+            return self.keys[path]
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.values:
+                return self.values[path[:length]]
+        return NOWHERE
+
+
+class Findings:
+    """The problems found so far, each put where it stands in the text."""
+
+    def __init__(self, marks: Marks) -> None:
+        """Nothing is found yet."""
+        self.marks = marks
+        self.problems: list[PlanProblem] = []
+
+    def near(self, name: str, names: Sequence[str]) -> str:
+        """As `near`, but nothing once there are more problems than the message shows: looking takes its time."""
+        return near(name, names) if len(self.problems) < _SHOWN else ""
+
+    def add(self, path: Path, message: str, expected: str, *, key: bool = False) -> None:
+        """Keep a problem with the value at a path, or with its key."""
+        line, column = self.marks.of(path, key=key)
+        self.problems.append(PlanProblem(line, column, show_path(path), message, expected))
+
+
+def show_path(path: Path) -> str:
+    """A path as people read it: `nodes[2].args.folder`."""
+    shown = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in path)
+    return shown.removeprefix(".")
+
+
+def cut(text: str) -> str:
+    """The text, or the beginning of a long one."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def one_of(names: Sequence[str]) -> str:
+    """`one of a, b, c`, with the first of very many."""
+    more = ", …" if len(names) > _NAMED else ""
+    return f"one of {', '.join(map(cut, names[:_NAMED]))}{more}"
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """`; did you mean …?` for a name that is close to one of `names`, else nothing."""
+    match get_close_matches(name, names, n=1, cutoff=0.6):
+        case [best]:
+            return f"; did you mean `{best}`?"
+        case _:
+            return ""

@@ -1,0 +1,64 @@
+"""Whether a document is JSON, and small enough to look at: checked first, and without recursion."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from remit.canonical import MAX_INT
+from remit.jobs.plan_problem import Findings, Path, cut
+
+MAX_DEPTH: Final = 50
+"""Objects and lists that may lie within one another."""
+MAX_VALUES: Final = 50_000
+"""Values in a document, objects and lists among them."""
+
+
+def check_shape(document: Any, findings: Findings) -> None:
+    """Add a problem for everything that JSON, its canonical form or a plan cannot hold."""
+    waiting: list[tuple[Path, Any]] = [((), document)]
+    seen = 0
+    while waiting:
+        path, value = waiting.pop()
+        seen += 1
+        if seen > MAX_VALUES:
+            findings.add((), f"found more than {MAX_VALUES:,} values", "a smaller plan")
+            return
+        if isinstance(value, dict | list):
+            if len(path) >= MAX_DEPTH:
+                findings.add(path, f"found more than {MAX_DEPTH} levels", "fewer objects and lists within one another")
+                continue
+            waiting.extend(_parts(path, value, findings))
+        elif problem := _fault(value):
+            findings.add(path, *problem)
+
+
+def _parts(path: Path, value: dict[Any, Any] | list[Any], findings: Findings) -> list[tuple[Path, Any]]:
+    """What an object or a list holds."""
+    if isinstance(value, list):
+        return [((*path, index), item) for index, item in enumerate(value)]
+    for key in value:
+        if not isinstance(key, str) or _fault(key):
+            findings.add(path, f"found the key {cut(str(key))!r}", "a key that is a plain text")
+        elif "${" in key:
+            findings.add((*path, key), "found a reference in a key", "references in values only", key=True)
+    return [((*path, key), item) for key, item in value.items() if isinstance(key, str)]
+
+
+def _fault(value: Any) -> tuple[str, str] | None:
+    """What is wrong with a value that has no parts, and what was expected."""
+    match value:
+        case None | bool():
+            return None
+        case str():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return "found a text with half of a surrogate pair", "whole characters"
+            return None
+        case int():
+            return None if abs(value) <= MAX_INT else ("found a whole number beyond 2^53", "a text: quote it")
+        case float():
+            return None if math.isfinite(value) else (f"found the number {value}", "a finite number")
+        case _:
+            return f"found a {type(value).__name__}", "text, number, true, false, null, list or object"

@@ -1,0 +1,61 @@
+"""What a job runs: the recipe its record names, or the plan its record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.errors import VersionError
+from remit.jobs.graph import run_plan
+from remit.jobs.plan_check import read_plan
+from remit.jobs.recipe import Recipes
+from remit.jobs.state import History
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from remit.jobs.run import Run
+    from remit.journal.journal import Journal
+
+PLANNER_VERSION = f"remit-{__version__}"
+"""Who plans: graphs are written by people and carried out by this version."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A job's code, ready to start from the beginning."""
+
+    name: str
+    version: str
+    start: Callable[[Run], Awaitable[Any]]
+
+
+class Programs:
+    """Finds the code of recorded jobs."""
+
+    def __init__(self, journal: Journal, recipes: Recipes) -> None:
+        """Recipes come from `recipes`, plans from the job's own record."""
+        self._journal = journal
+        self.recipes = recipes
+
+    async def load(self, history: History) -> Program:
+        """The program of a job. Raises NotFoundError (UNKNOWN_RECIPE), VersionError, or PlanError."""
+        created = history.created
+        if created is None:
+            raise VersionError("the job's first event is missing", remedy="Run `remit verify` on it.")
+        encoded = await self._journal.value(created.input, created.input_blob)
+        given = msgspec.json.decode(encoded) if encoded is not None else {}
+        if created.kind == "plan":
+            return await self._plan(history, given)
+        recipe = self.recipes.get(created.name)
+        arguments = recipe.arguments(given)
+        return Program(recipe.name, recipe.execution_version, lambda run: recipe.function(run, **arguments))
+
+    async def _plan(self, history: History, given: dict[str, Any]) -> Program:
+        recorded = history.plan
+        if recorded is None:
+            # Contract: a job without a plan where one is expected fails; it is never planned twice.
+            raise VersionError("the job's plan is not recorded", remedy="Start a new job from the file.")
+        encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
+        plan = read_plan(msgspec.json.decode(encoded or b"null"))
+        return Program(plan.name or "plan", PLANNER_VERSION, lambda run: run_plan(run, plan, given, self.recipes))

@@ -1,0 +1,69 @@
+"""Questions of a job to people: approvals the gateway asked for, and those a recipe asks itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.gateway.confirmations import Confirmation, binding, stream_of
+from remit.jobs.effects import Answer, Wait
+from remit.journal.kinds import ConfirmationRequested
+
+if TYPE_CHECKING:
+    from remit.gateway.confirmations import Confirmations
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+_TITLE: Final = 120
+
+
+class Questions:
+    """Asks, and looks for answers, on behalf of one job."""
+
+    def __init__(self, journal: Journal, confirmations: Confirmations, writer: StreamWriter) -> None:
+        """Ask in the name of the writer's stream."""
+        self._journal = journal
+        self._confirmations = confirmations
+        self._writer = writer
+
+    async def ask(self, wait: Wait, principal: str) -> None:
+        """Open the question a recipe asks, unless an earlier pass has done so."""
+        stream = stream_of(self._writer.stream, wait.key)
+        if await self._journal.head(stream) is not None:
+            return
+        request = ConfirmationRequested(
+            confirmation=wait.key,
+            step=wait.step,
+            digest=binding(
+                stream=self._writer.stream,
+                step=wait.step,
+                tool="",
+                contract_hash="",
+                args=wait.question,
+                principal=principal,
+                policy_hash="",
+            ),
+            question=wait.reason,
+            principal=principal,
+            expires_at=wait.due_at,
+        )
+        details = wait.question["details"]
+        draft, blobs = self._confirmations.open(self._writer.stream, request, details, wait.reason[:_TITLE])
+        await self._journal.commit(draft, synced=True, blobs=blobs)
+
+    async def expires_at(self, confirmation: str) -> int | None:
+        """When nobody can answer a confirmation any more."""
+        found = await self._confirmations.newest(self._writer.stream, confirmation)
+        return found.request.expires_at if found else None
+
+    async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
+        """What became of the confirmation a wait names; None: still open."""
+        found = await self._confirmations.load(stream_of(self._writer.stream, wait.key))
+        if found is None or (found.state == "pending" and not found.lapsed(self._journal.clock.now())):
+            return None
+        last = found.last
+        by, reason = (last.by, last.reason) if last else ("", "")
+        return Answer(payload={"approved": _approved(found), "by": by, "reason": reason}, by=by), 0
+
+
+def _approved(found: Confirmation) -> bool:
+    return found.state in {"approved", "used"}

@@ -1,0 +1,147 @@
+"""Recipes: durable Python functions, their registry, and what binds arguments to one."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, get_type_hints
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NameInvalidError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from remit.jobs.run import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+
+
+class Bound(Generic[T]):
+    """A recipe with its arguments: nothing runs before it is given to Remit or to a run."""
+
+    __slots__ = ("input", "recipe")
+
+    def __init__(self, recipe: Recipe[..., T], arguments: dict[str, Any]) -> None:
+        self.recipe = recipe
+        self.input = arguments
+
+
+class Recipe(Generic[P, T]):
+    """A durable function. Calling it binds arguments, as calling a coroutine function makes a coroutine."""
+
+    def __init__(self, function: Callable[Concatenate[Run, P], Awaitable[T]], name: str, version: str) -> None:
+        """Wrap `function`. Raises NameInvalidError, or UsageError where it cannot be a recipe."""
+        if not _NAME.fullmatch(name):
+            raise NameInvalidError(f"{name!r} is no recipe name", remedy="Use lower-case words, joined by '_' or '.'.")
+        if not inspect.iscoroutinefunction(function):
+            raise UsageError(f"the recipe {name!r} is not an async function", remedy="Write `async def`.")
+        self.function = function
+        self.name = name
+        self.version = version
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Bound[T]:
+        """Bind arguments by position or name. Raises UsageError (INVALID_INPUT) where they do not fit."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return Bound(self, msgspec.to_builtins(dict(bound.arguments)))
+        except (TypeError, ValueError) as error:
+            raise self._misfit(str(error)) from error
+
+    def bind(self, arguments: Mapping[str, Any], *, strict: bool = True) -> Bound[T]:
+        """Bind arguments that came as JSON; `strict=False` also takes numbers and booleans written as text."""
+        try:
+            self.signature.bind(**arguments)
+            converted = {
+                name: msgspec.convert(value, self.hints.get(name, Any), strict=strict)
+                for name, value in arguments.items()
+            }
+            return self(**converted)  # type: ignore[call-arg]
+        except (TypeError, msgspec.ValidationError) as error:
+            raise self._misfit(str(error)) from error
+
+    def arguments(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """Recorded input as the function's parameter types. Raises UsageError."""
+        try:
+            return {name: msgspec.convert(value, self.hints.get(name, Any)) for name, value in recorded.items()}
+        except msgspec.ValidationError as error:
+            raise self._misfit(str(error)) from error
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The function's parameters without the run."""
+        signature = inspect.signature(self.function)
+        return signature.replace(parameters=tuple(signature.parameters.values())[1:])
+
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        """The function's type hints."""
+        try:
+            return get_type_hints(self.function)
+        except NameError:
+            # A hint names something imported for type checkers only; what cannot be resolved is not converted.
+            return {}
+
+    @cached_property
+    def execution_version(self) -> str:
+        """The declared version and a hash of the code, so that an edit without a new version shows (rule 6)."""
+        try:
+            source = inspect.getsource(self.function).encode()
+        except (OSError, TypeError):
+            source = self.function.__code__.co_code
+        return f"{self.version}+{hashlib.sha256(source).hexdigest()[:12]}"
+
+    def _misfit(self, why: str) -> UsageError:
+        parameters = ", ".join(str(parameter) for parameter in self.signature.parameters.values())
+        return UsageError(
+            f"{self.name}: {why}", code=Code.INVALID_INPUT, remedy=f"Its parameters are: {parameters or 'none'}."
+        )
+
+
+def recipe(name: str, *, version: str = "1") -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
+    """Make a recipe of an async function whose first parameter is the run."""
+
+    def wrap(function: Callable[Concatenate[Run, P], Awaitable[T]]) -> Recipe[P, T]:
+        return Recipe(function, name, version)
+
+    return wrap
+
+
+class Recipes:
+    """The recipes a process knows, one per name."""
+
+    def __init__(self, recipes: Iterable[Recipe[..., Any]] = ()) -> None:
+        """Register some. Raises NameInvalidError where two share a name."""
+        self._by_name: dict[str, Recipe[..., Any]] = {}
+        for one in recipes:
+            self.add(one)
+
+    def add(self, one: Recipe[..., Any]) -> None:
+        """Register a recipe; the same one twice is fine."""
+        known = self._by_name.setdefault(one.name, one)
+        if known is not one and known.function is not one.function:
+            raise NameInvalidError(f"two recipes are named {one.name!r}", remedy="Rename one of them.")
+
+    def get(self, name: str) -> Recipe[..., Any]:
+        """The recipe of a name. Raises NotFoundError with close names."""
+        found = self._by_name.get(name)
+        if found is None:
+            close = get_close_matches(name, self._by_name, n=3)
+            hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(self.names()) or 'none'}."
+            raise NotFoundError(f"no recipe is named {name!r}", code=Code.UNKNOWN_RECIPE, remedy=hint)
+        return found
+
+    def names(self) -> list[str]:
+        """Every name, sorted."""
+        return sorted(self._by_name)

@@ -1,0 +1,210 @@
+"""What recipe code sees of its run. Everything that is not deterministic goes through here, and is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextvars import copy_context
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from remit.canonical import digest
+from remit.clock import SECOND
+from remit.errors import RunError
+from remit.gateway.outcome import Outcome
+from remit.ids import encode
+from remit.jobs.branch import Branch, current
+from remit.jobs.effects import Effects, Wait
+from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
+
+if TYPE_CHECKING:
+    from remit.jobs.recipe import Bound
+
+T = TypeVar("T")
+
+
+class CallError(RunError):
+    """A call did not end well; `outcome` says how."""
+
+    def __init__(self, outcome: Outcome, tool: str, step: str) -> None:
+        """Carry the outcome."""
+        self.outcome = outcome
+        self.tool = tool
+        self.step = step
+        super().__init__(outcome.reason, code=outcome.code, remedy=outcome.remedy)
+
+
+class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's answer to a question."""
+
+    approved: bool
+    by: str = ""
+    reason: str = ""
+
+
+class Run:
+    """A durable run, as its recipe sees it.
+
+    Effects are keyed by their place in the program, so a recipe must take the same way every time it runs: decide on
+    recorded values only, read clock and chance here, and keep other I/O inside tools.
+    """
+
+    def __init__(self, job_id: str, principal: str, effects: Effects) -> None:
+        """Made by Remit, one for each pass over a job."""
+        self.job_id = job_id
+        self.principal = principal
+        self._effects = effects
+
+    async def call(
+        self, tool: str, args: dict[str, Any] | None = None, *, key: str | None = None, timeout: float | None = None
+    ) -> Outcome:
+        """Call a tool and return its ok outcome; `timeout` is in seconds and only ever shortens the tool's own.
+
+        Raises CallError, which carries the outcome, where the call was refused or failed.
+        """
+        step = current.get().place(key)
+        outcome = await self._effects.call(step, tool, args or {}, timeout)
+        if not outcome.ok:
+            raise CallError(outcome, tool, step)
+        return outcome
+
+    async def attempt(
+        self, tool: str, args: dict[str, Any] | None = None, *, key: str | None = None, timeout: float | None = None
+    ) -> Outcome:
+        """Call a tool and return its outcome, whatever it is."""
+        return await self._effects.call(current.get().place(key), tool, args or {}, timeout)
+
+    async def gather(self, *branches: Awaitable[T]) -> list[T]:
+        """Run branches in parallel and return their results in order.
+
+        Waits for all of them, so that every replay sees the same; then raises the first error, in their order.
+        """
+        place = current.get().place()
+        tasks = [self._start(branch, f"{place}.{index}.") for index, branch in enumerate(branches)]
+        if not tasks:
+            return []
+        world = self._effects.world
+        ends = _Countdown(len(tasks), world.unblock)
+        for task in tasks:
+            task.add_done_callback(ends.one)
+        world.block()
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # the first error is raised below; unseen, the others would be complained of
+        return [task.result() for task in tasks]
+
+    async def until(self, future: asyncio.Future[T]) -> T:
+        """Wait for another branch of this run, without keeping the job from being parked meanwhile."""
+        if not future.done():
+            world = self._effects.world
+            world.block()
+            future.add_done_callback(lambda _future: world.unblock())
+        return await future
+
+    async def sleep(self, seconds: float, *, key: str | None = None) -> None:
+        """Go on after `seconds`; the job holds no worker meanwhile, and it may be days."""
+        step = current.get().place(key)
+        due = self._effects.world.now() + int(max(0.0, seconds) * SECOND)
+        await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=due))
+
+    async def now(self, *, key: str | None = None) -> int:
+        """Microseconds since the Unix epoch, as recorded."""
+        found = await self._effects.value(current.get().place(key), TimeRecorded)
+        return int(found.value)
+
+    async def random(self, *, key: str | None = None) -> float:
+        """A random number in [0, 1), as recorded."""
+        found = await self._effects.value(current.get().place(key), RandomRecorded)
+        return float(found.value)
+
+    async def uuid(self, *, key: str | None = None) -> UUID:
+        """A random UUID (version 4), as recorded."""
+        found = await self._effects.value(current.get().place(key), UuidRecorded)
+        return UUID(str(found.value))
+
+    async def wait_signal(self, name: str, *, timeout: float | None = None, key: str | None = None) -> Any:
+        """The payload of the next signal of this name; earlier ones count. Raises TimeoutError after `timeout` s."""
+        step = current.get().place(key)
+        due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
+        answer = await self._effects.wait(Wait(step=step, type="signal", key=name, due_at=due))
+        if answer.timed_out:
+            raise TimeoutError(f"no signal {name!r} within {timeout:g} s")
+        return answer.payload
+
+    async def confirm(
+        self, question: str, *, details: Any = None, timeout: float | None = None, key: str | None = None
+    ) -> Confirmed:
+        """Ask a person, and wait for the answer however long it takes; after `timeout` s the answer is no."""
+        step = current.get().place(key)
+        due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
+        asks = {"question": question, "details": msgspec.to_builtins(details)}
+        name = question_id(self.job_id, step)
+        wait = Wait(step=step, type="human", key=name, due_at=due, reason=question, question=asks)
+        answer = await self._effects.wait(wait)
+        if answer.timed_out:
+            return Confirmed(approved=False, reason="nobody answered in time")
+        return msgspec.convert(answer.payload, Confirmed)
+
+    async def child(self, bound: Bound[T], *, key: str | None = None) -> T:
+        """Run another recipe as a branch of this run and return what it returns."""
+        recipe = bound.recipe
+        step = current.get().place(key)
+        started = ChildStarted(
+            step=step, name=recipe.name, version=recipe.execution_version, request_hash=digest(bound.input)
+        )
+        await self._effects.child(started)
+        function = recipe.function(self, **recipe.arguments(bound.input))
+        return await self._in_branch(function, f"{step}.0.")
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        """Show people how far the run is; never recorded."""
+        self._effects.world.progress(done, total, message)
+
+    # --- branches
+
+    def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
+        self._effects.world.unblock()  # a branch more is active; its end takes it back
+        context = copy_context()
+        task = asyncio.get_running_loop().create_task(self._guard(branch), context=context)
+        context.run(current.set, Branch(prefix, task))
+        task.add_done_callback(lambda _task: self._effects.world.block())
+        return task
+
+    async def _guard(self, branch: Awaitable[T]) -> T:
+        return await branch
+
+    async def _in_branch(self, work: Awaitable[T], prefix: str) -> T:
+        task = asyncio.current_task()
+        token = current.set(Branch(prefix, task))
+        try:
+            return await work
+        finally:
+            current.reset(token)
+
+
+def question_id(job: str, step: str) -> str:
+    """The confirmation that a recipe's question at a place is; the same in every pass."""
+    return "c_" + encode(int.from_bytes(sha256(f"{job}/{step}".encode()).digest()[:16], "big"))
+
+
+class _Countdown:
+    """Calls `end` when so many tasks have ended, at the very moment the last one does."""
+
+    def __init__(self, count: int, end: Any) -> None:
+        self._count = count
+        self._end = end
+
+    def one(self, _task: asyncio.Task[Any]) -> None:
+        self._count -= 1
+        if self._count == 0:
+            self._end()

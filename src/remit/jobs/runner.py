@@ -1,0 +1,284 @@
+"""Runs one leased job as far as it goes: load, check versions, replay, go on, record the end or park."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import AppendConflictError, JournalError, NondeterminismError, NotFoundError, VersionError
+from remit.jobs.activation import Activation
+from remit.jobs.branch import Branch, current
+from remit.jobs.ended import Ended, error_info
+from remit.jobs.inbox import Inbox
+from remit.jobs.program import Programs
+from remit.jobs.run import Run
+from remit.jobs.state import CODE, WAITING, History, job_of
+from remit.jobs.versions import Versions
+from remit.journal.blobs import pack
+from remit.journal.event import HeadPatch, Lease
+from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, JobWaiting, Payload, RecoveryStarted
+
+if TYPE_CHECKING:
+    from remit.chance import Chance
+    from remit.gateway.pipeline import Gateway
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+_log: Final = logging.getLogger("remit.jobs")
+_LINGER: Final = SECOND // 5
+"""Microseconds a pass stays for a timer about to fire, rather than park and replay."""
+_STUCK: Final = (NondeterminismError, VersionError)
+"""Errors of the code, not of the job: another version may go on with it."""
+
+
+class Pass:
+    """One pass of this process over a job it has leased."""
+
+    def __init__(self, runner: Runner, lease: Lease) -> None:
+        head = lease.head
+        self.stream = head.stream
+        self.epoch = head.epoch
+        self.job = job_of(head.stream)
+        self._runner = runner
+        self._lease = lease
+        self._journal = runner.journal
+        self.writer: StreamWriter = runner.journal.writer(head.stream, head.kind, head)
+        self._inbox = Inbox(runner.journal, self.job)
+        self._seen_wakes = -1
+        self._activation: Activation | None = None
+
+    def news(self, wakes: int) -> None:
+        """The job was woken so often by now; look, if that is more than was seen."""
+        if self._activation is not None and wakes != self._seen_wakes:
+            self._activation.attention.set()
+
+    def halt(self) -> None:
+        """Begin nothing new: let what is under way end, then give the job up where it stands."""
+        if self._activation is not None:
+            self._activation.halting = True
+
+    async def give_up(self) -> None:
+        """Let another worker go on at once; what was announced without an outcome is its to settle (rule 3)."""
+        if self.writer.failure is None:
+            patch = HeadPatch(due_at=self._journal.clock.now(), release=True)
+            await self._journal.append(self.writer, synced=False, patch=patch)
+
+    async def run(self) -> Ended:
+        """Go as far as possible. Raises JournalError where the journal fails; what is recorded stays."""
+        try:
+            return await self._run()
+        except AppendConflictError:
+            _log.info("%s: another worker took the job over", self.job)
+            return Ended(how="lost")
+
+    async def _run(self) -> Ended:
+        history = History(await self._journal.read(self.stream))
+        if history.end is not None:
+            return Ended(how="lost")
+        await self._runner.gateway.services.catalog.tools()
+        try:
+            body = await self._runner.programs.load(history)
+            await self._runner.versions.check(history, self.writer, body)
+        except (NotFoundError, *_STUCK) as error:
+            return await self._stuck(error_info(error))
+        if self._lease.previous_state == "running":
+            recovery = RecoveryStarted(
+                owner=self._lease.head.lease_owner or "", previous_owner=self._lease.previous_owner or ""
+            )
+            await self._journal.append(self.writer, recovery, synced=False)
+            history.recovering = True
+        created = history.created
+        activation = self._activation = Activation(
+            journal=self._journal,
+            gateway=self._runner.gateway,
+            writer=self.writer,
+            history=history,
+            inbox=self._inbox,
+            principal=created.principal if created else "",
+            recipe=body.name,
+            report=self._report,
+            chance=self._runner.chance,
+            step_by_step=self._runner.step_by_step,
+        )
+        run = Run(self.job, created.principal if created else "", activation.effects)
+        task = asyncio.create_task(_rooted(run, body.start), name=f"remit:{self.job}")
+        task.add_done_callback(lambda _task: activation.attention.set())
+        try:
+            return await self._drive(task, activation)
+        finally:
+            await _end(task)
+
+    def _report(self, done: float | None, total: float | None, message: str) -> None:
+        self._runner.report(self.job, done, total, message)
+
+    # --- while the recipe runs
+
+    async def _drive(self, task: asyncio.Task[Any], activation: Activation) -> Ended:
+        while True:
+            await self._attend(activation)
+            if task.done():
+                return await self._conclude(task, activation)
+            if not await self._check_head():
+                return Ended(how="lost")
+            if self._inbox.cancel is not None:
+                await _end(task)
+                return await self._cancelled(activation)
+            await activation.look()
+            await asyncio.sleep(0)  # noqa: TID251 - lets what was just resolved go on, and waits for nothing
+            quiet = activation.active == 0 and not activation.attention.is_set() and not task.done()
+            if quiet and await self._park(activation):
+                return Ended(how="parked")
+
+    async def _attend(self, activation: Activation) -> None:
+        """Wait until something happens, or the first timer is due while other branches still run."""
+        due = activation.next_due
+        if due is None or activation.attention.is_set():
+            await activation.attention.wait()
+        else:
+            timer = asyncio.create_task(self._ring(activation, due))
+            try:
+                await activation.attention.wait()
+            finally:
+                await _end(timer)
+        activation.attention.clear()
+
+    async def _ring(self, activation: Activation, due: int) -> None:
+        await self._journal.clock.sleep((due - self._journal.clock.now()) / SECOND)
+        activation.attention.set()
+
+    async def _check_head(self) -> bool:
+        """Whether the job is still ours; what was left in its inbox is read."""
+        head = await self._journal.head(self.stream)
+        if head is None or head.epoch != self.epoch:
+            self.writer.supersede()
+            return False
+        if head.wakes != self._seen_wakes:
+            self._seen_wakes = head.wakes
+            await self._inbox.refresh()
+        return True
+
+    async def _park(self, activation: Activation) -> bool:
+        """Give the job up until something wakes it; False if something already has, or will in a moment."""
+        due = activation.next_due
+        if activation.halted:
+            due = self._journal.clock.now()
+        elif due is not None and due - self._journal.clock.now() <= _LINGER:
+            return False
+        labels = self._labels(WAITING, ", ".join(w.wait.words for w in activation.waiting[:3]))
+        patch = HeadPatch(state="waiting", due_at=due, release=True, labels=labels)
+        parked = await self._journal.park(self.writer, patch, seen_wakes=self._seen_wakes)
+        if not parked:
+            activation.attention.set()
+        return parked
+
+    # --- the end
+
+    async def _conclude(self, task: asyncio.Task[Any], activation: Activation) -> Ended:
+        failure = activation.effects.failure or self.writer.failure
+        error = failure or (None if task.cancelled() else task.exception())
+        if isinstance(error, JournalError):
+            raise error
+        if isinstance(error, _STUCK):
+            return await self._stuck(error_info(error))
+        if task.cancelled() and error is None:
+            raise asyncio.CancelledError
+        if error is not None:
+            return await self._failed(error_info(error))
+        try:
+            encoded = msgspec.json.encode(task.result())
+        except (TypeError, ValueError, OverflowError, RecursionError) as unfit:
+            why = f"the recipe returned what JSON cannot hold: {unfit}"
+            return await self._failed(ErrorInfo(code=Code.RESULT_NOT_ENCODABLE.name, message=why))
+        if len(encoded) > self._runner.max_value_bytes:
+            why = f"the recipe returned {len(encoded)} bytes; the limit is {self._runner.max_value_bytes}"
+            return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
+        packed = pack(encoded)
+        completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
+        await self._finish("completed", completed, packed.blobs)
+        return Ended(how="completed", value=msgspec.json.decode(encoded))
+
+    async def _failed(self, error: ErrorInfo) -> Ended:
+        await self._finish("failed", JobFailed(error=error))
+        return Ended(how="failed", error=error)
+
+    async def _cancelled(self, activation: Activation | None = None) -> Ended:
+        request = self._inbox.cancel
+        failure = activation.effects.failure if activation else None
+        if isinstance(failure, JournalError):
+            raise failure
+        await self._finish(
+            "cancelled", JobCancelled(by=request.by if request else "", reason=request.reason if request else "")
+        )
+        return Ended(how="cancelled")
+
+    async def _finish(self, state: str, event: Payload, blobs: tuple[Any, ...] = ()) -> None:
+        labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
+        patch = HeadPatch(state=state, due_at=None, closed=True, release=True, labels=labels)
+        await self._journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
+
+    async def _stuck(self, error: ErrorInfo) -> Ended:
+        """Leave the job to other code: it keeps everything, and `remit resume` tries again. Stopping it needs no code."""
+        await self._inbox.refresh()
+        if self._inbox.cancel is not None:
+            return await self._cancelled()
+        waiting = JobWaiting(
+            step=error.step, wait_type="human", correlation_key=f"stuck:{error.code}", reason=error.message
+        )
+        patch = HeadPatch(state="waiting", due_at=None, release=True, labels=self._labels(CODE, error.code))
+        await self._journal.append(self.writer, waiting, synced=True, patch=patch)
+        return Ended(how="stuck", error=error)
+
+    def _labels(self, name: str, value: str) -> dict[str, str]:
+        """The job's labels, with one of ours for lists."""
+        given = {key: text for key, text in self._lease.head.labels.items() if key not in {WAITING, CODE}}
+        return {**given, name: value} if value else given
+
+
+class Runner:
+    """What every pass of this process works with."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        gateway: Gateway,
+        programs: Programs,
+        versions: Versions,
+        max_value_bytes: int,
+        chance: Chance,
+        report: Callable[[str, float | None, float | None, str], None],
+        step_by_step: bool = False,
+    ) -> None:
+        """`report` is called with job, done, total and message; `step_by_step` ends passes after each new effect."""
+        self.journal = journal
+        self.gateway = gateway
+        self.programs = programs
+        self.versions = versions
+        self.max_value_bytes = max_value_bytes
+        self.chance = chance
+        self.report = report
+        self.step_by_step = step_by_step
+
+    def take(self, lease: Lease) -> Pass:
+        """A pass over a job that was just leased."""
+        return Pass(self, lease)
+
+
+async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
+    current.set(Branch("", asyncio.current_task()))
+    return await start(run)
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and see it off; what it raised belongs to whoever looked at it before."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,215 @@
+"""What a job's events say: the fold that resume, replay and every view share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final, Literal
+
+from remit.journal import kinds as k
+from remit.journal.event import Event
+
+JobState = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+KIND: Final = "job"
+"""The kind of job streams."""
+WAITING: Final = "remit.waiting"
+"""Label of a parked job's head: what it waits for, in words."""
+CODE: Final = "remit.code"
+"""Label of a failed or stuck job's head: why."""
+
+
+def stream_of(job: str) -> str:
+    """The stream of a job."""
+    return f"job/{job}"
+
+
+def inbox_of(job: str) -> str:
+    """The stream that others leave messages for a job in."""
+    return f"job/{job}/inbox"
+
+
+def job_of(stream: str) -> str:
+    """The job that a stream belongs to."""
+    return stream.split("/", 2)[1]
+
+
+class CallRecord:
+    """What is recorded of one call."""
+
+    __slots__ = ("confirmation", "evidence", "finished", "refused", "started", "wanted")
+
+    def __init__(self) -> None:
+        self.started: k.ToolInvocationStarted | None = None
+        self.finished: k.ToolInvocationFinished | None = None
+        self.refused: k.GateRefused | None = None
+        self.confirmation: str | None = None
+        self.wanted = ""
+        """The tool that the confirmation was asked for."""
+        self.evidence: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def attempts(self) -> int:
+        """Attempts announced so far."""
+        return self.started.attempt if self.started else 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the outcome is final: recorded is done (rule 2)."""
+        if self.refused is not None:
+            return True
+        return self.finished is not None and self.finished.step_outcome not in {"retryable_failure", "uncertain"}
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the newest attempt may have happened without anybody knowing (rule 3)."""
+        if self.started is None or self.refused is not None:
+            return False
+        return self.finished is None or self.finished.step_outcome == "uncertain"
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        """Tool and arguments hash, or empty and the request hash where the request was worded differently."""
+        if self.refused is not None:
+            return self.refused.tool_name, self.refused.arguments_hash
+        if self.started is None:
+            return "", ""
+        if self.started.request_hash:
+            return "", self.started.request_hash
+        return self.started.tool_name, self.started.arguments_hash
+
+
+class WaitRecord:
+    """What is recorded of one wait."""
+
+    __slots__ = ("completed", "waiting")
+
+    def __init__(self, waiting: k.JobWaiting) -> None:
+        self.waiting = waiting
+        self.completed: k.WaitCompleted | k.TimerFired | None = None
+
+
+Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
+End = k.JobCompleted | k.JobFailed | k.JobCancelled
+
+
+class History:
+    """Everything recorded of a job, by place."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        """Fold events, in order."""
+        self.created: k.JobCreated | None = None
+        self.plan: k.PlanGenerated | None = None
+        self.calls: dict[str, CallRecord] = {}
+        self.values: dict[str, Value] = {}
+        self.waits: dict[tuple[str, str], WaitRecord] = {}
+        self.children: dict[str, k.ChildStarted] = {}
+        self.places: dict[str, str] = {}
+        """What kind of effect stands at each place."""
+        self.consumed: set[int] = set()
+        """Events of the inbox that a wait has used."""
+        self.drifts: set[tuple[str, str]] = set()
+        """Version differences that are already recorded."""
+        self.recovering = False
+        self.end: End | None = None
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Fold one more event."""
+        payload = k.decode(event.kind, event.data)
+        if payload is not None:
+            fold = self._folds.get(type(payload))
+            if fold is not None:
+                fold(self, payload)
+
+    def call(self, step: str) -> CallRecord:
+        """The record of a call, made where there is none."""
+        record = self.calls.get(step)
+        if record is None:
+            record = self.calls[step] = CallRecord()
+            self.places[step] = "call"
+        return record
+
+    # --- one method per kind
+
+    def _created(self, payload: k.JobCreated) -> None:
+        self.created = payload
+
+    def _planned(self, payload: k.PlanGenerated) -> None:
+        self.plan = payload
+
+    def _started(self, payload: k.ToolInvocationStarted) -> None:
+        record = self.call(payload.step)
+        record.started, record.finished = payload, None
+
+    def _finished(self, payload: k.ToolInvocationFinished) -> None:
+        self.call(payload.step).finished = payload
+
+    def _refused(self, payload: k.GateRefused) -> None:
+        self.call(payload.step).refused = payload
+
+    def _asked(self, payload: k.ConfirmationRequested) -> None:
+        record = self.call(payload.step)
+        record.confirmation, record.wanted = payload.confirmation, payload.tool_name
+
+    def _evidence(self, payload: k.EvidenceAttached) -> None:
+        self.call(payload.step).evidence = payload.items
+
+    def _value(self, payload: Value) -> None:
+        self.values[payload.step] = payload
+        self.places[payload.step] = payload.KIND.removesuffix("_recorded")
+
+    def _waiting(self, payload: k.JobWaiting) -> None:
+        self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
+        self.places.setdefault(payload.step, payload.wait_type)
+
+    def _wait_completed(self, payload: k.WaitCompleted) -> None:
+        self.waits[payload.step, payload.correlation_key].completed = payload
+        if payload.inbox_seq:
+            self.consumed.add(payload.inbox_seq)
+
+    def _timer_fired(self, payload: k.TimerFired) -> None:
+        self.waits[payload.step, payload.correlation_key].completed = payload
+
+    def _child(self, payload: k.ChildStarted) -> None:
+        self.children[payload.step] = payload
+        self.places[payload.step] = "child"
+
+    def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
+        self.drifts.add((payload.subject, payload.current))
+
+    def _schema_drift(self, payload: k.SchemaDriftRecorded) -> None:
+        self.drifts.add((payload.tool_name, payload.current))
+
+    def _recovery_started(self, _payload: k.RecoveryStarted) -> None:
+        self.recovering = True
+
+    def _recovery_completed(self, _payload: k.RecoveryCompleted) -> None:
+        self.recovering = False
+
+    def _ended(self, payload: End) -> None:
+        self.end = payload
+
+    _folds: ClassVar[dict[type[k.Payload], Callable[[Any, Any], None]]] = {
+        k.JobCreated: _created,
+        k.PlanGenerated: _planned,
+        k.ToolInvocationStarted: _started,
+        k.ToolInvocationFinished: _finished,
+        k.GateRefused: _refused,
+        k.ConfirmationRequested: _asked,
+        k.EvidenceAttached: _evidence,
+        k.TimeRecorded: _value,
+        k.RandomRecorded: _value,
+        k.UuidRecorded: _value,
+        k.JobWaiting: _waiting,
+        k.WaitCompleted: _wait_completed,
+        k.TimerFired: _timer_fired,
+        k.ChildStarted: _child,
+        k.VersionMismatchRecorded: _mismatch,
+        k.SchemaDriftRecorded: _schema_drift,
+        k.RecoveryStarted: _recovery_started,
+        k.RecoveryCompleted: _recovery_completed,
+        k.JobCompleted: _ended,
+        k.JobFailed: _ended,
+        k.JobCancelled: _ended,
+    }

@@ -1,0 +1,1 @@
+"""The record: streams of events, their heads, leases and blobs."""

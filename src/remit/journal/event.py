@@ -1,0 +1,170 @@
+"""The journal's values: what a stream holds, and what one transaction may change.
+
+A *stream* is an append-only list of events with one *head*: the mutable row on which every list, queue, lock and lease
+is a query. Whoever writes a stream knows its head and says so; a write that finds another head is refused whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from remit.errors import JournalError
+
+UNSET: Final = msgspec.UNSET
+_COMMIT_OVERHEAD: Final = 200
+_EVENT_OVERHEAD: Final = 300
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One recorded fact."""
+
+    stream: str
+    seq: int
+    """Place in the stream, from 1."""
+    kind: str
+    at: int
+    """Microseconds since the Unix epoch, by the writer's clock."""
+    data: bytes
+    """The payload as JSON bytes; these very bytes are what the chain covers."""
+    hash: bytes
+    """Chain value after this event (see chain.py), 32 bytes."""
+
+
+class Blob(msgspec.Struct, frozen=True, gc=False):
+    """Bytes kept by digest, for values too large for an event."""
+
+    digest: str
+    data: bytes
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest state of a stream."""
+
+    stream: str
+    kind: str
+    """What sort of stream it is, such as `job` or `confirmation`; queues are per kind."""
+    state: str
+    seq: int
+    """Sequence number of the newest event."""
+    epoch: int
+    """Fencing token: grows with every change of writer (rule 4)."""
+    hash: bytes
+    lease_owner: str | None
+    lease_until: int | None
+    due_at: int | None
+    """When the stream next wants a worker; None: not before something wakes it. While leased: when the lease lapses."""
+    priority: int
+    wakes: int
+    """How often something from outside asked the stream's worker to look again."""
+    closed: bool
+    """Nothing will ever happen to the stream again: it is never due, leased or woken."""
+    title: str
+    labels: dict[str, str]
+    created_at: int
+    updated_at: int
+
+
+class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What an append changes in the head besides sequence and hash; UNSET leaves a field alone."""
+
+    state: str | msgspec.UnsetType = UNSET
+    due_at: int | msgspec.UnsetType | None = UNSET
+    priority: int | msgspec.UnsetType = UNSET
+    closed: bool | msgspec.UnsetType = UNSET
+    title: str | msgspec.UnsetType = UNSET
+    labels: dict[str, str] | msgspec.UnsetType = UNSET
+    release: bool = False
+    """Give the lease up in the same transaction; say with `due_at` when the stream wants its next worker."""
+
+
+NO_PATCH: Final = HeadPatch()
+
+
+class Append(msgspec.Struct, frozen=True, kw_only=True):
+    """Events for one stream, and the head they were computed from."""
+
+    stream: str
+    kind: str
+    """The stream's kind, used where it is created."""
+    expect_seq: int
+    """The head's seq before; 0 creates the stream."""
+    expect_hash: bytes
+    """The head's chain value before, so that two writers of one epoch never continue each other's history."""
+    epoch: int
+    """The writer's fencing token; 0 in a new stream."""
+    events: tuple[Event, ...]
+    at: int
+    patch: HeadPatch = NO_PATCH
+    expect_wakes: int | None = None
+    """Refuse if something woke the stream since the writer last looked, so that no wake-up is slept through."""
+
+
+class Commit(msgspec.Struct, kw_only=True, eq=False):
+    """What happens in one transaction: all of it or nothing."""
+
+    appends: tuple[Append, ...]
+    at: int
+    """Microseconds since the Unix epoch, by the writer's clock."""
+    blobs: tuple[Blob, ...] = ()
+    wakes: tuple[str, ...] = ()
+    """Streams whose worker should look again: their `wakes` grows, and they become due unless leased or closed."""
+    synced: bool = True
+    """Return only after the storage has flushed it (design: durability follows the effect)."""
+    on_error: Callable[[JournalError], None] | None = None
+    """Called on the event loop when it was refused or failed."""
+    on_done: Callable[[JournalError | None], None] | None = None
+    """Called on the event loop when it has happened, or not."""
+    size: int = 0
+    """Bytes that wait in memory for it, roughly."""
+
+    def __post_init__(self) -> None:
+        """Weigh it once; what has no events waits too."""
+        size = _COMMIT_OVERHEAD
+        for append in self.appends:
+            for event in append.events:
+                size += len(event.data) + _EVENT_OVERHEAD
+        for blob in self.blobs:
+            size += len(blob.data)
+        self.size = size
+
+
+class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which heads to list, newest stream first."""
+
+    kind: str | None = None
+    states: tuple[str, ...] = ()
+    prefix: str = ""
+    """Streams whose name starts with it, such as `job/J/`."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    before: str | None = None
+    """Continue after this stream of an earlier page."""
+    limit: int = 100
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream somebody now holds, and how it was found."""
+
+    head: Head
+    """As it is now, with the new epoch and lease."""
+    previous_state: str
+    previous_owner: str | None
+    """Who held it before without giving it up."""
+    previous_due: int | None = None
+    """When it wanted a worker."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for work: due streams of a kind, highest priority first, then longest due."""
+
+    kind: str
+    owner: str
+    now: int
+    lease_until: int
+    limit: int = 1
+    states: tuple[str, ...] = ()
+    """Only streams in one of these states; empty: any."""
+    state: str | None = None
+    """The state they are put in; None: they keep theirs."""

@@ -1,0 +1,271 @@
+"""The journal: what the rest of Remit writes to and reads from. It owns the storage port and is its only caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.clock import Clock, SystemClock
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
+from remit.journal.blobs import BlobRef
+from remit.journal.chain import verify
+from remit.journal.event import NO_PATCH, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
+from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
+from remit.journal.port import Store
+from remit.journal.writer import Draft, StreamWriter
+
+PAGE: Final = 1_000
+"""Events fetched at once when a stream is read."""
+BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+"""Bytes that may wait in memory before a writer is made to wait."""
+_POST_ATTEMPTS: Final = 100
+_RESTORE: Final = "Restore the journal from a backup."
+
+
+class Journal:
+    """Append-only streams with heads, leases and blobs, over any storage backend."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        """Use an opened store; `clock` stamps events and decides what is due."""
+        self._store = store
+        self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.clock = clock or SystemClock()
+
+    @property
+    def url(self) -> str:
+        """Where the journal is, without secrets."""
+        return self._store.url
+
+    # --- writing
+
+    def writer(self, stream: str, kind: str, head: Head | None = None) -> StreamWriter:
+        """A writer that goes on from `head`, or creates the stream."""
+        return StreamWriter(stream, kind, self.clock, head)
+
+    async def append(
+        self,
+        writer: StreamWriter,
+        *payloads: Payload,
+        synced: bool,
+        patch: HeadPatch = NO_PATCH,
+        blobs: Sequence[Blob] = (),
+        wakes: tuple[str, ...] = (),
+        expect_wakes: int | None = None,
+    ) -> None:
+        """Append to one stream. `synced` waits until the storage flushed it; otherwise it is queued, in order.
+
+        Raises AppendConflictError where another writer holds the stream, JournalError where the storage fails; both
+        also for an earlier queued append of the same writer.
+        """
+        draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
+        await self.commit(draft, synced=synced, blobs=blobs, wakes=wakes)
+
+    async def commit(
+        self, *drafts: Draft, synced: bool, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()
+    ) -> None:
+        """Append to several streams in one transaction; the streams share the root of their names.
+
+        Drafts get their places here, and are submitted before anything else can run: however many tasks share a writer,
+        its appends reach the storage in the order of their places. Raises as `append` does.
+        """
+        for draft in drafts:  # all before the first: a writer that has given out a place must use it
+            if draft.writer.failure is not None:
+                raise draft.writer.failure
+        writers = [draft.writer for draft in drafts]
+        appends = tuple([draft.writer.chain(draft) for draft in drafts])
+        commit = Commit(appends=appends, blobs=tuple(blobs), wakes=wakes, synced=synced, at=appends[0].at)
+        commit.on_error = writers[0].fail if len(writers) == 1 else _fail_all(writers)
+        if not synced:
+            self._store.submit(commit)
+            if writers[0].failure is not None:
+                raise writers[0].failure
+            if self._store.backlog > BACKLOG_LIMIT:
+                await self._store.drained()
+            return
+        error = await self._done(commit)
+        if error is not None:
+            raise next((w.failure for w in writers if w.failure is not None), error)
+
+    async def _done(self, commit: Commit) -> JournalError | None:
+        """Submit, and wait for what became of it. Cancelling the wait does not take the commit back."""
+        future: asyncio.Future[JournalError | None] = asyncio.get_running_loop().create_future()
+        commit.on_done = lambda error: None if future.done() else future.set_result(error)
+        self._store.submit(commit)
+        return await future
+
+    async def create(
+        self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
+    ) -> StreamWriter:
+        """Create a stream durably. Raises AppendConflictError where it exists."""
+        writer = self.writer(stream, kind)
+        await self.append(writer, *payloads, synced=True, patch=patch, blobs=blobs)
+        return writer
+
+    async def post(
+        self, stream: str, kind: str, *payloads: Payload, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()
+    ) -> StreamWriter:
+        """Append durably to a stream that many may write to and nobody leases, creating it where needed."""
+        # Within this process they take turns; against other processes they try again.
+        async with self._posting.setdefault(stream, asyncio.Lock()):
+            for _ in range(_POST_ATTEMPTS):
+                writer = self.writer(stream, kind, await self.head(stream))
+                try:
+                    await self.append(writer, *payloads, synced=True, blobs=blobs, wakes=wakes)
+                except AppendConflictError:
+                    continue
+                return writer
+        msg = f"{stream}: too many others write at the same moment"
+        raise AppendConflictError(msg, remedy="Try again.")
+
+    async def wake(self, stream: str) -> None:
+        """Make a stream's worker look again: it becomes due now, unless somebody holds it or it is closed."""
+        error = await self._done(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
+        if error is not None:
+            raise error
+
+    async def park(self, writer: StreamWriter, patch: HeadPatch, *, seen_wakes: int) -> bool:
+        """Change the head durably, unless something woke the stream meanwhile; then False, and the writer goes on.
+
+        Raises what an earlier queued append of the writer failed with.
+        """
+        append = writer.stage(patch=patch, expect_wakes=seen_wakes)
+        error = await self._done(Commit(appends=(append,), at=append.at))
+        if writer.failure is not None:
+            raise writer.failure
+        if error is not None and not isinstance(error, AppendConflictError):
+            raise error
+        return error is None
+
+    async def drained(self) -> None:
+        """Return once everything appended before has been written."""
+        await self._store.drained()
+
+    # --- reading
+
+    async def head(self, stream: str) -> Head | None:
+        """The newest head of a stream."""
+        return await self._store.head(stream)
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first."""
+        return await self._store.heads(query)
+
+    async def read(self, stream: str, after: int = 0) -> list[Event]:
+        """Every event with seq > `after`."""
+        events: list[Event] = []
+        while True:
+            page = await self._store.read(stream, after, PAGE)
+            events += page
+            if len(page) < PAGE:
+                return events
+            after = page[-1].seq
+
+    async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
+        """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""
+        mark = 0
+        while True:
+            mark = await self._store.changed(mark)
+            head = await self._store.head(stream)
+            while page := await self._store.read(stream, after, PAGE):
+                for event in page:
+                    yield event
+                after = page[-1].seq
+            if head is not None and head.closed and after >= head.seq:
+                return
+
+    async def changed(self, since: int) -> int:
+        """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""
+        return await self._store.changed(since)
+
+    async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        """The JSON bytes of a recorded value, wherever they are kept; None where none was recorded.
+
+        Raises ChainBrokenError where the bytes are not those that were recorded, or gone (BLOB_MISSING).
+        """
+        if isinstance(ref, BlobRef):
+            data = await self._store.blob(ref.digest)
+            if data is None:
+                msg = f"the bytes of {ref.digest} ({ref.bytes} bytes) are gone"
+                raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
+            if sha256(data) != ref.digest:
+                raise ChainBrokenError(f"the bytes kept as {ref.digest} have another digest", remedy=_RESTORE)
+            return data
+        return bytes(inline) if isinstance(inline, msgspec.Raw) else None
+
+    async def blob(self, digest: str) -> bytes | None:
+        """The bytes kept under a digest."""
+        return await self._store.blob(digest)
+
+    async def verify(self, stream: str) -> int:
+        """Check a stream's chain against its head, and the values its events refer to; the number of events.
+
+        Raises NotFoundError, or ChainBrokenError naming the first bad event or the value that is gone or was changed.
+        """
+        head = await self._store.head(stream)
+        if head is None:
+            raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
+        events = [event for event in await self.read(stream) if event.seq <= head.seq]
+        length, last = verify(stream, events)
+        if length != head.seq or last != head.hash:
+            msg = f"{stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
+            raise ChainBrokenError(msg, remedy=_RESTORE)
+        for event in events:
+            for ref in _references(event):
+                await self.value(UNSET, ref)
+        return length
+
+    # --- leases
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease due streams of a kind."""
+        return await self._store.claim(claim)
+
+    async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
+        """Lease one stream, due or not; None if it is closed or somebody else's lease runs, unless `over` held it."""
+        return await self._store.acquire(stream, claim, over)
+
+    async def renew(self, leases: Iterable[tuple[str, int]], lease_until: int) -> list[str]:
+        """Prolong leases, given as (stream, epoch); the streams still held."""
+        return await self._store.renew(tuple(leases), lease_until)
+
+    async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
+        """How often each of these streams was woken."""
+        return await self._store.wakes(streams)
+
+    async def next_due(self, kind: str) -> int | None:
+        """When the next stream of a kind wants a worker."""
+        return await self._store.next_due(kind)
+
+    async def leases(self, kind: str) -> list[Head]:
+        """Every stream of a kind that somebody holds."""
+        return await self._store.leases(kind)
+
+    async def integrity(self) -> list[str]:
+        """What the storage itself finds wrong; empty: nothing."""
+        return await self._store.integrity()
+
+    async def close(self) -> None:
+        """Write what was submitted, then release everything."""
+        await self._store.close()
+
+
+def _fail_all(writers: Sequence[StreamWriter]) -> Callable[[JournalError], None]:
+    def fail(error: JournalError) -> None:
+        for writer in writers:
+            writer.fail(error)
+
+    return fail
+
+
+def _references(event: Event) -> list[BlobRef]:
+    """The values an event keeps by digest."""
+    if b"_blob" not in event.data:
+        return []
+    payload = decode(event.kind, event.data)
+    return [] if payload is None else [v for v in msgspec.structs.astuple(payload) if isinstance(v, BlobRef)]

@@ -1,0 +1,107 @@
+"""What a storage backend guarantees. Journal (journal.py) is its only caller; testing/journal.py is its contract suite.
+
+Promises of every backend, on every machine it runs on:
+
+1. A commit happens whole or not at all, and commits of one process on one stream happen in the order of `submit`.
+2. An append is refused (AppendConflictError) unless the head's seq, chain value and epoch, and its wakes where stated,
+   are exactly those the writer expected; comparison and write are one transaction. A refused commit writes nothing,
+   blobs and wakes included, and no other commit suffers from it, nor from one that holds what the storage cannot take
+   (RECORD_INVALID).
+3. Once a `synced` commit is done, it and everything submitted before it survive the loss of the machine's
+   power. A commit that was not synced survives the death of the process once it was written, which happens soon.
+4. A commit that failed leaves no part behind, and what its writer appended after it is refused as well.
+5. Of two claims, at most one gets a stream; a claim raises its epoch, so that the former holder's appends are refused.
+   Leases need not survive the loss of power where it ends every holder as well.
+6. After `close`, and for whoever still waits in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
+   submitted commit is refused with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from remit.journal.event import Claim, Commit, Event, Head, HeadQuery, Lease
+
+
+class Store(Protocol):
+    """A backend that keeps streams, heads and blobs."""
+
+    @property
+    def url(self) -> str:
+        """Where the journal is, without secrets, as `remit doctor` shows it."""
+        ...
+
+    def submit(self, commit: Commit) -> None:
+        """Queue a commit; returns at once. Its callbacks are called on the event loop, `on_error` before `on_done`.
+
+        After `close` they are called before this returns.
+        """
+        ...
+
+    async def drained(self) -> None:
+        """Return once everything submitted before has been written (not necessarily flushed)."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Bytes submitted and not yet written."""
+        ...
+
+    async def head(self, stream: str) -> Head | None:
+        """The newest head, with everything this process submitted before taken into account."""
+        ...
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first."""
+        ...
+
+    async def read(self, stream: str, after: int, limit: int) -> list[Event]:
+        """Events with seq > `after`, in order, at most `limit`."""
+        ...
+
+    async def blob(self, digest: str) -> bytes | None:
+        """The bytes of a digest."""
+        ...
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease due streams nobody holds, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
+        ...
+
+    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+        """Lease one stream, due or not, on the claim's terms; None if it is closed or somebody else's lease runs.
+
+        `over` names a lease owner known to be dead, whose lease may be taken before it lapses.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
+        """Prolong leases, given as (stream, epoch); the streams that are still held."""
+        ...
+
+    async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
+        """How often each of these streams was woken, in one look."""
+        ...
+
+    async def next_due(self, kind: str) -> int | None:
+        """When the next stream of a kind wants a worker; None: none does."""
+        ...
+
+    async def leases(self, kind: str) -> list[Head]:
+        """Every stream of a kind that somebody holds, lapsed or not."""
+        ...
+
+    async def changed(self, since: int) -> int:
+        """Wait until this journal was written to, by any process, after the mark `since`; return the new mark.
+
+        Mark 0 returns at once. May return without a change; never misses one.
+        """
+        ...
+
+    async def integrity(self) -> list[str]:
+        """What the backend itself finds wrong with its storage; empty: nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Write what was submitted, then release everything; may be called twice."""
+        ...

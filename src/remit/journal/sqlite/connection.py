@@ -1,0 +1,101 @@
+"""How a journal's file is found, made and opened: private to its user, checked before it is touched, in WAL mode."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.journal.sqlite.schema import check, migrate
+
+MEMORY: Final = ":memory:"
+_STATEMENTS: Final = 256
+"""Prepared statements kept; there are fewer shapes than that."""
+
+
+def open_writer(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
+    """The storage's one connection that writes; makes the file where it is missing.
+
+    Raises apsw.Error or OSError, and JournalError where the file is no journal, of a newer Remit, or only readable.
+    """
+    if path != MEMORY:
+        _make_private(Path(path))
+    db = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, busy_ms, vfs)
+    with _closed_on_error(db):
+        # Looked at before anything is set: another program's database, or a newer journal, stays as it is.
+        check(db)
+        if path != MEMORY:
+            _use_wal(db)
+        migrate(db)
+    return db
+
+
+def open_reader(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
+    """A connection that only reads, beside the one that writes."""
+    db = _open(path, apsw.SQLITE_OPEN_READWRITE, busy_ms, vfs)
+    with _closed_on_error(db):
+        db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def _open(path: str, flags: int, busy_ms: int, vfs: str) -> apsw.Connection:
+    db = apsw.Connection(path, flags=flags, vfs=vfs or None, statementcachesize=_STATEMENTS)
+    db.set_busy_timeout(busy_ms)
+    return db
+
+
+@contextlib.contextmanager
+def _closed_on_error(db: apsw.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
+
+
+def _use_wal(db: apsw.Connection) -> None:
+    if db.readonly("main"):
+        raise apsw.ReadOnlyError("attempt to write a readonly database")
+    mode = db.execute("PRAGMA journal_mode = WAL").get
+    if mode != "wal":
+        msg = f"{db.filename}: the file system offers no shared memory, so the journal stays in {mode} mode"
+        raise JournalError(msg, code=Code.JOURNAL_IO, remedy="Put the journal on a local disk.")
+    # On macOS a plain flush leaves data in the drive's own cache; elsewhere these two change nothing.
+    db.execute("PRAGMA fullfsync = 1")
+    db.execute("PRAGMA checkpoint_fullfsync = 1")
+
+
+def _make_private(path: Path) -> None:
+    """Make the folder and an empty file where they are missing, so that other users cannot read what is recorded.
+
+    SQLite gives the file's mode to the ones it puts beside it. An existing file is left alone: closing any descriptor
+    of it would drop the locks that another connection of this process holds on it.
+    """
+    _make_folder(path.parent)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        _flush(folder.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Let the new entry of a folder survive a loss of power, where the folder can be read at all."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,60 @@
+"""SQLite's errors as ours: one table (style: foreign errors are translated in one table per adapter)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+import apsw
+
+from remit.codes import Code
+from remit.errors import JournalError
+
+_UNLOCK: Final = "End the program that holds the file's lock, then try again."
+_ALLOW: Final = "Make the file and its folder writable, or name another journal."
+_FOLDER: Final = "Check that the folder exists and may be written to, or name another journal."
+_FREE: Final = "Free space on the disk, then resume; nothing recorded was lost."
+_RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
+_FOREIGN: Final = "The file is not a journal; name another one."
+_DISK: Final = "Check the disk, then resume; nothing recorded was lost."
+_VALUE: Final = "Nothing was recorded; mend the value that is named."
+_REOPEN: Final = "Open it again."
+
+_TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (
+    (apsw.BusyError, Code.JOURNAL_LOCKED, _UNLOCK),
+    (apsw.LockedError, Code.JOURNAL_LOCKED, _UNLOCK),
+    (apsw.ReadOnlyError, Code.JOURNAL_READ_ONLY, _ALLOW),
+    (apsw.CantOpenError, Code.JOURNAL_READ_ONLY, _FOLDER),
+    (apsw.PermissionsError, Code.JOURNAL_READ_ONLY, _ALLOW),
+    (apsw.FullError, Code.JOURNAL_FULL, _FREE),
+    (apsw.CorruptError, Code.JOURNAL_CORRUPT, _RESTORE),
+    (apsw.NotADBError, Code.JOURNAL_CORRUPT, _FOREIGN),
+    (apsw.IOError, Code.JOURNAL_IO, _DISK),
+    (apsw.TooBigError, Code.RECORD_INVALID, _VALUE),
+    (apsw.ConstraintError, Code.RECORD_INVALID, _VALUE),
+    (apsw.MismatchError, Code.RECORD_INVALID, _VALUE),
+    (apsw.ConnectionClosedError, Code.JOURNAL_CLOSED, _REOPEN),
+)
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextlib.contextmanager
+def translating(path: str) -> Iterator[None]:
+    """Raise errors of SQLite and of the file system as JournalError."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    except OSError as error:
+        code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in _FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
+        raise JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy) from error
+
+
+def translated(error: apsw.Error, path: str) -> JournalError:
+    """The JournalError to raise from an SQLite error."""
+    for kind, code, remedy in _TABLE:
+        if isinstance(error, kind):
+            return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
+    return JournalError(f"{path}: {error}", code=Code.JOURNAL_IO, remedy="Run `remit doctor`.")

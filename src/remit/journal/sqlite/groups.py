@@ -1,0 +1,262 @@
+"""How a group of commits becomes few SQL statements.
+
+Most appends of a group follow each other on the same few streams: they are folded into one head update and one long
+insert per group. That is not only less work: SQLite runs one long statement with Python's lock released, so that the
+event loop goes on meanwhile. Commits that span streams, create one or wake one keep their own place and savepoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from remit.errors import AppendConflictError, JournalError
+from remit.journal.event import NO_PATCH, Append, Blob, Commit, Event, HeadPatch
+from remit.journal.sqlite.transaction import transaction
+
+_CHUNKS: Final = (256, 64, 16, 4, 1)
+"""Rows per statement: few shapes, so that every statement stays prepared."""
+
+_HEAD: Final = """
+UPDATE heads SET seq = ?, hash = ?, updated_at = ?{patch}
+WHERE stream = ? AND seq = ? AND epoch = ? AND hash = ?{guard}
+"""
+_CREATE: Final = """
+INSERT INTO heads (stream, kind, state, seq, hash, due_at, priority, closed, title, labels, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
+"""
+_WAKE: Final = """
+UPDATE heads SET wakes = wakes + 1,
+    due_at = CASE WHEN lease_owner IS NULL THEN min(coalesce(due_at, ?1), ?1) ELSE due_at END
+WHERE stream = ?2 AND NOT closed
+"""
+
+
+_INSERT: Final = "INSERT INTO events (stream, seq, kind, at, data, hash) VALUES "
+_ROW: Final = "(?, ?, ?, ?, ?, ?)"
+_FOLDED: Final = _HEAD.format(patch="", guard="")
+_BLOB: Final = "INSERT INTO blobs VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+_ID_CACHE: Final = 10_000
+
+
+class Run:
+    """Appends of one writer on one stream that follow each other without a gap, folded into one."""
+
+    __slots__ = ("blobs", "commits", "events", "first", "last")
+
+    def __init__(self, append: Append) -> None:
+        self.first = self.last = append
+        self.events: list[Event] = []
+        self.blobs: list[Blob] = []
+        self.commits: list[int] = []
+
+    def takes(self, append: Append) -> bool:
+        """Whether the append continues this run."""
+        return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
+
+    def add(self, append: Append, blobs: Sequence[Blob], index: int) -> None:
+        """Fold the append of commit `index` in."""
+        self.last = append
+        self.events += append.events
+        self.blobs += blobs
+        self.commits.append(index)
+
+
+class GroupWriter:
+    """Writes groups of commits through one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        """Use the storage's only write connection."""
+        self._db = connection
+        self._ids: dict[str, int] = {}
+
+    def write(self, group: Sequence[Commit]) -> list[JournalError | None]:
+        """Write a group in one transaction; what became of each commit. Raises apsw.Error: nothing was written."""
+        try:
+            with transaction(self._db):
+                return self._write(group)
+        except BaseException:
+            # A stream made in vain gives its number to the next one made.
+            self._ids.clear()
+            raise
+
+    def _write(self, group: Sequence[Commit]) -> list[JournalError | None]:
+        errors: list[JournalError | None] = [None] * len(group)
+        runs: dict[str, Run] = {}
+        for index, commit in enumerate(group):
+            if _folds(commit):
+                append = commit.appends[0]
+                run = runs.get(append.stream)
+                if run is None or not run.takes(append):
+                    self._finish([run] if run else [], group, errors)
+                    run = runs[append.stream] = Run(append)
+                run.add(append, commit.blobs, index)
+            else:
+                self._finish([runs.pop(a.stream) for a in commit.appends if a.stream in runs], group, errors)
+                errors[index] = self._alone(commit)
+        self._finish(list(runs.values()), group, errors)
+        return errors
+
+    # --- folded appends
+
+    def _finish(self, runs: Sequence[Run], group: Sequence[Commit], errors: list[JournalError | None]) -> None:
+        accepted: list[Event] = []
+        for run in runs:
+            first, last = run.first, run.events[-1]
+            head = (last.seq, last.hash, run.last.at)
+            self._db.execute(_FOLDED, (*head, first.stream, first.expect_seq, first.epoch, first.expect_hash))
+            if self._db.changes():
+                accepted += run.events
+                self._blobs(run.blobs, run.last.at)
+            else:
+                # Perhaps not all of it: two writers may have left the same events.
+                for index in run.commits:
+                    errors[index] = self._alone(group[index])
+        self._insert(accepted)
+
+    def _insert(self, events: Sequence[Event]) -> None:
+        rows = [(self._id(e.stream), e.seq, e.kind, e.at, e.data, e.hash) for e in events]
+        for size, start in _chunks(len(rows)):
+            flat: list[Any] = []
+            for row in rows[start : start + size]:
+                flat += row
+            self._db.execute(_insert_sql(size), flat)
+
+    def _id(self, stream: str) -> int:
+        number = self._ids.get(stream)
+        if number is None:
+            if len(self._ids) >= _ID_CACHE:
+                self._ids.clear()
+            number = int(self._db.execute("SELECT id FROM heads WHERE stream = ?", (stream,)).get)
+            self._ids[stream] = number
+        return number
+
+    # --- commits with a place of their own
+
+    def _alone(self, commit: Commit) -> JournalError | None:
+        spans = len(commit.appends) > 1
+        if spans:
+            self._db.execute("SAVEPOINT spanning")
+        for append in commit.appends:
+            if not self._append(append):
+                if spans:
+                    self._undo(commit)
+                return _conflict(append.stream)
+        if commit.blobs:
+            self._blobs(commit.blobs, commit.at)
+        for stream in commit.wakes:
+            self._db.execute(_WAKE, (commit.at, stream))
+        if spans:
+            self._db.execute("RELEASE spanning")
+        return None
+
+    def _undo(self, commit: Commit) -> None:
+        self._db.execute("ROLLBACK TO spanning")
+        self._db.execute("RELEASE spanning")
+        for append in commit.appends:
+            self._ids.pop(append.stream, None)
+
+    def _append(self, append: Append) -> bool:
+        creates = append.expect_seq == 0 and append.events
+        accepted = self._create(append) if creates else self._advance(append)
+        if accepted:
+            self._insert(append.events)
+        return accepted
+
+    def _create(self, append: Append) -> bool:
+        patch, last = append.patch, append.events[-1]
+        self._db.execute(
+            _CREATE,
+            (
+                append.stream,
+                append.kind,
+                _or(patch.state, ""),
+                last.seq,
+                last.hash,
+                _or(patch.due_at, None),
+                _or(patch.priority, 0),
+                _or(patch.closed, default=False),
+                _or(patch.title, ""),
+                msgspec.json.encode(_or(patch.labels, {})).decode(),
+                append.at,
+                append.at,
+            ),
+        )
+        return self._db.changes() == 1
+
+    def _advance(self, append: Append) -> bool:
+        last = append.events[-1] if append.events else None
+        columns, values = _patched(append.patch)
+        guard = () if append.expect_wakes is None else (append.expect_wakes,)
+        head = (last.seq, last.hash) if last else (append.expect_seq, None)
+        sql = _head_sql(columns, guarded=bool(guard), keeps_hash=last is None)
+        where = (append.stream, append.expect_seq, append.epoch, append.expect_hash, *guard)
+        self._db.execute(sql, (*head, append.at, *values, *where))
+        return self._db.changes() == 1
+
+    def _blobs(self, blobs: Sequence[Blob], at: int) -> None:
+        for blob in blobs:
+            self._db.execute(_BLOB, (blob.digest, blob.data, at))
+
+
+def _folds(commit: Commit) -> bool:
+    """Whether a commit is nothing but events at the end of one existing stream."""
+    if len(commit.appends) != 1 or commit.wakes:
+        return False
+    append = commit.appends[0]
+    plain = append.patch is NO_PATCH and append.expect_wakes is None
+    return plain and append.expect_seq > 0 and bool(append.events)
+
+
+def _patched(patch: HeadPatch) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    """Columns and values a patch sets."""
+    columns: list[str] = []
+    values: list[object] = []
+    for name in ("state", "due_at", "priority", "closed", "title"):
+        value = getattr(patch, name)
+        if value is not msgspec.UNSET:
+            columns.append(name)
+            values.append(value)
+    if patch.labels is not msgspec.UNSET:
+        columns.append("labels")
+        values.append(msgspec.json.encode(patch.labels).decode())
+    if patch.release:
+        columns += ["lease_owner", "lease_until"]
+        values += [None, None]
+    return tuple(columns), tuple(values)
+
+
+@lru_cache(maxsize=256)
+def _head_sql(columns: tuple[str, ...], *, guarded: bool, keeps_hash: bool = False) -> str:
+    sql = _HEAD.format(
+        patch="".join(f", {column} = ?" for column in columns), guard=" AND wakes = ?" if guarded else ""
+    )
+    return sql.replace("hash = ?", "hash = coalesce(?, hash)") if keeps_hash else sql
+
+
+@lru_cache(maxsize=len(_CHUNKS))
+def _insert_sql(rows: int) -> str:
+    return _INSERT + ", ".join([_ROW] * rows)
+
+
+def _chunks(count: int) -> Iterator[tuple[int, int]]:
+    start = 0
+    for size in _CHUNKS:
+        while count - start >= size:
+            yield size, start
+            start += size
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is msgspec.UNSET else value
+
+
+def _conflict(stream: str) -> AppendConflictError:
+    return AppendConflictError(
+        f"{stream}: the stream is not where this writer left it; another writer holds it now",
+        remedy="Read the stream again; what was written before stays.",
+    )

@@ -1,0 +1,200 @@
+"""The SQL that reads heads, events and blobs, and hands out leases.
+
+Lock order: a transaction here takes the database's one write lock first (BEGIN IMMEDIATE), so two of them never wait
+for each other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from remit.journal.event import Claim, Event, Head, HeadQuery, Lease
+
+_COLUMNS: Final = (
+    "stream, kind, state, seq, epoch, hash, lease_owner, lease_until, due_at, priority, wakes, closed, title, labels, "
+    "created_at, updated_at"
+)
+_HEADS: Final = f"SELECT {_COLUMNS} FROM heads"  # noqa: S608 - fixed parts
+_HEAD: Final = _HEADS + " WHERE stream = ?"
+_EVENTS: Final = """
+SELECT seq, kind, at, data, hash FROM events
+WHERE stream = (SELECT id FROM heads WHERE stream = ?) AND seq > ? ORDER BY seq LIMIT ?
+"""
+_TOP_PRIORITY: Final = """
+SELECT max(priority) FROM heads WHERE kind = ? AND priority < ? AND due_at IS NOT NULL AND NOT closed
+"""
+_EARLIEST: Final = """
+SELECT min(due_at) FROM heads WHERE kind = ? AND priority = ? AND due_at IS NOT NULL AND NOT closed
+"""
+_DUE: Final = """
+WHERE kind = ? AND priority = ? AND due_at <= ? AND due_at IS NOT NULL AND NOT closed
+  AND (lease_owner IS NULL OR lease_until <= ?3){states}
+ORDER BY due_at, id LIMIT ?
+"""
+_LEASE: Final = """
+UPDATE heads SET epoch = epoch + 1, lease_owner = ?1, lease_until = ?2, due_at = ?2, state = coalesce(?3, state)
+WHERE stream = ?4
+"""
+_FREE: Final = f"""{_HEADS}
+WHERE stream = ?1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= ?2 OR lease_owner = ?3)
+"""
+_RENEW: Final = """
+UPDATE heads SET lease_until = ?1, due_at = ?1
+WHERE stream = ?2 AND epoch = ?3 AND lease_owner IS NOT NULL AND NOT closed
+"""
+_GIVE_BACK: Final = """
+UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = ?1, due_at = CASE WHEN wakes = ?2 THEN ?3 ELSE ?4 END
+WHERE stream = ?5 AND epoch = ?6
+"""
+_HELD: Final = f"""{_HEADS}
+WHERE kind = ? AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until
+"""
+_NO_PRIORITY: Final = 2**62
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+def _to_head(row: Sequence[Any]) -> Head:
+    return Head(
+        stream=row[0],
+        kind=row[1],
+        state=row[2],
+        seq=row[3],
+        epoch=row[4],
+        hash=row[5],
+        lease_owner=row[6],
+        lease_until=row[7],
+        due_at=row[8],
+        priority=row[9],
+        wakes=row[10],
+        closed=bool(row[11]),
+        title=row[12],
+        labels=msgspec.json.decode(row[13], type=dict[str, str]),
+        created_at=row[14],
+        updated_at=row[15],
+    )
+
+
+def head(db: apsw.Connection, stream: str) -> Head | None:
+    """The head of a stream."""
+    row = db.execute(_HEAD, (stream,)).fetchone()
+    return _to_head(row) if row else None
+
+
+def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
+    """Heads that match, newest first."""
+    where, values = ["1"], list[Any]()
+    if query.kind is not None:
+        where.append("kind = ?")
+        values.append(query.kind)
+    if query.states:
+        where.append(f"state IN ({', '.join('?' * len(query.states))})")
+        values += query.states
+    if query.prefix:
+        # A range, not LIKE: it uses the index on names and needs no escaping.
+        where.append("stream >= ? AND stream < ?")
+        values += [query.prefix, query.prefix + _LAST_CHARACTER]
+    for key, value in query.labels.items():
+        where.append("labels ->> ? = ?")
+        values += ["$." + msgspec.json.encode(key).decode(), value]
+    if query.before is not None:
+        where.append("id < (SELECT id FROM heads WHERE stream = ?)")
+        values.append(query.before)
+    sql = f"{_HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+    return [_to_head(row) for row in db.execute(sql, (*values, query.limit))]
+
+
+def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Event]:
+    """Events with seq > `after`, in order."""
+    rows: list[tuple[Any, ...]] = db.execute(_EVENTS, (stream, after, limit)).fetchall()
+    return [Event(stream, *row) for row in rows]
+
+
+def blob(db: apsw.Connection, digest: str) -> bytes | None:
+    """The bytes of a digest."""
+    row = db.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
+    return row[0] if row else None
+
+
+def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
+    """Lease due streams: one index search per priority in use, however many streams wait."""
+    states = f" AND state IN ({', '.join('?' * len(request.states))})" if request.states else ""
+    sql = _HEADS + _DUE.format(states=states)
+    found: list[Head] = []
+    below = _NO_PRIORITY
+    while len(found) < request.limit:
+        priority = db.execute(_TOP_PRIORITY, (request.kind, below)).get
+        if priority is None:
+            break
+        values = (request.kind, priority, request.now, *request.states, request.limit - len(found))
+        found += [_to_head(row) for row in db.execute(sql, values)]
+        below = priority
+    return [_lease(db, head, request) for head in found]
+
+
+def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
+    """Lease one stream; nothing if it is closed or somebody else's lease runs."""
+    rows = db.execute(_FREE, (stream, request.now, over)).fetchall()
+    return [_lease(db, _to_head(row), request) for row in rows]
+
+
+def _lease(db: apsw.Connection, found: Head, request: Claim) -> Lease:
+    db.execute(_LEASE, (request.owner, request.lease_until, request.state, found.stream))
+    now = msgspec.structs.replace(
+        found,
+        epoch=found.epoch + 1,
+        lease_owner=request.owner,
+        lease_until=request.lease_until,
+        due_at=request.lease_until,
+        state=request.state or found.state,
+    )
+    return Lease(head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at)
+
+
+def give_back(db: apsw.Connection, leases: Sequence[Lease], now: int) -> None:
+    """Undo leases nobody got to hear of; what was woken or taken over meanwhile is due at once."""
+    for lease in leases:
+        head, due = lease.head, now if lease.previous_owner else lease.previous_due
+        values = (lease.previous_state, head.wakes, due, now, head.stream, head.epoch)
+        db.execute(_GIVE_BACK, values)
+
+
+def renew(db: apsw.Connection, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
+    """Prolong leases given as (stream, epoch)."""
+    held = []
+    for stream, epoch in leases:
+        db.execute(_RENEW, (until, stream, epoch))
+        if db.changes():
+            held.append(stream)
+    return held
+
+
+def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
+    """How often each of these streams was woken."""
+    sql = "SELECT stream, wakes FROM heads WHERE stream IN (SELECT value FROM json_each(?))"
+    return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
+
+
+def next_due(db: apsw.Connection, kind: str) -> int | None:
+    """The earliest due time of a kind, over all priorities."""
+    earliest: int | None = None
+    below = _NO_PRIORITY
+    while (priority := db.execute(_TOP_PRIORITY, (kind, below)).get) is not None:
+        due = db.execute(_EARLIEST, (kind, priority)).get
+        earliest = due if earliest is None else min(earliest, due)
+        below = priority
+    return earliest
+
+
+def leases(db: apsw.Connection, kind: str) -> list[Head]:
+    """Heads that somebody holds."""
+    return [_to_head(row) for row in db.execute(_HELD, (kind,))]
+
+
+def integrity(db: apsw.Connection) -> list[str]:
+    """What SQLite's own check finds wrong, at most 20 lines."""
+    lines = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
+    return [] if lines == ["ok"] else lines

@@ -1,0 +1,97 @@
+"""The tables, and how an older file becomes a newer one.
+
+`heads.id` keeps stream names out of the events table; `events` is a rowid table, so that it grows at its end and stays
+dense, with one narrow index to find a stream. Every migration runs in one transaction with the version it leads to.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.journal.sqlite.transaction import transaction
+
+APPLICATION_ID: Final = 0x524D4954
+"""`RMIT`, in the file's header, so that a foreign database is never taken for a journal."""
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE heads (
+        id INTEGER PRIMARY KEY,
+        stream TEXT NOT NULL UNIQUE,
+        kind TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT '',
+        seq INTEGER NOT NULL,
+        epoch INTEGER NOT NULL DEFAULT 0,
+        hash BLOB NOT NULL,
+        lease_owner TEXT,
+        lease_until INTEGER,
+        due_at INTEGER,
+        priority INTEGER NOT NULL DEFAULT 0,
+        wakes INTEGER NOT NULL DEFAULT 0,
+        closed INTEGER NOT NULL DEFAULT 0,
+        title TEXT NOT NULL DEFAULT '',
+        labels TEXT NOT NULL DEFAULT '{}',
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX heads_due ON heads (kind, priority, due_at) WHERE due_at IS NOT NULL AND NOT closed;
+    CREATE INDEX heads_state ON heads (kind, state, id);
+    CREATE INDEX heads_leased ON heads (kind, lease_until) WHERE lease_owner IS NOT NULL AND NOT closed;
+    CREATE TABLE events (
+        position INTEGER PRIMARY KEY,
+        stream INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        hash BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX events_stream ON events (stream, seq);
+    CREATE TABLE blobs (
+        digest TEXT PRIMARY KEY,
+        data BLOB NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """,
+)
+"""Script n leads from schema version n to n + 1."""
+
+VERSION: Final = len(MIGRATIONS)
+
+
+def check(connection: apsw.Connection) -> None:
+    """Refuse what must not be touched; changes nothing.
+
+    Raises JournalError: JOURNAL_NEWER for a file of a newer Remit, JOURNAL_CORRUPT for something that is no journal.
+    """
+    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+    if application != APPLICATION_ID and (application or version or _tables(connection)):
+        msg = "the file is a database of another program, not a Remit journal"
+        raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Name another file for the journal.")
+    if version > VERSION:
+        msg = f"the journal has schema {version}; this Remit knows up to {VERSION}"
+        raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring a checked file to today's schema; of several processes that try, one does it."""
+    if _pragma(connection, "user_version") == VERSION:
+        return
+    with transaction(connection):
+        check(connection)
+        for script in MIGRATIONS[_pragma(connection, "user_version") :]:
+            connection.execute(script)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _tables(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+
+
+def _pragma(connection: apsw.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").get)

@@ -1,0 +1,206 @@
+"""The journal's SQLite backend: one file in WAL mode, one thread that writes, one that reads.
+
+`synced` and `written` (design: durability follows the effect) are the two values of `PRAGMA synchronous`: a group that
+holds a synced commit is flushed to the disk as it commits (FULL), which flushes every group before it as well; a group
+without one is only handed to the operating system (NORMAL), and so are leases, which mean nothing once the machine is
+down. In memory there is one connection and one thread for everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+import apsw
+
+from remit.clock import Clock
+from remit.errors import JournalError
+from remit.journal.batching import CommitThread, journal_closed
+from remit.journal.event import Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.sqlite import queries
+from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
+from remit.journal.sqlite.errors import translating
+from remit.journal.sqlite.groups import GroupWriter
+from remit.journal.sqlite.transaction import transaction
+from remit.journal.watch import Watch
+
+T = TypeVar("T")
+
+__all__ = ["BUSY_MS", "MEMORY", "SqliteStore"]
+
+BUSY_MS: Final = 10_000
+"""How long a write waits for another process's transaction, in milliseconds."""
+
+
+class SqliteStore:
+    """Streams in one SQLite database."""
+
+    def __init__(self, path: str, clock: Clock, *, busy_ms: int = BUSY_MS, vfs: str = "") -> None:
+        """Open connections and threads on the running event loop; it blocks for about a millisecond.
+
+        `vfs` names a registered SQLite file layer, for tests. Raises JournalError.
+        """
+        self._path = path
+        self._clock = clock
+        with translating(path), contextlib.ExitStack() as opened:
+            self._db = open_writer(path, busy_ms=busy_ms, vfs=vfs)
+            opened.callback(self._db.close)
+            self._db_read = self._db_watch = self._db
+            if path != MEMORY:
+                self._db_read = open_reader(path, busy_ms=busy_ms, vfs=vfs)
+                opened.callback(self._db_read.close)
+                # Asked on the event loop, so it never waits for a lock.
+                self._db_watch = open_reader(path, busy_ms=0, vfs=vfs)
+                opened.callback(self._db_watch.close)
+            self._watch = Watch(None if path == MEMORY else self._version)
+            self._connections = opened.pop_all()
+        self._synchronous = ""
+        self._groups = GroupWriter(self._db)
+        self._writer = CommitThread("remit-journal", self._write, self._watch.notify)
+        self._reader = None if path == MEMORY else ThreadPoolExecutor(1, "remit-journal-read")
+
+    @property
+    def url(self) -> str:
+        """`:memory:` or the file's path."""
+        return self._path
+
+    # --- writing
+
+    def submit(self, commit: Commit) -> None:
+        """Queue a commit (see Store.submit)."""
+        self._writer.submit(commit)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes submitted and not yet written."""
+        return self._writer.backlog
+
+    async def drained(self) -> None:
+        """Return once everything submitted before has been written."""
+        await self._writer.run(lambda: None)
+
+    def _write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
+        with translating(self._path):
+            self._set_synchronous("FULL" if any(commit.synced for commit in group) else "NORMAL")
+            return self._groups.write(group)
+
+    def _set_synchronous(self, mode: str) -> None:
+        if mode != self._synchronous:
+            self._db.execute(f"PRAGMA synchronous = {mode}")
+            self._synchronous = mode
+
+    def _in_transaction(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
+        def run() -> T:
+            with translating(self._path):
+                self._set_synchronous("NORMAL")
+                with transaction(self._db):
+                    return work(self._db)
+
+        return self._writer.run(run)
+
+    # --- reading
+
+    async def _reading(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Read on the reading connection, after what this process submitted has been written."""
+
+        def run() -> T:
+            with translating(self._path):
+                return work(self._db_read)
+
+        if self._reader is None:
+            return await self._writer.run(run)
+        if self._writer.backlog:
+            await self.drained()
+        if self._writer.closed:
+            raise journal_closed()
+        return await asyncio.get_running_loop().run_in_executor(self._reader, run)
+
+    async def head(self, stream: str) -> Head | None:
+        """The newest head of a stream."""
+        return await self._reading(lambda db: queries.head(db, stream))
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first."""
+        return await self._reading(lambda db: queries.heads(db, query))
+
+    async def read(self, stream: str, after: int, limit: int) -> list[Event]:
+        """Events of a stream with seq > `after`, in order."""
+        return await self._reading(lambda db: queries.events(db, stream, after, limit))
+
+    async def blob(self, digest: str) -> bytes | None:
+        """The bytes of a digest."""
+        return await self._reading(lambda db: queries.blob(db, digest))
+
+    async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
+        """How often each of these streams was woken."""
+        return await self._reading(lambda db: queries.wakes(db, streams))
+
+    async def next_due(self, kind: str) -> int | None:
+        """When the next stream of a kind wants a worker."""
+        return await self._reading(lambda db: queries.next_due(db, kind))
+
+    async def leases(self, kind: str) -> list[Head]:
+        """Every stream of a kind that somebody holds."""
+        return await self._reading(lambda db: queries.leases(db, kind))
+
+    async def integrity(self) -> list[str]:
+        """What SQLite's own check finds wrong."""
+        return await self._reading(queries.integrity)
+
+    # --- leases
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease due streams nobody holds."""
+        return await self._leased(lambda db: queries.claim(db, claim))
+
+    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+        """Lease one stream unless somebody else's lease runs."""
+        leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
+        return leases[0] if leases else None
+
+    async def _leased(self, work: Callable[[apsw.Connection], list[Lease]]) -> list[Lease]:
+        """Take leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them."""
+        taking = self._in_transaction(work)
+        try:
+            leases = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with contextlib.suppress(JournalError):
+                leases = await taking
+                await self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now()))
+            raise
+        if leases:
+            self._watch.notify()
+        return leases
+
+    async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
+        """Prolong leases; the streams still held."""
+        return await self._in_transaction(lambda db: queries.renew(db, leases, lease_until))
+
+    # --- watching
+
+    async def changed(self, since: int) -> int:
+        """Wait for a write by any process after the mark `since`."""
+        return await self._watch.changed(since)
+
+    def _version(self) -> int | None:
+        """A number that changes with every write of another connection: one read of shared memory."""
+        with translating(self._path):
+            try:
+                return int(self._db_watch.execute("PRAGMA data_version").get)
+            except apsw.BusyError:
+                return None
+
+    async def close(self) -> None:
+        """Write what was submitted, end the threads, close the file; may be called twice."""
+        await self._watch.close()
+        await self._writer.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._release)
+
+    def _release(self) -> None:
+        """End the reading thread and close the connections: the last of a file's writes its log back into it."""
+        if self._reader is not None:
+            self._reader.shutdown()
+        self._connections.close()

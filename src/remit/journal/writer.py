@@ -1,0 +1,84 @@
+"""The one writer of a stream (rule 4): it knows the head, chains what it writes, and falls silent when superseded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from remit.errors import AppendConflictError, JournalError
+from remit.journal.chain import link, root
+from remit.journal.event import NO_PATCH, Append, Event, Head, HeadPatch
+from remit.journal.kinds import Payload, encode
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+
+
+class Draft(NamedTuple):
+    """What a writer is going to append: encoded, so that nothing can fail any more, but without its place yet."""
+
+    writer: StreamWriter
+    events: tuple[tuple[str, bytes], ...]
+    """Kind and payload of each."""
+    patch: HeadPatch
+    expect_wakes: int | None
+
+
+class StreamWriter:
+    """Turns payloads into chained events that follow each other without a gap.
+
+    It computes sequence and hash ahead of the storage, so that many appends can be under way at once; the storage
+    compares them with the head in the transaction that writes. After one refusal or failure every later append raises
+    that error: what was written before stays, what came after was never there.
+    """
+
+    __slots__ = ("_clock", "_hash", "epoch", "failure", "kind", "seq", "stream", "wakes")
+
+    def __init__(self, stream: str, kind: str, clock: Clock, head: Head | None = None) -> None:
+        """Go on from `head`; without one, the first append creates the stream."""
+        self.stream = stream
+        self.kind = kind
+        self.seq = head.seq if head else 0
+        self.epoch = head.epoch if head else 0
+        self.wakes = head.wakes if head else 0
+        self.failure: JournalError | None = None
+        self._hash = head.hash if head else root(stream)
+        self._clock = clock
+
+    def draft(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Draft:
+        """Encode payloads for `Journal.commit`, which gives them their place; a draft may be kept, or dropped."""
+        return Draft(self, tuple([(payload.KIND, encode(payload)) for payload in payloads]), patch, expect_wakes)
+
+    def stage(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Append:
+        """Chain payloads onto the stream. The append must be submitted before the next one of this writer."""
+        return self.chain(self.draft(*payloads, patch=patch, expect_wakes=expect_wakes))
+
+    def chain(self, draft: Draft) -> Append:
+        """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
+        if self.failure is not None:
+            raise self.failure
+        at = self._clock.now()
+        expect_seq, expect_hash, events = self.seq, self._hash, []
+        for kind, data in draft.events:
+            self.seq += 1
+            self._hash = link(self._hash, self.seq, at, kind, data)
+            events.append(Event(self.stream, self.seq, kind, at, data, self._hash))
+        return Append(
+            stream=self.stream,
+            kind=self.kind,
+            expect_seq=expect_seq,
+            expect_hash=expect_hash,
+            epoch=self.epoch,
+            events=tuple(events),
+            at=at,
+            patch=draft.patch,
+            expect_wakes=draft.expect_wakes,
+        )
+
+    def fail(self, error: JournalError) -> None:
+        """Refuse everything from now on; the first error stays."""
+        if self.failure is None:
+            self.failure = error
+
+    def supersede(self) -> None:
+        """Fall silent because somebody else took the stream over."""
+        self.fail(AppendConflictError(f"{self.stream}: another writer took the stream over"))

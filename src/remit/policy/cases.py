@@ -1,0 +1,89 @@
+"""Unit tests of a policy: `[[policy.tests]]` in the file that holds the rules, run by `remit policy lint`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
+from remit.policy.rules import Policy
+from remit.policy.table import Table, closest, describe
+from remit.tools.meta import ToolMeta
+from remit.tools.naming import key_of
+
+KEYS: Final = ("args", "expect", "kind", "principal", "recipe", "rule", "tool")
+"""Every key of a test's table."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A call, and what the policy should say to it."""
+
+    number: int
+    """Its place in the file, from 1."""
+    tool: str
+    args: dict[str, Any]
+    caller: Caller
+    expect: Effect
+    rule: str = ""
+    """The id that must have decided; empty: any."""
+
+
+class TestResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one test."""
+
+    __test__: ClassVar[bool] = False  # not a test of Remit's own
+
+    case: Case
+    decision: Decision
+    problem: str
+    """What is not as expected; empty where the test passed."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the policy said what was expected."""
+        return not self.problem
+
+
+def run_tests(policy: Policy, tools: Sequence[ToolMeta], tests: Iterable[object]) -> list[TestResult]:
+    """The result of every raw `[[policy.tests]]` table, with the tools of a catalog.
+
+    Raises PolicyError for a table that cannot be understood. A test passes no remembered approvals.
+    """
+    known = {tool.name: tool for tool in tools}
+    cases = [parse_case(raw, number) for number, raw in enumerate(tests, 1)]
+    return [_run(policy, known, case) for case in cases]
+
+
+def parse_case(raw: object, number: int) -> Case:
+    """A test from its raw table. Raises PolicyError, which names the test's number and the key."""
+    table = Table(raw, f"test {number}", KEYS)
+    args = {} if table.raw("args") is None else table.raw("args")
+    if not isinstance(args, Mapping):
+        raise table.error("args", f"must be a table, not {describe(args)}")
+    tool = table.text("tool")
+    if not tool:
+        raise table.error("tool", "is missing", "Write the full name of a tool, such as fs.read.")
+    recipe = table.text("recipe")
+    kind: CallerKind = table.choice("kind", CALLER_KINDS) if "kind" in table else "job" if recipe else "session"
+    caller = Caller(principal=table.text("principal", "somebody"), kind=kind, recipe=recipe)
+    expect = table.choice("expect", EFFECTS)
+    return Case(number=number, tool=tool, args=dict(args), caller=caller, expect=expect, rule=table.text("rule"))
+
+
+def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResult:
+    tool = known.get(case.tool)
+    key = key_of(case.tool) if tool else case.tool
+    decision = policy.decide(Query(tool=tool, key=key, args=case.args, caller=case.caller))
+    return TestResult(case=case, decision=decision, problem=_problem(case, decision, known))
+
+
+def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> str:
+    said = f"{decision.effect} by {decision.rule_id}"
+    if decision.effect != case.expect:
+        hint = "" if case.tool in known else f" {closest(case.tool, known)}".rstrip()
+        return f"expected {case.expect}, but it is {said}: {decision.reason}{hint}"
+    if case.rule and decision.rule_id != case.rule:
+        return f"expected rule {case.rule} to decide, but it is {said}"
+    return ""

@@ -1,0 +1,57 @@
+"""What a decision is made from, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from remit.tools.meta import ToolMeta
+
+Effect = Literal["allow", "ask", "deny"]
+CallerKind = Literal["job", "session", "ticket", "http", "mcp"]
+
+EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "deny")
+"""From the weakest to the strictest."""
+CALLER_KINDS: Final[tuple[CallerKind, ...]] = ("job", "session", "ticket", "http", "mcp")
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and from where."""
+
+    principal: str
+    kind: CallerKind
+    recipe: str = ""
+    """The recipe whose job asks; empty outside jobs."""
+    stream: str = ""
+    """The journal stream the call is recorded in."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """One call, before it runs."""
+
+    tool: ToolMeta | None
+    """None: no provider offers a tool of this name."""
+    key: str
+    """The tool's server-level key (contract: tickets, "Names"), or the name that was asked for."""
+    args: dict[str, Any]
+    caller: Caller
+    contract_hash: str = ""
+    """What the tool's contract hashes to today; a remembered approval bound to another one does not count."""
+    now: int = 0
+    """Microseconds since the Unix epoch; 0 is unknown, and then no remembered approval counts."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a call, with the rule that gave it and the reason for people."""
+
+    effect: Effect
+    rule_id: str
+    """A configured rule's id, `default:<which>` or `remembered:<id>`; a configured id never contains a colon."""
+    reason: str
+    approvals: int = 1
+    """For ask: how many different people must approve; from two on, the one who asked is not among them."""
+    approvers: tuple[str, ...] = ()
+    """For ask: who may decide; empty is anybody who may decide at all."""
+    expires_s: int | None = None
+    """For ask: seconds the question stays open; None is the configured default."""

@@ -1,0 +1,120 @@
+"""Why a call is allowed, asked about or denied: every rule in its order, whether it matched and why not.
+
+It goes through the rules one by one, without the index, and reports what `Policy.decide` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from remit.policy.callers import caller_matcher
+from remit.policy.checks import Verdict
+from remit.policy.constraint import Constraint, find
+from remit.policy.decision import Decision, Effect, Query
+from remit.policy.levels import default_for, effective_level
+from remit.policy.remembered import Remembered
+from remit.policy.rule import Rule
+from remit.policy.rules import Policy
+from remit.policy.table import describe
+
+Part = Literal["decided", "joined", "overruled", "no match"]
+
+
+class Considered(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule or remembered approval, and its part in the decision."""
+
+    rule_id: str
+    effect: Effect
+    part: Part
+    """`joined`: it matched, but another of its effect gave the id; `overruled`: it matched, but a stricter one did."""
+    why: str
+    """Why it did not match; where it did, what could not be told and therefore counted. May be empty."""
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision and everything that led to it, for a face to render."""
+
+    decision: Decision
+    default: Decision
+    """What would be decided if there were no rules."""
+    level: str
+    """The level the tool is treated as; empty where it is unknown."""
+    considered: tuple[Considered, ...]
+    """The rules, in the order of the file."""
+    remembered: tuple[Considered, ...]
+    """The remembered approvals, in the order they were given in."""
+
+
+def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ()) -> Explanation:
+    """The decision on a call, with the part that every rule had in it."""
+    asked = policy.decide(query)
+    # Ask rules that leave nobody to ask deny together, so the deciding effect is the rule's own.
+    effect = next((rule.effect for rule in policy.rules if rule.id == asked.rule_id), asked.effect)
+    return Explanation(
+        decision=policy.decide(query, remembered),
+        default=default_for(query.tool),
+        level=effective_level(query.tool).name if query.tool else "",
+        considered=tuple(_considered(rule, query, asked.rule_id, effect) for rule in policy.rules),
+        remembered=_remembered(remembered, query, asked),
+    )
+
+
+def _considered(rule: Rule, query: Query, decided_by: str, effect: Effect) -> Considered:
+    try:
+        matched, why = _match(rule, query)
+    except Exception as error:  # noqa: BLE001 - what made the decision fail is what there is to explain
+        matched, why = False, f"cannot be evaluated: {type(error).__name__}: {error}"
+    part: Part = "no match"
+    if matched:
+        part = "decided" if rule.id == decided_by else "joined" if rule.effect == effect else "overruled"
+    return Considered(rule_id=rule.id, effect=rule.effect, part=part, why=why)
+
+
+def _match(rule: Rule, query: Query) -> tuple[bool, str]:
+    """Whether a rule matches, and why not, or in spite of which doubts."""
+    if query.tool is None:
+        return False, "the tool is unknown"
+    why = rule.unconcerned(query.tool, query.key) or _caller(rule, query)
+    if why:
+        return False, why
+    doubts = []
+    for constraint in rule.when:
+        verdict = constraint.judge(wide=rule.wide)(query.args, query.tool.input_schema)
+        said = _said(constraint, query, verdict)
+        if verdict is False or (verdict is None and not rule.wide):
+            return False, said
+        doubts += [said] if verdict is None else []
+    return True, "; ".join(doubts)
+
+
+def _caller(rule: Rule, query: Query) -> str:
+    if caller_matcher(rule.callers)(query.caller):
+        return ""
+    caller = query.caller
+    shown = f"job:{caller.recipe}/{caller.principal}" if caller.kind == "job" else f"{caller.kind}:{caller.principal}"
+    return f"callers: {shown} is not among {', '.join(rule.callers)}"
+
+
+def _said(constraint: Constraint, query: Query, verdict: Verdict) -> str:
+    """What became of a constraint, in words."""
+    values, missing = find(query.args, constraint.path)
+    if missing:
+        found = "is missing" if not values else "is missing in places"
+    else:
+        found = "is " + ", ".join(describe(value) for value in values[:3])
+    meets = {True: "holds", False: "does not hold", None: "cannot be told"}[verdict]
+    return f"when {constraint}: {meets}, {constraint.path} {found}"
+
+
+def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision) -> tuple[Considered, ...]:
+    considered = []
+    decided = False
+    for one in remembered:
+        why = one.unanswered(query, asked)
+        part: Part = "no match" if why else "joined" if decided else "decided"
+        decided = decided or not why
+        considered.append(Considered(rule_id=one.decision.rule_id, effect="allow", part=part, why=why))
+    return tuple(considered)

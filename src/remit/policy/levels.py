@@ -1,0 +1,50 @@
+"""What happens to a call that no rule speaks about: reading runs, everything else asks, the unknown is refused.
+
+What a provider does not say counts as the worst case (rule 8): a tool whose risk is unknown is treated as level L2,
+and one that claims to be read-only while it admits side effects as L1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.policy.decision import Decision
+from remit.tools.meta import Level, Risk, ToolMeta
+
+DEFAULTS_VERSION: Final = 1
+"""Raised whenever a default below changes; part of every policy hash."""
+
+UNKNOWN_TOOL: Final = Decision(
+    effect="deny", rule_id="default:unknown-tool", reason="No provider offers this tool, and what is unknown is denied."
+)
+_READS: Final = Decision(effect="allow", rule_id="default:L0", reason="The tool only reads.")
+_CONFIRM: Final = Decision(
+    effect="ask", rule_id="default:confirm", reason="The tool only reads but demands a confirmation."
+)
+_WRITES: Final = Decision(effect="ask", rule_id="default:L1", reason="The tool writes, and no rule allows this call.")
+_EXECUTES: Final = Decision(
+    effect="ask",
+    rule_id="default:L2",
+    reason="The tool executes, uses the network or does not say what it does, and no rule allows this call.",
+)
+DEFAULTS: Final = (_READS, _CONFIRM, _WRITES, _EXECUTES, UNKNOWN_TOOL)
+"""Every default there is."""
+
+
+def effective_level(tool: ToolMeta) -> Level:
+    """The level a tool is treated as: its own, or a stricter one that follows from the rest of what it says."""
+    if tool.risk_level is Risk.UNKNOWN:
+        return Level.L2
+    if tool.risk_level is Risk.WRITE or tool.side_effects:
+        return max(tool.capability_level, Level.L1)
+    return tool.capability_level
+
+
+def default_for(tool: ToolMeta | None) -> Decision:
+    """The decision where no rule matches."""
+    if tool is None:
+        return UNKNOWN_TOOL
+    level = effective_level(tool)
+    if level is Level.L0:
+        return _CONFIRM if tool.requires_confirm else _READS
+    return _WRITES if level is Level.L1 else _EXECUTES

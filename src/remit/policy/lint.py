@@ -1,0 +1,243 @@
+"""What is wrong or useless in a policy, found without a call: `remit policy lint`.
+
+It knows the rules and the tools of a catalog, and says only what holds for every call: a rule it is silent about may
+still never match in practice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final, Literal
+
+import msgspec
+
+from remit.errors import PolicyError
+from remit.policy.constraint import declares
+from remit.policy.globs import is_glob
+from remit.policy.levels import default_for, effective_level
+from remit.policy.rule import Rule, check_ids, parse_rule
+from remit.policy.table import closest
+from remit.tools.meta import Level, ToolMeta
+from remit.tools.naming import key_of
+
+Kind = Literal[
+    "invalid",
+    "dead",
+    "dead-pattern",
+    "shadowed",
+    "contradiction",
+    "nobody-approves",
+    "unknown-argument",
+    "unbounded",
+    "loose",
+    "redundant",
+]
+Severity = Literal["error", "warning"]
+
+KINDS: Final[dict[Kind, str]] = {
+    "invalid": "The rule cannot be understood; Remit does not start with it.",
+    "dead": "The rule matches no tool of the catalog.",
+    "dead-pattern": "A pattern of the rule matches no tool of the catalog, though others do.",
+    "shadowed": "The rule never decides: wherever it matches, a stricter or earlier one does.",
+    "contradiction": "Two rules with the same conditions have different effects; the stricter one counts.",
+    "nobody-approves": "Two ask rules about the same tool leave too few people who may approve.",
+    "unknown-argument": "No tool the rule is about has an argument of this name.",
+    "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
+    "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
+    "redundant": "The rule allows only what runs without it.",
+}
+"""What lint looks for."""
+
+ERRORS: Final = frozenset({"invalid", "contradiction", "nobody-approves", "unknown-argument"})
+"""Kinds that are an error, not a warning."""
+_STRICTNESS: Final = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to look at."""
+
+    kind: Kind
+    severity: Severity
+    number: int
+    """The rule's place in the file, from 1."""
+    rule_id: str
+    message: str
+    remedy: str = ""
+
+
+class _Scope:
+    """The rules, and for each the tools it is about."""
+
+    def __init__(self, rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> None:
+        self.rules = rules
+        self.tools = {tool.name: (tool, key_of(tool.name)) for tool in tools}
+        self.about = {rule.id: self._about(rule) for rule in rules}
+
+    def of(self, rule: Rule) -> list[ToolMeta]:
+        """The tools a rule is about."""
+        return [self.tools[name][0] for name in sorted(self.about[rule.id])]
+
+    def _about(self, rule: Rule) -> set[str]:
+        return {name for name, (tool, key) in self.tools.items() if rule.concerns(tool, key)}
+
+
+def lint(raw: Iterable[object], tools: Sequence[ToolMeta]) -> list[Finding]:
+    """Every finding in the raw `[[policy.rules]]`, in the order of the rules; never raises for a rule that is wrong.
+
+    Without tools, only what needs no catalog is looked for.
+    """
+    rules, findings = _parse(raw)
+    scope = _Scope(rules, tools)
+    for rule in rules:
+        if tools and not scope.about[rule.id]:
+            findings.append(_dead(rule, scope))
+            continue
+        findings += _overruled(rule, scope)
+        for look in (_patterns, _arguments, _unbounded, _redundant) if tools else ():
+            findings += look(rule, scope)
+    findings += _approvers(scope)
+    return sorted(findings, key=lambda finding: (finding.number, finding.kind, finding.message))
+
+
+def _parse(raw: Iterable[object]) -> tuple[list[Rule], list[Finding]]:
+    rules: list[Rule] = []
+    findings: list[Finding] = []
+    for number, table in enumerate(raw, 1):
+        try:
+            rule = parse_rule(table, number)
+            check_ids([*rules, rule])
+        except PolicyError as error:
+            named: Any = table.get("id") if isinstance(table, Mapping) else None
+            findings.append(
+                Finding(
+                    kind="invalid",
+                    severity="error",
+                    number=number,
+                    rule_id=named if isinstance(named, str) else f"rule-{number}",
+                    message=error.message,
+                    remedy=error.remedy,
+                )
+            )
+        else:
+            rules.append(rule)
+    return rules, findings
+
+
+def _finding(kind: Kind, rule: Rule, message: str, remedy: str = "") -> Finding:
+    severity: Severity = "error" if kind in ERRORS else "warning"
+    return Finding(kind=kind, severity=severity, number=rule.number, rule_id=rule.id, message=message, remedy=remedy)
+
+
+def _dead(rule: Rule, scope: _Scope) -> Finding:
+    guesses = (_guess(pattern, scope) for pattern in rule.tools)
+    return _finding("dead", rule, "matches no tool of the catalog", next(filter(None, guesses), ""))
+
+
+def _patterns(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    for pattern in rule.tools:
+        if not any(rule.names(pattern, tool.name, key) for tool, key in scope.tools.values()):
+            message = f"{pattern!r} in tools matches no tool of the catalog"
+            yield _finding("dead-pattern", rule, message, _guess(pattern, scope))
+
+
+def _guess(pattern: str, scope: _Scope) -> str:
+    names = {name for tool, key in scope.tools.values() for name in (tool.name, key)}
+    return "" if is_glob(pattern) else closest(pattern, names)
+
+
+def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """Constraints on arguments that nothing has: an allow rule never matches, and a deny rule stops nothing."""
+    tools = scope.of(rule)
+    for constraint in rule.when:
+        if any(declares(tool.input_schema, constraint.path) for tool in tools):
+            continue
+        known = {name for tool in tools for name in (tool.input_schema or {}).get("properties", {})}
+        message = f"no tool it is about has an argument {constraint.path!r}"
+        yield _finding("unknown-argument", rule, message, closest(constraint.path, known))
+
+
+def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """Allow rules for L2 without a constraint, or with none that bounds a command."""
+    names = [tool.name for tool in scope.of(rule) if effective_level(tool) is Level.L2]
+    if rule.effect != "allow" or not names:
+        return
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
+    operators = {operator.name for constraint in rule.when for operator in constraint.operators}
+    if not operators:
+        message = f"allows {shown} (L2) with any arguments"
+        yield _finding("unbounded", rule, message, "Name the arguments it is meant for with `when`.")
+    elif operators <= {"glob", "prefix", "present"}:
+        message = f"allows {shown} (L2) by glob or prefix alone; a command that begins well may go on with another"
+        yield _finding("loose", rule, message, "Use equals or in where the argument is a command.")
+
+
+def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    if rule.effect == "allow" and all(default_for(tool).effect == "allow" for tool in scope.of(rule)):
+        yield _finding("redundant", rule, "every tool it allows runs without it", "Leave it out.")
+
+
+def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """Whether other rules decide wherever this one matches."""
+    covering = [other for other in scope.rules if other is not rule and _beats(other, rule) and _covers(other, rule)]
+    if scope.tools:
+        covering = [other for other in covering if scope.about[rule.id] & scope.about[other.id]]
+        decided = set[str]().union(*(scope.about[other.id] for other in covering))
+        if not scope.about[rule.id] <= decided:
+            return
+    else:
+        covering = [other for other in covering if _same_tools(other, rule)]
+    if not covering:
+        return
+    twin = next((one for one in covering if one.effect != rule.effect and _same_conditions(one, rule)), None)
+    if twin is not None:
+        message = f"says {rule.effect} for exactly what {twin.id} says {twin.effect} for"
+        yield _finding("contradiction", rule, message, f"{twin.id} counts; take one of them out.")
+    else:
+        ids = ", ".join(other.id for other in covering)
+        yield _finding(
+            "shadowed", rule, f"never decides: {ids} does, wherever it matches", "Take it out, or narrow the other."
+        )
+
+
+def _beats(one: Rule, other: Rule) -> bool:
+    """Whether `one` decides a call that both match."""
+    if one.effect != other.effect:
+        return _STRICTNESS[one.effect] > _STRICTNESS[other.effect]
+    if one.number > other.number:
+        return False
+    return one.effect != "ask" or _demands(one, other)
+
+
+def _demands(one: Rule, other: Rule) -> bool:
+    """Whether an ask rule demands all that another does."""
+    people = not other.approvers or (bool(one.approvers) and set(one.approvers) <= set(other.approvers))
+    time = other.expires_s is None or (one.expires_s is not None and one.expires_s <= other.expires_s)
+    return one.approvals >= other.approvals and people and time
+
+
+def _covers(one: Rule, other: Rule) -> bool:
+    """Whether `one` matches every caller and all arguments that `other` matches."""
+    if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
+        return False
+    asked = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
+    return all(set(map(str, constraint.operators)) <= asked.get(constraint.path, set()) for constraint in one.when)
+
+
+def _same_tools(one: Rule, other: Rule) -> bool:
+    return (one.tools, one.providers, one.levels) == (other.tools, other.providers, other.levels)
+
+
+def _same_conditions(one: Rule, other: Rule) -> bool:
+    return _same_tools(one, other) and set(one.callers) == set(other.callers) and one.when == other.when
+
+
+def _approvers(scope: _Scope) -> Iterator[Finding]:
+    """Pairs of ask rules that can meet and then leave too few people."""
+    asking = [rule for rule in scope.rules if rule.effect == "ask" and rule.approvers]
+    for one, other in combinations(asking, 2):
+        shared = scope.about[one.id] & scope.about[other.id]
+        people = set(one.approvers) & set(other.approvers)
+        if shared and len(people) < max(one.approvals, other.approvals):
+            message = f"and {one.id} both match {min(shared)}, and together leave {len(people)} to approve"
+            yield _finding("nobody-approves", other, message, "Such a call is denied: let the rules share approvers.")

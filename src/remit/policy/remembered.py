@@ -1,0 +1,124 @@
+"""A remembered approval: a person's "yes, and also next time", bounded in whom, what, where and how long it covers.
+
+It answers a question that the policy asks, and nothing else: it lifts no denial, it is not part of the policy hash,
+and whoever revokes it simply no longer hands it to `Policy.decide`. What is not certainly covered is asked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from remit.canonical import digest
+from remit.errors import PolicyError
+from remit.policy.decision import Decision, Query
+from remit.policy.table import closest
+
+Scope = Literal["job", "session", "everything"]
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One remembered approval. Fields that bound it have no default: what is left out must not widen it."""
+
+    id: str
+    tool: str
+    """The tool's full name."""
+    provider_id: str
+    contract_hash: str
+    """The tool's contract when it was approved; another contract asks again."""
+    args_digest: str | None
+    """`remit.canonical.digest` of the exact arguments; None covers every call of the tool."""
+    scope: Scope
+    stream: str
+    """The root of the job's or session's stream (`job/J`), which covers those below it; empty for everything."""
+    principal: str
+    """Whose calls it covers."""
+    made_by: tuple[str, ...]
+    """Everybody who approved."""
+    made_at: int
+    """Microseconds since the Unix epoch."""
+    expires_at: int
+    """Microseconds since the Unix epoch; from then on it covers nothing."""
+
+    def __post_init__(self) -> None:
+        """Refuse what covers more than a person can have meant. Raises PolicyError."""
+        if not (self.id and self.tool and self.provider_id and self.principal and self.made_by):
+            raise PolicyError("remembered approval: id, tool, provider_id, principal and made_by must not be empty")
+        if not _DIGEST.fullmatch(self.contract_hash):
+            raise PolicyError(f"remembered approval {self.id}: contract_hash is no digest")
+        if self.args_digest is not None and not _DIGEST.fullmatch(self.args_digest):
+            raise PolicyError(f"remembered approval {self.id}: args_digest is no digest")
+        if (self.scope == "everything") == bool(self.stream):
+            raise PolicyError(
+                f"remembered approval {self.id}: scope {self.scope} does not go with stream {self.stream!r}"
+            )
+        if self.expires_at <= self.made_at:
+            raise PolicyError(f"remembered approval {self.id}: it expires before it was made")
+
+    @property
+    def decision(self) -> Decision:
+        """What it decides where it answers."""
+        where = "everything" if self.scope == "everything" else f"this {self.scope}"
+        people = ", ".join(self.made_by)
+        return Decision(
+            effect="allow", rule_id=f"remembered:{self.id}", reason=f"Approved by {people}, remembered for {where}."
+        )
+
+    def answers(self, query: Query, asked: Decision) -> bool:
+        """Whether it covers this call and satisfies what is asked."""
+        return not self.unanswered(query, asked)
+
+    def unanswered(self, query: Query, asked: Decision) -> str:
+        """Why it does not answer; empty where it does."""
+        if asked.effect != "ask":
+            return "nothing is asked"
+        return self._other_call(query) or self._spent(query, asked)
+
+    def _other_call(self, query: Query) -> str:
+        tool = query.tool
+        if tool is None or tool.name != self.tool or tool.provider_id != self.provider_id:
+            return f"it covers {self.tool} of {self.provider_id}"
+        if query.caller.principal != self.principal:
+            return f"it covers calls of {self.principal}"
+        if not self._reaches(query.caller.stream):
+            return f"it covers {self.stream}"
+        if self.args_digest is not None and self.args_digest != digest(query.args):
+            return "it covers other arguments"
+        return ""
+
+    def _spent(self, query: Query, asked: Decision) -> str:
+        if not 0 < query.now < self.expires_at:
+            return "it has expired"
+        if query.contract_hash != self.contract_hash:
+            return "the tool's contract has changed since"
+        if not self._suffices(asked):
+            return "not enough of those who may approve have done so"
+        return ""
+
+    def _reaches(self, stream: str) -> bool:
+        return self.scope == "everything" or stream == self.stream or stream.startswith(self.stream + "/")
+
+    def _suffices(self, asked: Decision) -> bool:
+        people = set(self.made_by)
+        if asked.approvers:
+            people &= set(asked.approvers)
+        if asked.approvals > 1:
+            people.discard(self.principal)
+        return len(people) >= asked.approvals
+
+
+def parse_remembered(raw: Mapping[str, Any]) -> Remembered:
+    """A remembered approval from its recorded form. Raises PolicyError."""
+    for key in raw:
+        if key not in Remembered.__struct_fields__:
+            remedy = closest(key, Remembered.__struct_fields__)
+            raise PolicyError(f'remembered approval, key "{key}" is not known', remedy=remedy)
+    try:
+        return msgspec.convert(raw, Remembered)
+    except msgspec.ValidationError as error:
+        raise PolicyError(f"remembered approval: {error}") from error

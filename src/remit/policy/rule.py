@@ -1,0 +1,235 @@
+"""One configured rule: what it says, which calls it matches, how it is read.
+
+A rule matches a call where all that it names matches: tool, provider, level, caller and arguments. A rule that
+restricts (deny, ask) reads each of them widely, a rule that loosens (allow) strictly, so that a doubt never lets a
+call through:
+
+| part | allow | deny, ask |
+|---|---|---|
+| `tools` | full name or glob of it, or the exact key | a glob may also match the key |
+| `levels` | the level the tool is treated as | that, or the one it claims |
+| `when` | every constraint holds | none certainly does not hold |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from remit.errors import PolicyError
+from remit.policy.callers import caller_matcher, parse_callers
+from remit.policy.constraint import Constraint
+from remit.policy.decision import EFFECTS, Effect, Query
+from remit.policy.globs import is_glob, name_matches
+from remit.policy.levels import effective_level
+from remit.policy.table import Table
+from remit.policy.when import parse_when
+from remit.tools.meta import Level, ToolMeta
+
+KEYS: Final = (
+    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "providers", "reason", "tools", "when",
+)  # fmt: skip
+"""Every key of a rule's table."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TOOL: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
+_DURATION: Final = re.compile(r"(?:([0-9]{1,4})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
+_SECONDS: Final = (86_400, 3_600, 60, 1)
+_MAX_EXPIRES: Final = 366 * 86_400
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule as it is applied; an empty tuple restricts nothing."""
+
+    number: int
+    """Its place in the file, from 1."""
+    id: str
+    effect: Effect
+    tools: tuple[str, ...] = ()
+    levels: tuple[Level, ...] = ()
+    providers: tuple[str, ...] = ()
+    callers: tuple[str, ...] = ()
+    when: tuple[Constraint, ...] = ()
+    approvals: int = 1
+    approvers: tuple[str, ...] = ()
+    expires_s: int | None = None
+    reason: str = ""
+
+    @property
+    def wide(self) -> bool:
+        """Whether the rule restricts, and therefore reads a call widely."""
+        return self.effect != "allow"
+
+    @property
+    def conditional(self) -> bool:
+        """Whether it takes more than the tool to know if the rule matches."""
+        return bool(self.callers or self.when)
+
+    def concerns(self, tool: ToolMeta, key: str) -> bool:
+        """Whether the rule is about this tool, whoever calls it and with whatever arguments."""
+        return not self.unconcerned(tool, key)
+
+    def unconcerned(self, tool: ToolMeta, key: str) -> str:
+        """Why the rule is not about this tool; empty where it is."""
+        if self.tools and not any(self.names(pattern, tool.name, key) for pattern in self.tools):
+            return f"tools: {tool.name} is not among {', '.join(self.tools)}"
+        if self.providers and not any(name_matches(pattern, tool.provider_id) for pattern in self.providers):
+            return f"providers: {tool.provider_id} is not among {', '.join(self.providers)}"
+        level = effective_level(tool)
+        if self.levels and level not in self.levels and not (self.wide and tool.capability_level in self.levels):
+            return f"levels: the tool is treated as L{level:d}"
+        return ""
+
+    def condition(self) -> Callable[[Query], bool]:
+        """Whether caller and arguments are what the rule is about, as a function; for tools that it concerns."""
+        calls = caller_matcher(self.callers) if self.callers else None
+        holds = [one.judge(wide=self.wide) for one in self.when]
+        wide = self.wide
+
+        def met(query: Query) -> bool:
+            if calls and not calls(query.caller):
+                return False
+            schema = query.tool.input_schema if query.tool is not None else None
+            for judge in holds:
+                verdict = judge(query.args, schema)
+                if verdict is False or (verdict is None and not wide):
+                    return False
+            return True
+
+        return met
+
+    def matches(self, query: Query) -> bool:
+        """Whether the rule speaks about this call. No rule does where the tool is unknown."""
+        return query.tool is not None and self.concerns(query.tool, query.key) and self.condition()(query)
+
+    def canonical(self) -> dict[str, Any]:
+        """What the rule says, as JSON, without its place in the file: what the policy hash is made of."""
+        said: dict[str, Any] = {"id": self.id, "effect": self.effect}
+        for name in ("tools", "providers", "callers", "approvers"):
+            if getattr(self, name):
+                said[name] = sorted(getattr(self, name))
+        if self.levels:
+            said["levels"] = [level.name for level in self.levels]
+        if self.when:
+            said["when"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.when}
+        if self.effect == "ask":
+            said |= {"approvals": self.approvals, "expires_s": self.expires_s}
+        return said | {"reason": self.reason}
+
+    def names(self, pattern: str, name: str, key: str) -> bool:
+        """Whether one of its patterns in `tools` means the tool of this name and key."""
+        return name_matches(pattern, name) or pattern == key or (self.wide and name_matches(pattern, key))
+
+
+def parse_rules(raw: Iterable[object]) -> tuple[Rule, ...]:
+    """Every rule of a file. Raises PolicyError for the first that cannot be understood, or two with the same id."""
+    rules = tuple(parse_rule(table, number) for number, table in enumerate(raw, 1))
+    check_ids(rules)
+    return rules
+
+
+def check_ids(rules: Sequence[Rule]) -> None:
+    """Refuse two rules with the same id, since a decision is recorded by it. Raises PolicyError."""
+    seen: dict[str, int] = {}
+    for rule in rules:
+        if rule.id in seen:
+            raise PolicyError(
+                f'rule {rule.number}, key "id" is "{rule.id}", as is that of rule {seen[rule.id]}',
+                remedy="A decision is recorded by the rule's id: give each its own.",
+            )
+        seen[rule.id] = rule.number
+
+
+def parse_rule(raw: object, number: int) -> Rule:
+    """A rule from its raw table; `number` is its place in the file, from 1.
+
+    Raises PolicyError, which names the rule's number and the key, with a suggestion where something known is close.
+    """
+    table = Table(raw, _where(raw, number), KEYS)
+    identifier = table.text("id", f"rule-{number}")
+    if not _ID.fullmatch(identifier):
+        raise table.error("id", f"is {identifier!r}", "Use at most 64 letters, digits, '_', '.' and '-'.")
+    effect = table.choice("effect", EFFECTS)
+    when = parse_when(table)
+    if effect == "allow":
+        _check_hosts(table, when)
+    return Rule(
+        number=number,
+        id=identifier,
+        effect=effect,
+        tools=_tools(table),
+        levels=tuple(sorted({_level(table, one) for one in table.texts("levels")})),
+        providers=table.texts("providers"),
+        callers=parse_callers(table),
+        when=when,
+        reason=table.text("reason"),
+        **_question(table, effect),
+    )
+
+
+def _where(raw: object, number: int) -> str:
+    named = raw.get("id") if isinstance(raw, Mapping) else None
+    return f"rule {number} ({named})" if isinstance(named, str) and _ID.fullmatch(named) else f"rule {number}"
+
+
+def _tools(table: Table) -> tuple[str, ...]:
+    tools = table.texts("tools")
+    for pattern in tools:
+        if not _TOOL.fullmatch(pattern):
+            raise table.error(
+                "tools", f"holds {pattern!r}, which no tool can be called", "Use letters, digits, . _ - * ?"
+            )
+        if "__" in pattern:
+            dotted = pattern.replace("__", ".")
+            raise table.error("tools", f"holds {pattern!r}, a name as models see it", f"Write {dotted!r}.")
+    return tools
+
+
+def _level(table: Table, name: str) -> Level:
+    if name not in Level.__members__:
+        raise table.error("levels", f"does not know {name!r}", "Use L0, L1 or L2.")
+    return Level[name]
+
+
+def _check_hosts(table: Table, when: Iterable[Constraint]) -> None:
+    """Refuse a prefix that ends within a host: `https://a.org` also begins `https://a.org.example.net`."""
+    for constraint in when:
+        for prefix in (text for op in constraint.operators if op.name == "prefix" for text in op.operand):
+            host = prefix.partition("://")[2]
+            if host and "/" not in host:
+                raise table.error(
+                    f"when.{constraint.path}.prefix", f"{prefix!r} does not end the host", f"Write {prefix + '/'!r}."
+                )
+
+
+def _question(table: Table, effect: Effect) -> dict[str, Any]:
+    """The keys that say how a question is put."""
+    for key in ("approvals", "approvers", "expires"):
+        if key in table and effect != "ask":
+            raise table.error(key, f'has no meaning where the effect is "{effect}"', 'It belongs to effect = "ask".')
+    approvals, approvers = table.whole("approvals", 1), table.texts("approvers")
+    if approvers and approvals > len(approvers):
+        raise table.error("approvals", f"asks for {approvals} of {len(approvers)} approvers")
+    for name in approvers:
+        if is_glob(name):
+            raise table.error("approvers", f"holds the glob {name!r}", "Name every person who may decide.")
+    return {"approvals": approvals, "approvers": tuple(sorted(approvers)), "expires_s": _expires(table)}
+
+
+def _expires(table: Table) -> int | None:
+    if "expires" not in table:
+        return None
+    value = table.raw("expires")
+    seconds = value if type(value) is int else _duration(value)
+    if not 0 < seconds <= _MAX_EXPIRES:
+        raise table.error("expires", f"is {value!r}", 'Write a time up to a year, as "90s", "30m", "2h", "1d12h".')
+    return seconds
+
+
+def _duration(text: object) -> int:
+    """Seconds of a duration such as `1d12h`; 0 where it is none."""
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    return sum(int(part or 0) * unit for part, unit in zip(found.groups(), _SECONDS, strict=True)) if found else 0

@@ -1,0 +1,150 @@
+"""The policy: every configured rule, and one pure function from a call to a decision.
+
+- deny > ask > allow; where no rule matches, the tool's level decides (`remit.policy.levels`).
+- The order of the rules never changes what a caller may do, nor how many people must approve: of several ask rules the
+  largest number of approvals, the approvers that all of them accept and the shortest time count. Where that leaves too
+  few people, the call is denied.
+- Whatever goes wrong while deciding is a deny.
+- Rules are indexed per tool when a tool is first seen, so that a decision looks only at those that are about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec import structs
+
+from remit.canonical import digest
+from remit.policy.decision import Decision, Query
+from remit.policy.levels import DEFAULTS_VERSION, default_for
+from remit.policy.remembered import Remembered
+from remit.policy.rule import Rule, check_ids, parse_rules
+from remit.tools.meta import ToolMeta
+
+ERROR_ID: Final = "default:error"
+"""The rule id of a decision that could not be made."""
+_MAX_INDEXED: Final = 10_000
+
+
+class _Ready(NamedTuple):
+    """A rule made ready to be applied."""
+
+    rule: Rule
+    met: Callable[[Query], bool] | None
+    """None: it matches every call of a tool that it concerns."""
+    decision: Decision
+
+
+class _Indexed(NamedTuple):
+    """What the rules say about one tool, before caller and arguments are known."""
+
+    tool: ToolMeta
+    key: str
+    deny: tuple[_Ready, ...]
+    ask: tuple[_Ready, ...]
+    allow: tuple[_Ready, ...]
+    default: Decision
+
+
+class Policy:
+    """Every configured rule; immutable."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        """Raises PolicyError where two rules have the same id."""
+        self.rules: Final = tuple(rules)
+        check_ids(self.rules)
+        self.hash: Final = digest({"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self.rules]})
+        self._ready: Final = tuple(map(_ready, self.rules))
+        self._index: dict[str, _Indexed] = {}
+
+    @classmethod
+    def parse(cls, raw: Iterable[object]) -> Policy:
+        """The policy of a file's `[[policy.rules]]`. Raises PolicyError."""
+        return cls(parse_rules(raw))
+
+    def decide(self, query: Query, remembered: Sequence[Remembered] = ()) -> Decision:
+        """The decision on a call; never raises. A remembered approval answers a question, it lifts no denial."""
+        try:
+            decision = self._decide(query)
+            if remembered and decision.effect == "ask":
+                return next((one.decision for one in remembered if one.answers(query, decision)), decision)
+        except Exception as error:  # noqa: BLE001 - a policy that cannot be evaluated must not let anything through
+            return Decision(
+                effect="deny",
+                rule_id=ERROR_ID,
+                reason=f"The policy could not be evaluated ({type(error).__name__}), and then every call is denied.",
+            )
+        return decision
+
+    def _decide(self, query: Query) -> Decision:
+        tool = query.tool
+        if tool is None:
+            return default_for(None)
+        indexed = self._index.get(tool.name)
+        if indexed is None or indexed.tool is not tool or indexed.key != query.key:
+            indexed = self._indexed(tool, query.key)
+        for _, met, decision in indexed.deny:
+            if met is None or met(query):
+                return decision
+        if indexed.ask:
+            asking = [ready for ready in indexed.ask if ready.met is None or ready.met(query)]
+            if asking:
+                return _question(asking, query.caller.principal)
+        for _, met, decision in indexed.allow:
+            if met is None or met(query):
+                return decision
+        return indexed.default
+
+    def _indexed(self, tool: ToolMeta, key: str) -> _Indexed:
+        about = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
+        indexed = _Indexed(
+            tool=tool,
+            key=key,
+            deny=tuple(ready for ready in about if ready.rule.effect == "deny"),
+            ask=tuple(ready for ready in about if ready.rule.effect == "ask"),
+            allow=tuple(ready for ready in about if ready.rule.effect == "allow"),
+            default=default_for(tool),
+        )
+        if len(self._index) >= _MAX_INDEXED:
+            self._index.clear()
+        self._index[tool.name] = indexed
+        return indexed
+
+
+def _ready(rule: Rule) -> _Ready:
+    said: dict[str, Any] = {"effect": rule.effect, "rule_id": rule.id, "reason": rule.reason or _REASONS[rule.effect]}
+    if rule.effect == "ask":
+        said |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
+    return _Ready(rule, rule.condition() if rule.conditional else None, Decision(**said))
+
+
+def _question(asking: Sequence[_Ready], requester: str) -> Decision:
+    """What all ask rules that match demand together; the strictest of them gives the id and the reason."""
+    first = min(asking, key=_strictness)
+    approvals = first.rule.approvals
+    if len(asking) == 1 and approvals == 1:
+        return first.decision
+    named = [set(ready.rule.approvers) for ready in asking if ready.rule.approvers]
+    approvers = set.intersection(*named) if named else set()
+    others = approvers - {requester} if approvals > 1 else approvers
+    if named and len(others) < approvals:
+        ids = ", ".join(ready.rule.id for ready in asking)
+        reason = f"Too few people may approve: {approvals} must, and {ids} leave {len(others)}."
+        return Decision(effect="deny", rule_id=first.rule.id, reason=reason)
+    times = [ready.rule.expires_s for ready in asking if ready.rule.expires_s is not None]
+    return structs.replace(first.decision, approvers=tuple(sorted(approvers)), expires_s=min(times, default=None))
+
+
+def _strictness(ready: _Ready) -> tuple[int, int, float, int]:
+    """Sorts ask rules, the strictest first."""
+    rule = ready.rule
+    expires = float("inf") if rule.expires_s is None else rule.expires_s
+    return -rule.approvals, len(rule.approvers) or 1_000_000, expires, rule.number
+
+
+_REASONS: Final = {
+    "allow": "A rule allows this call.",
+    "ask": "A rule wants a person to approve this call.",
+    "deny": "A rule forbids this call.",
+}

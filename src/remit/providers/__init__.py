@@ -1,0 +1,1 @@
+"""Sources of tools; none knows another, and only the wiring names them."""

@@ -1,0 +1,250 @@
+"""The provider of folder.search and folder.read.
+
+Both only read, and any folder may be named that the process can read: which folder to search is said by the person who
+starts the work, not found by an agent. Where an agent chooses the arguments itself, wiring hands in `roots`, or a rule
+of the policy decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.folder import rank
+from remit.providers.folder.refresh import LARGEST, Progress, is_left_out, refresh
+from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
+from remit.providers.folder.store import DamagedError, Hit, Index, State
+from remit.tools.blocking import Stop, in_thread
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from remit.tools.rooted import Rooted, parts_of, unsafe
+from remit.tools.shapes import arguments, struct_schema
+from remit.tools.text import Readable, readable
+
+T = TypeVar("T")
+
+_PROVIDER: Final = "folder"
+_CANDIDATES: Final = 200
+"""Passages that the index proposes before the kind of file is weighed in."""
+
+
+def _meta(
+    name: str, description: str, takes: type[msgspec.Struct], gives: type[msgspec.Struct], seconds: int
+) -> ToolMeta:
+    return ToolMeta(
+        name=name,
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(takes),
+        output_schema=struct_schema(gives),
+        capability_level=Level.L0,
+        risk_level=Risk.READ_ONLY,
+        side_effects=False,
+        idempotent=True,
+        requires_confirm=False,
+        timeout_ms=seconds * 1_000,
+        version="1",
+    )
+
+
+TOOLS: Final = (
+    _meta(
+        "folder.search",
+        "Find the passages in a folder's text files that answer a question best. Ranked by words, not by meaning: name"
+        " the things you look for. Read a result with folder.read.",
+        SearchArgs,
+        SearchResult,
+        300,  # the first search of a large folder reads all of it
+    ),
+    _meta(
+        "folder.read",
+        "Read a span of characters of a text file, as folder.search counts them (an HTML page as its text).",
+        ReadArgs,
+        ReadResult,
+        30,
+    ),
+)
+
+
+class _Found(NamedTuple):
+    """What the index answers."""
+
+    states: dict[State, int]
+    passages: int
+    hits: list[Hit]
+    truncated: bool
+
+
+class FolderSearchProvider:
+    """Ranks passages of files in a folder, and reads them."""
+
+    def __init__(self, index_dir: Path, *, roots: Sequence[Path] | None = None, base: Path | None = None) -> None:
+        """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`."""
+        self._index_dir = index_dir
+        self._roots = None if roots is None else [root.resolve() for root in roots]
+        self._base = base
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`folder`."""
+        return _PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """folder.search and folder.read."""
+        self._require_open()
+        return TOOLS
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Search or read. Raises ProviderError."""
+        self._require_open()
+        if name == "folder.search":
+            return await self._search(arguments(SearchArgs, args), ctx)
+        if name == "folder.read":
+            return await self._read(arguments(ReadArgs, args), ctx)
+        raise ProviderError(f"The folder provider has no tool {name!r}.", cause=Code.ToolNotFound)
+
+    async def close(self) -> None:
+        """Refuse later calls; nothing is held open between calls."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The folder provider has been closed.", cause=Code.ProviderClosed)
+
+    async def _search(self, asked: SearchArgs, ctx: CallContext) -> ToolResult:
+        loop = asyncio.get_running_loop()
+
+        def progress(done: int, total: int) -> None:
+            loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} files")
+
+        found = await in_thread(lambda stop: self._searched(asked, stop, progress))
+        return ToolResult(msgspec.to_builtins(found))
+
+    async def _read(self, asked: ReadArgs, ctx: CallContext) -> ToolResult:
+        found = await in_thread(lambda _: self._passage(asked))
+        evidence = EvidenceCandidate(
+            kind="tool_output",
+            source=found.path,
+            retrieved_at=ctx.now,
+            text=found.text,
+            metadata={"sha256": found.sha256, "start": found.start, "end": found.end},
+        )
+        return ToolResult(msgspec.to_builtins(found), (evidence,))
+
+    def _searched(self, asked: SearchArgs, stop: Stop, progress: Progress) -> SearchResult:
+        folder, root = self._folder(asked.folder)
+        states, passages, hits, truncated = self._hits(folder, root, asked.query, stop, progress)
+        files = states.get("text", 0)
+        if files == 0:
+            raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
+        items, vanished = _items(root, hits, asked, stop)
+        skipped = Skipped(
+            binary=states.get("binary", 0),
+            too_large=states.get("too_large", 0),
+            unreadable=states.get("unreadable", 0) + vanished,
+        )
+        return SearchResult(items=items, files=files, passages=passages, skipped=skipped, truncated=truncated)
+
+    def _hits(self, folder: Path, root: Rooted, query: str, stop: Stop, progress: Progress) -> _Found:
+        index = Index(self._index_dir, folder)
+        expression = rank.expression(query)
+
+        def attempt() -> _Found:
+            with index.opened(stop) as (store, now_ns):
+                truncated = refresh(store, root, now_ns, stop, progress)
+                hits = store.hits(expression, _CANDIDATES) if expression else []
+                return _Found(*store.counts(), hits, truncated)
+
+        return _rebuilt_if_damaged(attempt, lambda: index.remove(stop))
+
+    def _passage(self, asked: ReadArgs) -> ReadResult:
+        _, root = self._folder(asked.folder)
+        if any(is_left_out(part) for part in parts_of(asked.path)):
+            raise unsafe(asked.path, "is hidden or was installed; no search returns it, so it is not read")
+        digest, content = _content(root, asked.path)
+        if asked.sha256 is not None and asked.sha256 != digest:
+            raise ProviderError(f"{asked.path!r} changed since it was searched; search again.", code=Code.FILE_CHANGED)
+        size = len(content.text)
+        start = min(asked.start, size)
+        end = size if asked.end is None else max(start, min(asked.end, size))
+        text = content.text[start:end]
+        return ReadResult(path=asked.path, text=text, start=start, end=end, sha256=digest, chars=size)
+
+    def _folder(self, named: str) -> tuple[Path, Rooted]:
+        """The real path of a folder, and the folder. Raises ProviderError where it is not there or not allowed."""
+        try:
+            folder = ((self._base or Path.cwd()) / Path(named).expanduser()).resolve(strict=True)
+        except (OSError, RuntimeError, ValueError) as exc:  # links in a circle, an unknown user, no path at all
+            raise ProviderError(f"The folder {named!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from exc
+        if self._roots is None:
+            return folder, Rooted(folder)
+        for root in self._roots:
+            if folder.is_relative_to(root):
+                return folder, Rooted(root, folder.relative_to(root).parts)
+        raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
+
+
+def _rebuilt_if_damaged(attempt: Callable[[], T], remove: Callable[[], None]) -> T:
+    try:
+        return attempt()
+    except DamagedError:
+        remove()
+    try:
+        return attempt()
+    except DamagedError as exc:
+        raise ProviderError(f"The search index cannot be built: {exc}.", code=Code.FILE_IO_FAILED) from exc
+
+
+def _items(root: Rooted, hits: list[Hit], asked: SearchArgs, stop: Stop) -> tuple[list[Item], int]:
+    """The best hits whose files are still what was indexed, and how many files were not."""
+    ranked = sorted(hits, key=lambda hit: -hit.weight * rank.prior(hit.path))
+    texts: dict[str, str | None] = {}
+    items: list[Item] = []
+    for hit in ranked:
+        if len(items) == asked.limit:
+            break
+        stop.check()
+        if hit.path not in texts:
+            texts[hit.path] = _unchanged(root, hit)
+        text = texts[hit.path]
+        if text is not None and 0 <= hit.start < hit.end <= len(text):
+            items.append(_item(hit, asked.query, text))
+    return items, sum(text is None for text in texts.values())
+
+
+def _item(hit: Hit, query: str, text: str) -> Item:
+    return Item(
+        path=hit.path,
+        title=hit.title,
+        heading=hit.heading,
+        start=hit.start,
+        end=hit.end,
+        sha256=hit.sha256,
+        score=round(hit.weight * rank.prior(hit.path), 3),
+        snippet=rank.snippet(query, text[hit.start : hit.end]),
+    )
+
+
+def _unchanged(root: Rooted, hit: Hit) -> str | None:
+    """The text a hit points into, if the file is what the index says; the index alone is never believed."""
+    try:
+        digest, content = _content(root, hit.path)
+    except ProviderError:
+        return None
+    return content.text if digest == hit.sha256 else None
+
+
+def _content(root: Rooted, path: str) -> tuple[str, Readable]:
+    data, _ = root.read(path, LARGEST)
+    content = readable(path, data)
+    if content is None:
+        raise ProviderError(f"{path!r} is not text.", code=Code.FILE_NOT_TEXT)
+    return sha256(data), content

@@ -1,0 +1,116 @@
+"""Bringing an index up to what its folder holds now, reading only the files that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.folder.passages import cut
+from remit.providers.folder.store import Indexed, Known, State, Store
+from remit.tools.blocking import Stop
+from remit.tools.outline import title_of
+from remit.tools.rooted import Entry, Rooted
+from remit.tools.text import Readable, readable
+from remit.tools.words import spaced
+
+LARGEST: Final = 2_000_000
+"""Bytes of a file that is still read."""
+FILES_MOST: Final = 200_000
+"""Files of a folder that are looked at."""
+LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "venv"})
+"""Folders that hold what was installed or compiled, not written here; hidden ones are left out too."""
+
+_BATCH: Final = 500
+"""Files in one transaction: what is done stays done if the call runs out of time, and the next one goes on there."""
+_SETTLED_NS: Final = 2_000_000_000
+"""A file changed this recently may change again without a new modification time; it is looked at again next time."""
+
+Progress = Callable[[int, int], None]
+"""Takes the number of files read and of files to read."""
+
+
+def refresh(store: Store, root: Rooted, now_ns: int, stop: Stop, progress: Progress) -> bool:
+    """Bring the index up to date with the folder, and say whether it holds more files than are looked at.
+
+    Raises StoppedError; what was done by then is kept.
+    """
+    entries = survey(root, stop)
+    truncated = len(entries) > FILES_MOST
+    del entries[FILES_MOST:]
+    known = store.known()
+    present = {entry.path for entry in entries}
+    with store.transaction():
+        for path in known.keys() - present:
+            store.forget(known[path].id)
+    changed = [entry for entry in entries if _differs(entry, known.get(entry.path))]
+    rest = iter(changed)
+    done = 0
+    while batch := list(islice(rest, _BATCH)):
+        with store.transaction():
+            for entry in batch:
+                stop.check()
+                _update(store, root, entry, known.get(entry.path), now_ns)
+        done += len(batch)
+        progress(done, len(changed))
+    return truncated
+
+
+def survey(root: Rooted, stop: Stop) -> list[Entry]:
+    """Everything in the folder that is for reading or that somebody may miss, up to one too many."""
+    return list(islice(_files(root, stop), FILES_MOST + 1))
+
+
+def _files(root: Rooted, stop: Stop) -> Iterator[Entry]:
+    for entry in root.walk(enter=_worth_entering):
+        stop.check()
+        if entry.kind in {"file", "closed", "unnamed"} and not is_left_out(entry.name):
+            yield entry
+
+
+def _worth_entering(folder: Entry) -> bool:
+    return not is_left_out(folder.name)
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a file or folder of this name, and all it holds, is none of a search's business."""
+    return name in LEFT_OUT or name.startswith(".")
+
+
+def _differs(entry: Entry, known: Known | None) -> bool:
+    return known is None or (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
+
+
+def _update(store: Store, root: Rooted, entry: Entry, known: Known | None, now_ns: int) -> None:
+    file = _load(root, entry)
+    if file.state == "unreadable" or file.mtime_ns > now_ns - _SETTLED_NS:
+        file = file._replace(mtime_ns=0)
+    if known is not None and file.sha256 and file.sha256 == known.sha256:
+        store.touch(known.id, file.size, file.mtime_ns)
+        return
+    if known is not None:
+        store.forget(known.id)
+    store.add(file)
+
+
+def _load(root: Rooted, entry: Entry) -> Indexed:
+    if entry.kind != "file":
+        return Indexed(entry.path, entry.size, 0, "unreadable")
+    try:
+        data, status = root.read(entry.path, LARGEST)
+    except ProviderError as exc:
+        state: State = "too_large" if exc.code is Code.FILE_TOO_LARGE else "unreadable"
+        return Indexed(entry.path, entry.size, entry.mtime_ns, state)
+    content = readable(entry.name, data)
+    if content is None:
+        return Indexed(entry.path, status.st_size, status.st_mtime_ns, "binary")
+    return _indexed(entry.path, content)._replace(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256(data))
+
+
+def _indexed(path: str, content: Readable) -> Indexed:
+    text = content.text
+    passages = [(passage, spaced(text[passage.start : passage.end])) for passage in cut(path, text)]
+    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages)

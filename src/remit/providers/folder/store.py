@@ -1,0 +1,237 @@
+"""The index file of one folder: an SQLite full-text index of passages, and what was known of each file.
+
+It is a cache and is treated as one. Whoever opens it holds an exclusive lock (freed by the system if the process dies),
+so there is never more than one connection to it, and a file that is damaged or of another version is deleted and made
+anew. It holds the words of the passages, not their text: what a search returns is read from the files themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import apsw
+import msgspec
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.folder.passages import Passage
+from remit.tools.blocking import Stop, wait_for_lock
+from remit.tools.words import apart, spaced
+
+VERSION: Final = 1
+"""Of the tables, of how text is read and of how it is cut: another one means another index."""
+
+T = TypeVar("T")
+
+State = Literal["text", "binary", "too_large", "unreadable"]
+
+_SCHEMA: Final = """
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    state TEXT NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL
+);
+CREATE TABLE passages (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+    heading TEXT NOT NULL);
+CREATE INDEX passages_file ON passages (file);
+CREATE VIRTUAL TABLE words USING fts5 (
+    title, path, heading, body, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+"""
+_HITS: Final = """
+SELECT files.path, files.title, files.sha256, passages.start, passages.end, passages.heading,
+       -bm25(words, 2.0, 4.0, 3.0, 1.0) AS weight
+FROM words JOIN passages ON passages.id = words.rowid JOIN files ON files.id = passages.file
+WHERE words MATCH ? ORDER BY weight DESC, passages.id LIMIT ?
+"""
+
+
+class Known(NamedTuple):
+    """What the index knows of a file."""
+
+    id: int
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+class Indexed(NamedTuple):
+    """A file as it was read."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    state: State
+    sha256: str = ""
+    title: str = ""
+    passages: Sequence[tuple[Passage, str]] = ()
+    """Each passage with its text as the index is to see it."""
+
+
+class Hit(NamedTuple):
+    """A passage that matches, best first by `weight`."""
+
+    path: str
+    title: str
+    sha256: str
+    start: int
+    end: int
+    heading: str
+    weight: float
+
+
+class DamagedError(Exception):
+    """The index file cannot be used and has to be made anew."""
+
+
+class Store:
+    """One open index; used by one thread at a time, under the lock."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def known(self) -> dict[str, Known]:
+        """Every file the index knows, by path."""
+        rows = self._db.execute("SELECT path, id, size, mtime_ns, sha256 FROM files")
+        return _sound({path: rest for path, *rest in rows}, dict[str, Known])
+
+    def counts(self) -> tuple[dict[State, int], int]:
+        """The number of files in each state, and of passages."""
+        states = dict(self._db.execute("SELECT state, count(*) FROM files GROUP BY state"))
+        [(passages,)] = self._db.execute("SELECT count(*) FROM passages")
+        return _sound((states, passages), tuple[dict[State, int], int])
+
+    def forget(self, file: int) -> None:
+        """Drop a file and its passages."""
+        self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE file = ?)", (file,))
+        self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
+        self._db.execute("DELETE FROM files WHERE id = ?", (file,))
+
+    def touch(self, file: int, size: int, mtime_ns: int) -> None:
+        """Note that a file was found unchanged under a new modification time."""
+        self._db.execute("UPDATE files SET size = ?, mtime_ns = ? WHERE id = ?", (size, mtime_ns, file))
+
+    def add(self, file: Indexed) -> None:
+        """Add a file that the index does not know."""
+        db = self._db
+        db.execute(
+            "INSERT INTO files (path, size, mtime_ns, state, sha256, title) VALUES (?, ?, ?, ?, ?, ?)",
+            (file.path, file.size, file.mtime_ns, file.state, file.sha256, file.title),
+        )
+        number = db.last_insert_rowid()
+        [(last,)] = db.execute("SELECT coalesce(max(id), 0) FROM passages")
+        db.executemany(
+            "INSERT INTO passages (id, file, start, end, heading) VALUES (?, ?, ?, ?, ?)",
+            ((i, number, p.start, p.end, p.heading) for i, (p, _) in enumerate(file.passages, last + 1)),
+        )
+        title, path = words_of(file.title), words_of(file.path)
+        db.executemany(
+            "INSERT INTO words (rowid, title, path, heading, body) VALUES (?, ?, ?, ?, ?)",
+            ((i, title, path, words_of(p.names), body) for i, (p, body) in enumerate(file.passages, last + 1)),
+        )
+
+    def hits(self, expression: str, limit: int) -> list[Hit]:
+        """The passages that match an FTS5 expression."""
+        return _sound(list(self._db.execute(_HITS, (expression, limit))), list[Hit])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        with self._db:
+            yield
+
+
+class Index:
+    """The index file of one folder, found by the folder's real path."""
+
+    def __init__(self, index_dir: Path, folder: Path) -> None:
+        name = sha256(os.fsencode(folder)).removeprefix("sha256:")[:32]
+        self.path = index_dir / f"{name}.db"
+        self._lock = index_dir / f"{name}.lock"
+
+    @contextmanager
+    def opened(self, stop: Stop) -> Iterator[tuple[Store, int]]:
+        """The store, locked, and the file system's own time in nanoseconds. Raises ProviderError, DamagedError."""
+        try:
+            self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise _unusable(self._lock.parent, exc.strerror or str(exc)) from exc
+        try:
+            wait_for_lock(fd, stop)
+            os.utime(fd)
+            with _translated(self.path):
+                db = _connect(self.path)
+                try:
+                    yield Store(db), os.fstat(fd).st_mtime_ns
+                finally:
+                    db.close()
+        finally:
+            os.close(fd)
+
+    def remove(self, stop: Stop) -> None:
+        """Delete the index, so that the next `opened` begins with an empty one."""
+        fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            wait_for_lock(fd, stop)
+            for suffix in ("", "-journal"):
+                with suppress(FileNotFoundError):
+                    self.path.with_name(self.path.name + suffix).unlink()
+        finally:
+            os.close(fd)
+
+
+def words_of(names: str) -> str:
+    """Names as the index is to see them: whole, and taken apart."""
+    parts = apart(names)
+    return spaced(names if parts == names else f"{names} {parts}")
+
+
+def _sound(rows: object, shape: type[T]) -> T:
+    """Rows as what they must be: SQLite itself would keep anything in any column."""
+    try:
+        return msgspec.convert(rows, shape)
+    except msgspec.ValidationError as exc:
+        raise DamagedError(str(exc)) from exc
+
+
+def _connect(path: Path) -> apsw.Connection:
+    db = apsw.Connection(str(path))
+    try:
+        db.pragma("locking_mode", "EXCLUSIVE")
+        db.pragma("journal_mode", "TRUNCATE")
+        db.pragma("trusted_schema", False)  # noqa: FBT003 - the pragma's value
+        version = db.pragma("user_version")
+        if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+            with db:
+                db.execute(_SCHEMA)
+                db.pragma("user_version", VERSION)
+        elif version != VERSION:
+            raise DamagedError(f"version {version}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.FullError as exc:
+        raise ProviderError(f"The search index {str(path)!r} cannot grow: {exc}.", code=Code.DISK_FULL) from exc
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as exc:
+        raise _unusable(path, str(exc)) from exc
+    except apsw.Error as exc:
+        raise DamagedError(str(exc)) from exc
+
+
+def _unusable(path: Path, why: str) -> ProviderError:
+    return ProviderError(
+        f"The search index below {str(path)!r} cannot be used: {why}. Make that folder writable, or name another one.",
+        code=Code.FILE_ACCESS_DENIED,
+    )

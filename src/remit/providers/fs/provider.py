@@ -1,0 +1,159 @@
+"""The provider of the fs tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.fs.reading import Reading
+from remit.providers.fs.roots import Roots
+from remit.providers.fs.shapes import (
+    EditArgs,
+    EditResult,
+    ListArgs,
+    ListResult,
+    ReadArgs,
+    ReadResult,
+    SearchArgs,
+    SearchResult,
+    WriteArgs,
+    WriteResult,
+)
+from remit.providers.fs.writing import Writing
+from remit.tools.blocking import Stop, in_thread
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+_PROVIDER: Final = "builtin"
+
+
+def _meta(
+    name: str,
+    description: str,
+    takes: type[msgspec.Struct],
+    gives: type[msgspec.Struct],
+    *,
+    writes: bool = False,
+    again: bool = True,
+) -> ToolMeta:
+    return ToolMeta(
+        name=name,
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(takes),
+        output_schema=struct_schema(gives),
+        capability_level=Level.L1 if writes else Level.L0,
+        risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
+        side_effects=writes,
+        idempotent=again,
+        requires_confirm=writes,
+        version="1",
+    )
+
+
+TOOLS: Final = (
+    _meta("fs.list", "List what a folder holds.", ListArgs, ListResult),
+    _meta("fs.read", "Read a text file.", ReadArgs, ReadResult),
+    _meta("fs.search", "Find lines in the text files of a folder.", SearchArgs, SearchResult),
+    _meta(
+        "fs.write",
+        "Write a text file, in place of the one that is there, if any. To change part of a file use fs.edit.",
+        WriteArgs,
+        WriteResult,
+        writes=True,
+    ),
+    _meta(
+        "fs.edit",
+        "Change parts of a text file: each edit replaces text that occurs exactly once. All edits are made, or none.",
+        EditArgs,
+        EditResult,
+        writes=True,
+        again=False,  # what an edit leaves may well match it again
+    ),
+)
+
+
+class FsProvider:
+    """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile."""
+
+    def __init__(self, roots: Sequence[Path], max_read_bytes: int = 2_000_000) -> None:
+        """Open `roots` to agents; with several, a path begins with the name of its root."""
+        found = Roots(roots)
+        self._reading = Reading(found, max_read_bytes)
+        self._writing = Writing(found, max_read_bytes)
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`builtin`."""
+        return _PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """fs.list, fs.read, fs.search, fs.write and fs.edit."""
+        self._require_open()
+        return TOOLS
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool. Raises ProviderError."""
+        work = self._work(name, args, ctx)
+        return ToolResult(msgspec.to_builtins(await in_thread(work)))
+
+    async def reconcile(
+        self,
+        name: str,
+        args: dict[str, Any],
+        ctx: CallContext,  # noqa: ARG002 - the port's; a file says more than who asked
+    ) -> ToolResult | None:
+        """Compare the file with what the call was to leave. Raises ProviderError where that does not settle it."""
+        self._require_open()
+        found: WriteResult | EditResult | None
+        if name == "fs.write":
+            write = arguments(WriteArgs, args)
+            found = await in_thread(lambda _: self._writing.find_written(write))
+        elif name == "fs.edit":
+            edit = arguments(EditArgs, args)
+            found = await in_thread(lambda _: self._writing.find_edited(edit))
+        else:
+            raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
+        return None if found is None else ToolResult(msgspec.to_builtins(found))
+
+    async def close(self) -> None:
+        """Refuse later calls; nothing is held open between calls."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The file provider has been closed.", cause=Code.ProviderClosed)
+
+    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
+        self._require_open()
+        reading, writing, key = self._reading, self._writing, ctx.idempotency_key
+        match name:
+            case "fs.list":
+                return _reader(reading.list, arguments(ListArgs, args))
+            case "fs.read":
+                return _reader(reading.read, arguments(ReadArgs, args))
+            case "fs.search":
+                return _reader(reading.search, arguments(SearchArgs, args))
+            case "fs.write":
+                return _writer(writing.write, arguments(WriteArgs, args), key)
+            case "fs.edit":
+                return _writer(writing.edit, arguments(EditArgs, args), key)
+            case _:
+                raise ProviderError(f"The file provider has no tool {name!r}.", cause=Code.ToolNotFound)
+
+
+def _reader(tool: Callable[[A, Stop], msgspec.Struct], asked: A) -> Callable[[Stop], msgspec.Struct]:
+    return lambda stop: tool(asked, stop)
+
+
+def _writer(tool: Callable[[A, str, Stop], msgspec.Struct], asked: A, key: str) -> Callable[[Stop], msgspec.Struct]:
+    return lambda stop: tool(asked, key, stop)

@@ -1,0 +1,51 @@
+"""Which root a path of an agent is below.
+
+With one root, paths are relative to it. With several, the first component names the root by its folder's name, so that
+a path means the same file whatever the folders hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.tools.rooted import Rooted, parts_of
+
+
+class Roots:
+    """The roots by the name an agent knows them by; the only one has no name."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Resolve the folders; a root reached twice counts once."""
+        resolved = list(dict.fromkeys(folder.resolve() for folder in folders))
+        self.names: dict[str, Rooted] = {}
+        if len(resolved) == 1:
+            self.names[""] = Rooted(resolved[0])
+            return
+        for folder in resolved:
+            self.names[self._free(folder.name or "root")] = Rooted(folder)
+
+    def _free(self, name: str) -> str:
+        wanted, number = name, 2
+        while name in self.names:
+            name, number = f"{wanted}-{number}", number + 1
+        return name
+
+    @property
+    def several(self) -> bool:
+        """Whether a path begins with the name of its root."""
+        return "" not in self.names
+
+    def find(self, path: str) -> tuple[Rooted, str, str]:
+        """The root of a path, the path below it, and what stands before a path below it. Raises ProviderError."""
+        parts = parts_of(path)
+        if not self.several:
+            return self.names[""], "/".join(parts), ""
+        root = self.names.get(parts[0]) if parts else None
+        if root is None:
+            known = ", ".join(sorted(self.names)) or "none"
+            message = f"{path!r} has to begin with the name of a folder that is open to agents: {known}."
+            raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
+        return root, "/".join(parts[1:]), parts[0] + "/"

@@ -1,0 +1,59 @@
+"""Tools that are functions of this process (`@tool`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NameInvalidError, ProviderError
+from remit.tools.function import PROVIDER_ID, FunctionTool
+from remit.tools.meta import ToolMeta
+from remit.tools.naming import check_provider_id
+from remit.tools.provider import CallContext, ToolResult
+
+
+class FunctionProvider:
+    """Serves a set of function tools."""
+
+    def __init__(self, tools: Iterable[FunctionTool[..., Any]], *, provider_id: str = PROVIDER_ID) -> None:
+        """Take the tools. Raises NameInvalidError where two have one name."""
+        self._provider_id = check_provider_id(provider_id)
+        self._tools: dict[str, FunctionTool[..., Any]] = {}
+        self._closed = False
+        for each in tools:
+            other = self._tools.setdefault(each.meta.name, each)
+            if other is not each:
+                raise NameInvalidError(
+                    f"two functions are the tool {each.meta.name}: {other.function!r} and {each.function!r}",
+                    remedy="Give one of them another name.",
+                )
+
+    @property
+    def provider_id(self) -> str:
+        """`local`, unless told otherwise."""
+        return self._provider_id
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """What the functions' hints and decorators say, by name."""
+        self._check_open()
+        metas = (self._tools[name].meta for name in sorted(self._tools))
+        return [msgspec.structs.replace(meta, provider_id=self._provider_id) for meta in metas]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call the function. Raises ProviderError, and whatever the function raises."""
+        self._check_open()
+        found = self._tools.get(name)
+        if found is None:
+            raise ProviderError(f"no function is the tool {name}", cause=Code.ToolNotFound)
+        return await found.invoke(args, ctx)
+
+    async def close(self) -> None:
+        """Take no more calls; those under way end by themselves."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ProviderError(f"the provider {self._provider_id} is closed", cause=Code.ProviderClosed)

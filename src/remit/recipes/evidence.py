@@ -1,0 +1,202 @@
+"""Choosing the sentences that answer a question. Pure and deterministic.
+
+BM25 (Robertson and Zaragoza 2009) over the sentences that were read, with what stands around a sentence counting as
+well, and with a prior from the rank of its passage in the search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+from remit.recipes.sentences import Sentence, sentences
+from remit.tools.outline import outline
+from remit.tools.text import is_prose
+from remit.tools.words import STOP, compounds, query_words, stem, words
+
+_K1: Final = 1.2
+_B: Final = 0.6
+_CONTEXT: Final = 0.4
+"""What a word of the question is worth where only path, title or heading have it."""
+_RANK_FADE: Final = 0.04
+_OPENING: Final = 1.25
+"""A paragraph's first sentence says what it is about."""
+_LEADING_ON: Final = 0.6
+"""A sentence that ends in a colon leaves what matters to the next."""
+_PER_PASSAGE: Final = 2
+_PER_FILE: Final = 4
+_PER_SOURCE: Final = 2
+"""Of all claims, on the average."""
+_SAME: Final = 0.8
+"""Share of common words, function words aside, from which two sentences say the same."""
+_WEAKEST: Final = 0.4
+"""Of the best sentence's score."""
+
+
+class Piece(NamedTuple):
+    """A passage that was read, in the order of the search."""
+
+    path: str
+    title: str
+    heading: str
+    start: int
+    """Where `text` begins in the file's text."""
+    text: str
+    sha256: str
+
+
+class Claim(NamedTuple):
+    """A sentence that was chosen."""
+
+    piece: Piece
+    start: int
+    """In the file's text."""
+    end: int
+    text: str
+    """Verbatim."""
+    plain: str
+    heading: str
+    """The section or definition it stands in; may be empty."""
+
+
+class _Candidate(NamedTuple):
+    sentence: Sentence
+    piece: int
+    counts: Counter[str]
+    length: int
+
+
+class _Question(NamedTuple):
+    """What is asked, and what each word of it is worth among the sentences that were read."""
+
+    weights: dict[str, float]
+    contexts: list[AbstractSet[str]]
+    """The words of each piece's path, title and heading."""
+    bodies: list[AbstractSet[str]]
+    """The words of each piece's text."""
+    mean: float
+    """Words of a sentence."""
+
+
+def choose(query: str, pieces: Sequence[Piece], *, max_sources: int) -> list[Claim]:
+    """The best sentences, best first, from at most `max_sources` files; none where nothing is about the question."""
+    names = compounds(query)
+    asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
+    candidates = _candidates(names, pieces)
+    if not asked or not candidates:
+        return []
+    question = _Question(
+        weights=_weights(asked, candidates),
+        contexts=[_terms(names, f"{piece.path} {piece.title} {piece.heading}").keys() for piece in pieces],
+        bodies=[_terms(names, piece.text).keys() for piece in pieces],
+        mean=sum(candidate.length for candidate in candidates) / len(candidates),
+    )
+    answering = [_answering(question, piece) for piece in range(len(pieces))]
+    scored = [
+        (_score(question, candidate), candidate)
+        for candidate in candidates
+        if answering[candidate.piece] and _about(question, candidate)
+    ]
+    scored.sort(key=lambda each: -each[0])
+    return [_claim(candidate, pieces[candidate.piece]) for candidate in _varied(scored, pieces, max_sources)]
+
+
+def verified(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims that stand, character for character, where they say they do."""
+    return [claim for claim in claims if claim.text and _quoted(claim) == claim.text]
+
+
+def _quoted(claim: Claim) -> str:
+    offset = claim.piece.start
+    return claim.piece.text[max(0, claim.start - offset) : max(0, claim.end - offset)]
+
+
+def _terms(names: Sequence[str], text: str) -> Counter[str]:
+    """The stems in a text, and those of `names` that stand in it whole."""
+    counts = Counter(map(stem, words(text)))
+    lower = text.lower() if names else ""
+    counts.update({name: lower.count(name) for name in names if name in lower})
+    return counts
+
+
+def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    for index, piece in enumerate(pieces):
+        for sentence in sentences(piece.text, prose=is_prose(piece.path)):
+            counts = _terms(names, sentence.plain)
+            found.append(_Candidate(sentence, index, counts, counts.total()))
+    return found
+
+
+def _weights(asked: Sequence[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
+    """How much each asked word tells one sentence from another; one that none of them has tells nothing."""
+    total = len(candidates)
+    having = {term: sum(term in candidate.counts for candidate in candidates) for term in asked}
+    return {term: math.log(1 + (total - n + 0.5) / (n + 0.5)) if n else 0.0 for term, n in having.items()}
+
+
+def _answering(question: _Question, piece: int) -> bool:
+    """Whether a passage has half of the question's words; of two, both."""
+    around, total = question.contexts[piece] | question.bodies[piece], len(question.weights)
+    return sum(term in around for term in question.weights) >= min(total, max(2, total / 2))
+
+
+def _about(question: _Question, candidate: _Candidate) -> bool:
+    """Whether a sentence has a word of the question, and with title and heading half of what tells one from another."""
+    own, context = candidate.counts, question.contexts[candidate.piece]
+    covered = sum(weight for term, weight in question.weights.items() if term in own or term in context)
+    return any(term in own for term in question.weights) and 2 * covered >= sum(question.weights.values())
+
+
+def _score(question: _Question, candidate: _Candidate) -> float:
+    sentence, context = candidate.sentence, question.contexts[candidate.piece]
+    length = 1 - _B + _B * candidate.length / question.mean
+    score = 0.0
+    for term, weight in question.weights.items():
+        count = candidate.counts[term]
+        if count:
+            score += weight * count * (_K1 + 1) / (count + _K1 * length)
+        elif term in context:
+            score += weight * _CONTEXT
+    if sentence.first:
+        score *= _OPENING
+    if sentence.plain.endswith((":", "\uff1a")):
+        score *= _LEADING_ON
+    return score * (0.1 + 0.9 * sentence.prose) / (1 + _RANK_FADE * candidate.piece)
+
+
+def _claim(candidate: _Candidate, piece: Piece) -> Claim:
+    sentence = candidate.sentence
+    within = [mark for mark in outline(piece.path, piece.text) if 0 < mark.at <= sentence.start]
+    heading = within[-1].name if within else piece.heading
+    return Claim(
+        piece, piece.start + sentence.start, piece.start + sentence.end, sentence.text, sentence.plain, heading
+    )
+
+
+def _varied(scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[Piece], max_sources: int) -> list[_Candidate]:
+    """The best sentences, no two of which say the same, spread over passages and files."""
+    chosen: list[_Candidate] = []
+    kept: list[frozenset[str]] = []
+    per_piece: Counter[int] = Counter()
+    per_file: Counter[str] = Counter()
+    for score, candidate in scored:
+        if score < _WEAKEST * scored[0][0] or len(chosen) == _PER_SOURCE * max_sources:
+            break
+        path = pieces[candidate.piece].path
+        full = per_piece[candidate.piece] == _PER_PASSAGE or per_file[path] == _PER_FILE
+        stems = frozenset(candidate.counts.keys() - STOP)
+        if full or (path not in per_file and len(per_file) == max_sources) or any(_alike(stems, one) for one in kept):
+            continue
+        chosen.append(candidate)
+        kept.append(stems)
+        per_piece[candidate.piece] += 1
+        per_file[path] += 1
+    return chosen
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _SAME * len(one | other)

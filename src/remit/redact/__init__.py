@@ -1,0 +1,63 @@
+"""Short, safe pictures of values for people: cut, on one line, with what looks like a secret masked.
+
+Masked is what a name gives away (`password`, `api_key`, `Authorization` …) and what has the known shape of a token.
+JSON is taken apart, also where it was cut and where it stands in a string, at any depth; any other text is searched for
+such names in code, headers, options and query strings. In doubt more is masked. The journal keeps values whole, because
+replay needs them; everything that is shown or logged passes here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from remit.redact.clues import clues_of
+
+LENGTH: Final = 200
+"""Characters of a preview (contract: tools, "Steps")."""
+MASK: Final = "********"
+_SCAN: Final = 1_024
+"""Bytes looked at to make a preview, so that a large value costs no more than a small one."""
+
+
+def mask(text: str) -> str:
+    """The text with secrets masked, whether it is JSON or not, and wherever it was cut."""
+    clues = clues_of(text)
+    if clues is None:
+        return text
+    from remit.redact.values import masked  # noqa: PLC0415 - its patterns take a while to compile
+
+    return masked(text, clues, MASK)
+
+
+def line(text: str, length: int = LENGTH) -> str:
+    """A text for people, such as an error's: masked, on one line, printable, at most `length` characters."""
+    scan = max(_SCAN, length * 4)
+    return _cut(mask(text[:scan]), length, whole=len(text) <= scan)
+
+
+def preview(encoded: bytes, length: int = LENGTH) -> str:
+    """A JSON value, as recorded, on one line of at most `length` characters."""
+    return _cut(mask(encoded[:_SCAN].decode("utf-8", "ignore")), length, whole=len(encoded) <= _SCAN)
+
+
+def preview_of(value: Any, length: int = LENGTH) -> str:
+    """A value on one line of at most `length` characters; what JSON cannot hold is shown as Python does."""
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=repr)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return line(repr(value), length)
+    return preview(encoded, length)
+
+
+def _cut(masked: str, length: int, *, whole: bool) -> str:
+    shown = masked[: length + 1]
+    if not shown.isprintable():
+        shown = "".join([char if char.isprintable() else _visible(char) for char in shown])
+    return shown if whole and len(shown) <= length else shown[: length - 1] + "…"
+
+
+def _visible(char: str) -> str:
+    """What stands for a character that would move the cursor or turn the writing direction round."""
+    return " " if char.isspace() else f"\\u{ord(char):04x}"

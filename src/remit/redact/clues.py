@@ -1,0 +1,48 @@
+"""What may give a secret away: parts of names, and parts of tokens. Most texts hold none, which is quick to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from remit.redact.shapes import SHAPES, Shape
+
+_KEYS: Final = ("api", "access", "private", "signing", "encryption", "account", "shared")
+NAMES: Final = (
+    *("authorization", "cookie", "token", "password", "passwd", "passphrase", "passcode", "pwd", "secret"),
+    *("credential", "jwt", "bearer"),
+    *(f"{of}{between}key" for of in _KEYS for between in ("", "_", "-", " ")),
+)
+"""Parts of names that hold secrets, in lower case."""
+
+
+class Clues(NamedTuple):
+    """Those that a text holds."""
+
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+
+    def within(self, text: str) -> bool:
+        """Whether this part of the text holds one of them."""
+        return any(shape.clue in text for shape in self.shapes) or names_secret(text, self.names)
+
+
+def clues_of(text: str) -> Clues | None:
+    """What the text holds; None where it holds nothing."""
+    if "\\u" in text or "\\/" in text:
+        return Clues(NAMES, SHAPES)  # they may be written in escapes
+    lowered = lower(text)
+    names = tuple([name for name in NAMES if name in lowered])
+    shapes = tuple([shape for shape in SHAPES if shape.clue in text])
+    return Clues(names, shapes) if names or shapes else None
+
+
+def names_secret(name: str, names: Iterable[str] = NAMES) -> bool:
+    """Whether one of the parts of names is in it."""
+    lowered = lower(name)
+    return any(part in lowered for part in names)
+
+
+def lower(text: str) -> str:
+    """The text in lower case, of the same length."""
+    return text.replace("İ", "I").lower()

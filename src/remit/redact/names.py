@@ -1,0 +1,145 @@
+"""Names of secrets in any text, and the values they lead to: code, headers, options, query strings, pieces of JSON.
+
+A piece of JSON may stand in a string that stands in a string; each level doubles the backslashes and adds one before a
+quote, by which a string's own end is told from quotes within it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+COUNT: Final = re.compile(r"tokens|token_?(?:count|limit|budget|usage)", re.IGNORECASE)
+"""Names whose numbers are no secrets."""
+_HEADERS: Final = {"authorization", "cookie"}
+"""Words whose value is all that follows on the line."""
+
+_QUOTE: Final = r"(?:\\*+[\"'])"
+_PLAIN: Final = r"(?:[^\"'\\\n]|\\++[^\"'\\\n])"
+_QUOTED_REST: Final = re.compile(
+    # What follows the word within a quoted name (also quotes that end nothing), its end, what leads to the value.
+    rf"{_PLAIN}{{0,200}}+(?:{_QUOTE}(?!\s{{0,8}}[:=,\]}}]){_PLAIN}{{0,64}}+){{0,8}}{_QUOTE}\s{{0,8}}"
+    rf"(?:,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}})?[:=]\s{{0,8}}"
+)
+_BARE_REST: Final = re.compile(
+    r"[\w.\[\]-]{0,64}(?P<entity>%2[27]|&quot;|&#3[49];)?\s{0,8}(?:=>|[:=]|%3[AD])[^\S\r\n]{0,8}"
+)
+_OPTION: Final = re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))--?[\w.-]{0,64}\Z")
+_OPTION_REST: Final = re.compile(rf"[\w.-]{{0,64}}(?:{_QUOTE}\s{{0,8}},\s{{0,8}}|\s{{1,8}})")
+
+_OPEN: Final = re.compile(r"[bru]{0,2}(?P<slashes>\\*+)(?P<quote>[\"'])", re.IGNORECASE)
+_RUN: Final = re.compile(r"(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
+_BRACKET: Final = re.compile(r"[\[{(\]})]|(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
+_LITERAL: Final = re.compile(r"(?:null|none|true|false)\b", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"-?\d[\d.,_]*(?![\w-])")
+_WORD: Final = re.compile(r"[^\s\"'\\]*")
+_JSON_WORD: Final = re.compile(r"[^\s\"'\\,}\]]*")
+_LINE: Final = re.compile(r"(?:[^\\\r\n]|\\++[^\\rn])*")
+_ESCAPED: Final = re.compile(
+    r"(?<!\\)(?P<slashes>\\++)u00"
+    r"(?:(?P<quote>2[27])|(?P<char>2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA]))"
+)
+
+
+def without_named(text: str, names: Iterable[str], mask: str) -> str:
+    """The text with `mask` in the place of the values that these parts of names, in lower case, lead to."""
+    text = _ESCAPED.sub(_unescaped, text)
+    parts: list[str] = []
+    done = 0
+    for begin, end in _places(text, names):
+        if begin >= done:
+            start, stop = _value(text, begin, end)
+            if stop > start:
+                parts += text[done:start], mask
+                done = stop
+    return "".join((*parts, text[done:]))
+
+
+def _places(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Where the parts of names stand, in order."""
+    lowered = text.replace("İ", "I").lower()  # as long as the text
+    found = []
+    for name in names:
+        at = lowered.find(name)
+        while at >= 0:
+            found.append((at, at + len(name)))
+            at = lowered.find(name, at + len(name))
+    return sorted(found)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """A letter for what stands for it; a quote as JSON writes it within a string."""
+    if found["char"]:
+        return chr(int(found["char"], 16))
+    return "\\" * _before_quote(len(found["slashes"])) + chr(int(found["quote"], 16))
+
+
+def _before_quote(slashes: int) -> int:
+    """How many backslashes a quote has where its code has so many."""
+    return slashes if slashes % 2 else 2 * _before_quote(slashes // 2) + 1
+
+
+def _value(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Where the value lies that a word within a name leads to; empty if the word leads to none, or to no secret."""
+    quoted = _QUOTED_REST.match(text, end)
+    bare = None if quoted else _BARE_REST.match(text, end)
+    option = None if quoted or bare else _option(text, begin, end)
+    rest = quoted or bare or option
+    if rest is None:
+        return end, end
+    start = rest.end()
+    if _LITERAL.match(text, start) or (_NUMBER.match(text, start) and COUNT.match(text, begin)):
+        return start, start
+    opened = _OPEN.match(text, start)
+    if opened is not None:
+        return start, _string_end(text, opened.end(), opened)
+    if text[start : start + 1] in {"[", "{", "("}:
+        return start, _container_end(text, start)
+    pattern = _JSON_WORD if quoted else _WORD
+    if bare and (bare["entity"] or text[begin:end].lower() in _HEADERS):
+        pattern = _LINE
+    found = pattern.match(text, start)
+    return start, found.end() if found else start
+
+
+def _option(text: str, begin: int, end: int) -> re.Match[str] | None:
+    """What leads from an option, such as `--api-key`, to its value."""
+    return _OPTION_REST.match(text, end) if _OPTION.search(text, max(0, begin - 66), begin) else None
+
+
+def _string_end(text: str, start: int, opened: re.Match[str]) -> int:
+    """Behind the quote that ends a string; the end of the text where it was cut."""
+    quote, slashes = opened["quote"], len(opened["slashes"])
+    level = (slashes + 1).bit_length() - 1
+    for run in _RUN.finditer(text, start):
+        # JSON does not escape a single quote, so its level cannot be told: one with more backslashes counts as inside.
+        ends = len(run["slashes"]) <= slashes if quote == "'" else _ends(len(run["slashes"]), level)
+        if run["quote"] == quote and ends:
+            return run.end()
+    return len(text)
+
+
+def _ends(slashes: int, level: int) -> bool:
+    """Whether a quote behind so many backslashes ends a string within `level` other strings, or one of those."""
+    for _ in range(level):
+        if slashes % 2 == 0:
+            return True
+        slashes //= 2
+    return slashes % 2 == 0
+
+
+def _container_end(text: str, start: int) -> int:
+    """Behind the bracket that closes the one at `start`, not counting those in strings; or the end of the text."""
+    depth, at = 0, start
+    while found := _BRACKET.search(text, at):
+        at = found.end()
+        if found["quote"]:
+            at = _string_end(text, at, found)
+        elif found[0] in "[{(":
+            depth += 1
+        else:
+            depth -= 1
+            if depth <= 0:
+                return at
+    return len(text)

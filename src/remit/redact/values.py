@@ -1,0 +1,142 @@
+"""JSON in a text, taken apart: a secret's value is masked whole, every string is looked at like a text of its own."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from json import JSONDecoder
+from typing import Any, Final
+
+import msgspec
+
+from remit.redact.clues import Clues, names_secret
+from remit.redact.names import COUNT, without_named
+
+_DEPTH: Final = 16
+"""JSON in a string in JSON … as deep as it is taken apart."""
+_FRAGMENT: Final = re.compile(r'[\[{]|\A\s*"')
+_FRAGMENTS: Final = 32
+"""Places at most where JSON is looked for in a text."""
+_OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"|"')
+"""What begins like JSON so clearly that it is taken for JSON that was cut."""
+_FIRST_PLACE: Final = 0xE000
+_PLACE: Final = re.compile("[\ue000-\ue01f]")
+"""Characters for private use that stand for JSON while the text around it is looked at."""
+_PLAIN_NAME: Final = re.compile(r"[\w-]{1,64}")
+_DECODER: Final = JSONDecoder(strict=False)
+
+
+def masked(text: str, clues: Clues, mask: str) -> str:
+    """The text with `mask` in the place of secrets, given all the clues it holds."""
+    return _Masking(clues, mask).text(text, _DEPTH)
+
+
+class _Masking:
+    """Masks one text and everything in it."""
+
+    def __init__(self, clues: Clues, mask: str) -> None:
+        self._clues = clues
+        self._mask = mask
+
+    def text(self, text: str, depth: int) -> str:
+        if not self._clues.within(text):
+            return text
+        text, fragments = self._without_json(text, depth) if depth else (text, [])
+        text = without_named(text, self._clues.names, self._mask)
+        for shape in self._clues.shapes:
+            text = shape.without(text, self._mask)
+        return _PLACE.sub(lambda found: fragments[ord(found[0]) - _FIRST_PLACE], text) if fragments else text
+
+    def _without_json(self, text: str, depth: int) -> tuple[str, list[str]]:
+        """The text with a place instead of each JSON value in it, and those values, masked."""
+        text = _PLACE.sub("?", text)
+        parts: list[str] = []
+        fragments: list[str] = []
+        done = 0
+        for found in islice(_FRAGMENT.finditer(text), _FRAGMENTS):
+            start = found.start()
+            if start < done:
+                continue
+            try:
+                value, end = _parsed(text, start)
+                shown = msgspec.json.encode(self._value(value, depth - 1)).decode()
+            except (ValueError, RecursionError):
+                continue  # it only begins like JSON
+            parts += text[done:start], chr(_FIRST_PLACE + len(fragments))
+            fragments.append(shown)
+            done = end
+        return "".join((*parts, text[done:])), fragments
+
+    def _value(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self.text(value, depth)
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        if isinstance(value, list):
+            return [
+                self._mask if self._led(value, index) else self._value(item, depth) for index, item in enumerate(value)
+            ]
+        return value
+
+    def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
+        named = names_secret(str(value.get("name", value.get("key", ""))), self._clues.names)
+        shown = {}
+        for key, item in value.items():
+            secret = self._secret(key, item) or (named and key == "value")
+            shown[self.text(key, depth)] = self._mask if secret else self._value(item, depth)
+        return shown
+
+    def _secret(self, name: str, value: object) -> bool:
+        """Whether a name says that its value is a secret, and the value could be one."""
+        if value is None or isinstance(value, bool) or (isinstance(value, int | float) and COUNT.search(name)):
+            return False
+        return names_secret(name, self._clues.names)
+
+    def _led(self, items: list[Any], index: int) -> bool:
+        """Whether the item before names this one: ["Authorization", "…"], or an option such as ["--password", "…"]."""
+        before = items[index - 1] if index else None
+        if not isinstance(before, str) or not _PLAIN_NAME.fullmatch(before):
+            return False
+        return (before.startswith("-") or len(items) == 2) and names_secret(before, self._clues.names)  # noqa: PLR2004
+
+
+def _parsed(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at `start`, even if it was cut, and its end.
+
+    Raises ValueError or RecursionError where there is none.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except ValueError:
+        if not _OBJECT.match(text, start):
+            raise
+        value, end = _DECODER.raw_decode(_closed(text[start:]))[0], len(text)
+    if isinstance(value, str) and text[end:].strip():
+        raise ValueError(text)  # a quote that only happens to come first
+    return value, end
+
+
+_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:"]', re.DOTALL)
+_CUT_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_CLOSES: Final = {"[": "]", "{": "}"}
+
+
+def _closed(text: str) -> str:
+    """A JSON text that was cut, closed; a last member that is not whole is dropped, unless it is a string."""
+    closers, end, until, before = "", 0, "", ""
+    for found in _MARK.finditer(text):
+        mark = found[0]
+        if mark == '"':  # a string without an end
+            if before in {"{", ","} and closers.startswith("}"):
+                break  # a name
+            return _CUT_ESCAPE.sub(r"\1", text) + '"' + closers
+        if mark in _CLOSES:
+            closers = _CLOSES[mark] + closers
+            end, until = found.end(), closers
+        elif mark in {"]", "}"}:
+            closers = closers[1:]
+            end, until = found.end(), closers
+        elif mark == ",":
+            end, until = found.start(), closers
+        before = mark
+    return text[:end] + until

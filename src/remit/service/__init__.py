@@ -1,0 +1,1 @@
+"""What every face calls: commands change something, queries look."""

@@ -1,0 +1,67 @@
+"""Finds the tools and recipes in the user's own modules."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.jobs.recipe import Recipe
+from remit.tools.function import FunctionTool
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What some modules define."""
+
+    tools: tuple[FunctionTool[..., Any], ...]
+    recipes: tuple[Recipe[..., Any], ...]
+
+
+def find(names: Iterable[str], folder: Path) -> Found:
+    """Import modules, given as dotted names or paths of Python files, and collect what they define at their top level.
+
+    `folder` is put on the import path, so that files next to remit.toml can import each other. Raises UsageError.
+    """
+    tools: dict[int, FunctionTool[..., Any]] = {}
+    recipes: dict[int, Recipe[..., Any]] = {}
+    for name in names:
+        for value in vars(_load(name, folder)).values():
+            if isinstance(value, FunctionTool):
+                tools[id(value)] = value
+            elif isinstance(value, Recipe):
+                recipes[id(value)] = value
+    return Found(tuple(tools.values()), tuple(recipes.values()))
+
+
+def _load(name: str, folder: Path) -> ModuleType:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        remedy = "Mend the module, or take it out of app.modules."
+        raise UsageError(f"cannot import {name}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy) from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    known = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(path)), None)
+    if known is not None:
+        return known
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        msg = f"{path} is no Python file"
+        raise ImportError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,151 @@
+"""What queries answer with: plain values, the same for every face, and the shapes that `--json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.jobs.state import CODE, WAITING, job_of
+from remit.journal.event import Head
+
+
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in a list."""
+
+    job: str
+    name: str
+    state: str
+    title: str
+    created_at: int
+    """Microseconds since the Unix epoch."""
+    updated_at: int
+    due_at: int | None
+    """When it next wants a worker; None: not before something wakes it."""
+    waiting_for: str
+    code: str
+    """Why it failed or is stuck; empty otherwise."""
+    worker: str
+    """Who holds it now."""
+    labels: dict[str, str]
+
+
+class StepRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An effect of a job in a list (contract: tools, "Steps")."""
+
+    step: str
+    name: str
+    """`tool.<name>`, or the kind of effect."""
+    state: str
+    """`ok`, `failed`, `blocked`, `running`, `unknown`, `waiting`."""
+    code: str = ""
+    reason: str = ""
+    remedy: str = ""
+    duration_us: int = 0
+    attempt: int = 1
+    args_preview: str = ""
+    result_preview: str = ""
+    provider_id: str = ""
+    capability_level: str = ""
+    confirmation: str = ""
+
+
+class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
+    """Something outside a job that one of its steps waits for."""
+
+    step: str
+    type: str
+    """`timer`, `signal`, `human`, `webhook` or `message`."""
+    key: str
+    """The signal's name, the confirmation's identifier, or `uncertain:<attempt>` where a person has to say what happened."""
+    reason: str
+    due_at: int | None
+    """When waiting ends without it."""
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """One job, whole."""
+
+    row: JobRow
+    kind: str
+    principal: str
+    execution_version: str
+    input: Any
+    result: Any
+    error: dict[str, Any] | None
+    steps: tuple[StepRow, ...]
+    waits: tuple[OpenWait, ...]
+    events: int
+    trace_id: str
+
+
+class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a person."""
+
+    confirmation: str
+    state: str
+    caller: str
+    step: str
+    tool: str
+    question: str
+    args: Any
+    digest: str
+    principal: str
+    approvals: int
+    approved_by: tuple[str, ...]
+    approvers: tuple[str, ...]
+    rule_id: str
+    edited_from: str
+    expires_at: int | None
+
+
+class ToolView(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the catalog."""
+
+    name: str
+    key: str
+    wire_name: str
+    provider_id: str
+    description: str
+    capability_level: str
+    side_effects: bool
+    idempotent: bool
+    requires_confirm: bool
+    timeout_ms: int
+    version: str
+    contract_hash: str
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+    quarantined: str
+    """Why it is withheld; empty: it is not."""
+
+
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What checking chains found."""
+
+    streams: int
+    events: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def job_row(head: Head) -> JobRow:
+    """A job's head as a row."""
+    labels = {key: value for key, value in head.labels.items() if not key.startswith("remit.")}
+    return JobRow(
+        job=job_of(head.stream),
+        name=head.labels.get("remit.name", ""),
+        state=head.state,
+        title=head.title,
+        created_at=head.created_at,
+        updated_at=head.updated_at,
+        due_at=head.due_at,
+        waiting_for=head.labels.get(WAITING, "") if head.state == "waiting" else "",
+        code=head.labels.get(CODE, ""),
+        worker=head.lease_owner or "",
+        labels=labels,
+    )

@@ -1,0 +1,79 @@
+"""Finding remit.toml and reading it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from remit.errors import SettingsError
+
+FILE_NAME: Final = "remit.toml"
+MAX_BYTES: Final = 1024 * 1024
+"""A larger file is no settings file."""
+
+_PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
+
+
+def find(folder: Path, home: Path | None) -> Path | None:
+    """The remit.toml of the nearest folder from this one up to home or the root.
+
+    Raises SettingsError where one found further up belongs to somebody else: it could name modules to import, and
+    folders such as /tmp are open to all.
+    """
+    for candidate in (folder, *folder.parents):
+        file = candidate / FILE_NAME
+        try:
+            owner = file.lstat().st_uid
+        except OSError:
+            owner = None
+        if owner is not None:
+            if candidate != folder and owner not in {0, os.getuid()}:
+                raise SettingsError(
+                    f"{file} belongs to another user (uid {owner})",
+                    remedy=f"Set REMIT_CONFIG={file} to use it all the same, or put a {FILE_NAME} into {folder}.",
+                )
+            return file
+        if candidate == home:
+            break
+    return None
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The tables of a TOML file. Raises SettingsError with file, line and column."""
+    text = _text(file)
+    import tomllib  # noqa: PLC0415 - 5 ms that a start without a file does without
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        place = _PLACE.fullmatch(str(exc))
+        message, line, column = place.groups() if place else (str(exc), *_end(text))
+        raise SettingsError(f"{file}:{line}:{column}: {message}", remedy="Correct the TOML there.") from exc
+    except (RecursionError, ValueError) as exc:
+        raise SettingsError(
+            f"{file}: the TOML is nested too deeply or holds too long a number", remedy="Name a settings file."
+        ) from exc
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as exc:
+        raise SettingsError(
+            f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and may be read."
+        ) from exc
+    if len(data) > MAX_BYTES:
+        raise SettingsError(f"{file}: is larger than {MAX_BYTES} bytes", remedy="Name a settings file.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        line, column = _end(data[: exc.start].decode())
+        raise SettingsError(f"{file}:{line}:{column}: is not UTF-8", remedy="Save the file as UTF-8.") from exc
+
+
+def _end(text: str) -> tuple[int, int]:
+    """Line and column just after a text, both counted from 1."""
+    return text.count("\n") + 1, len(text) - text.rfind("\n")

@@ -1,0 +1,127 @@
+"""The one loader: defaults < remit.toml < environment < flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from remit.errors import SettingsError
+from remit.settings.file import find, read
+from remit.settings.model import Settings
+from remit.settings.table import Setting, sections, table
+from remit.settings.values import Base, Given, checked, from_text, resolved
+
+CONFIG: Final = "REMIT_CONFIG"
+"""The environment variable that names the file to load."""
+_PREFIX: Final = "REMIT_"
+_TESTS: Final = "REMIT_TEST_"
+_FIXED: Final = {"NO_COLOR": "never", "FORCE_COLOR": "always"}
+"""Variables that mean one thing however they are set (no-color.org, force-color.org)."""
+# Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
+_SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+
+
+def load(
+    *, env: Mapping[str, str], cwd: Path | None = None, file: Path | None = None, flags: Mapping[str, Any] | None = None
+) -> Settings:
+    """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
+
+    The file is `file`, or what REMIT_CONFIG names, or the nearest remit.toml from `cwd` upwards. `flags` has dotted
+    keys; one that is None was not given, and a text is read as it would be in the environment. There and in flags an
+    empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
+
+    Raises SettingsError for an unreadable file, an unknown name or a value that does not fit.
+    """
+    here = _here(cwd, env)
+    chosen = _chosen(here, file, env)
+    project = here._replace(folder=chosen.parent) if chosen else here
+    given = {key: Given(row.default, "default", project) for key, row in table().items()}
+    if chosen:
+        given |= _from_file(chosen, project)
+    given |= _from_environment(env, here)
+    given |= _from_flags(flags or {}, here)
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
+    for key, row in table().items():
+        values[row.section][row.name] = resolved(key, given[key])
+    return Settings(
+        **{name: section(**values[name]) for name, section in sections().items()},  # type: ignore[arg-type]
+        file=chosen,
+        folder=project.folder,
+        sources={key: value.source for key, value in given.items()},
+    )
+
+
+def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:
+    """The working folder and home, both free of links and `..`, so that walking up from one can meet the other."""
+    try:
+        return Base((cwd or Path()).resolve(), Path(env["HOME"]).resolve() if env.get("HOME") else None)
+    except (OSError, RuntimeError) as exc:
+        raise SettingsError(f"The working folder or home is not there: {exc}", remedy="Change to one that is.") from exc
+
+
+def _chosen(here: Base, file: Path | None, env: Mapping[str, str]) -> Path | None:
+    named = file or env.get(CONFIG)
+    if not named:
+        return find(here.folder, here.home)
+    path = here.folder / named
+    return path.parent.resolve() / path.name  # of a linked file, the folder that holds the link
+
+
+def _from_file(file: Path, base: Base) -> dict[str, Given]:
+    given = {}
+    for section, settings in read(file).items():
+        if section not in sections():
+            raise _unknown(str(file), section, [*sections(), *table()])
+        if not isinstance(settings, dict):
+            raise SettingsError(f"{file}: {section} must be a table", remedy=f"Write [{section}] on a line of its own.")
+        for name, value in settings.items():
+            row = _row(f"{section}.{name}", str(file))
+            given[row.key] = Given(checked(row, value, str(file)), str(file), base)
+    return given
+
+
+def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
+    names = {name: row for row in table().values() for name in row.env}
+    for name in env:
+        if name.startswith(_PREFIX) and name not in names and not _is_foreign(name):
+            raise _unknown("environment", name, [*names, CONFIG])
+    given: dict[str, Given] = {}
+    for name, row in names.items():
+        if env.get(name) and row.key not in given:
+            given[row.key] = Given(from_text(row, _FIXED.get(name, env[name]), name), name, base)
+    return given
+
+
+def _is_foreign(name: str) -> bool:
+    return name == CONFIG or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
+
+
+def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:
+    source = "command line"
+    given = {}
+    for key, value in flags.items():
+        row = _row(key, source)
+        if value not in (None, ""):
+            typed = from_text(row, value, source) if isinstance(value, str) else checked(row, value, source)
+            given[key] = Given(typed, source, base)
+    return given
+
+
+def _row(key: str, source: str) -> Setting:
+    row = table().get(key)
+    if row is None:
+        raise _unknown(source, key, table())
+    return row
+
+
+def _unknown(source: str, name: str, known: Iterable[str]) -> SettingsError:
+    """The error for a name that is no setting's, with the nearest that is: of another section, or spelt alike."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    choices = list(known)
+    same = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
+    near = same or difflib.get_close_matches(name, choices, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else "`remit config` lists every setting."
+    return SettingsError(f"{source}: there is no setting {name}", remedy=remedy)

@@ -1,0 +1,101 @@
+"""The settings as rows: what the loader looks names up in and what the documentation is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from remit.settings.model import About, Settings
+
+
+class Setting(NamedTuple):
+    """One setting."""
+
+    section: str
+    name: str
+    hint: Any
+    """Its annotated type, as msgspec takes it."""
+    default: Any
+    about: About
+
+    @property
+    def key(self) -> str:
+        """Its place in remit.toml."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def env(self) -> tuple[str, ...]:
+        """Its names in the environment; an earlier one wins."""
+        return (f"REMIT_{self.section}_{self.name}".upper(), *self.about.env)
+
+    @property
+    def default_text(self) -> str:
+        """Its default as TOML."""
+        return msgspec.json.format(msgspec.json.encode(self.default), indent=0).decode()
+
+    @property
+    def kind(self) -> Any:
+        """Its type without annotations: int, bool, str, tuple or Literal."""
+        bare = get_args(self.hint)[0]
+        return get_origin(bare) or bare
+
+
+class SettingDoc(NamedTuple):
+    """One setting as the documentation shows it."""
+
+    key: str
+    type: str
+    default: str
+    """As TOML."""
+    env: tuple[str, ...]
+    meaning: str
+
+
+@cache
+def sections() -> Mapping[str, type[msgspec.Struct]]:
+    """The class of every section, by its name in remit.toml."""
+    hints = get_type_hints(Settings)
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, msgspec.Struct)}
+
+
+@cache
+def table() -> Mapping[str, Setting]:
+    """Every setting by its key."""
+    rows = [row for name, section in sections().items() for row in _rows(name, section)]
+    return {row.key: row for row in rows}
+
+
+def _rows(name: str, section: type[msgspec.Struct]) -> list[Setting]:
+    hints = get_type_hints(section, include_extras=True)
+    return [
+        Setting(name, field, hints[field], default, get_args(hints[field])[-1])
+        for field, default in zip(section.__struct_fields__, section.__struct_defaults__, strict=True)
+    ]
+
+
+def documented() -> list[SettingDoc]:
+    """Every setting, for people."""
+    return [
+        SettingDoc(row.key, type_text(row.hint), row.default_text, row.env, row.about.meaning)
+        for row in table().values()
+    ]
+
+
+def type_text(hint: Any) -> str:
+    """A type in words, such as `an integer from 1 to 100000`."""
+    if get_origin(hint) is not Annotated:
+        return _bare_text(hint)
+    bare, *notes = get_args(hint)
+    limits = [note for note in notes if isinstance(note, msgspec.Meta) and note.ge is not None]
+    return _bare_text(bare) + "".join(f" from {limit.ge} to {limit.le}" for limit in limits)
+
+
+def _bare_text(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(get_args(hint))
+    if get_origin(hint) is tuple:
+        return "a list of tables" if get_origin(get_args(hint)[0]) is dict else "a list of non-empty texts"
+    return {bool: "true or false", int: "an integer", str: "text"}[hint]

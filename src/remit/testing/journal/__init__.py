@@ -1,0 +1,50 @@
+"""What every journal backend promises (journal/port.py), as checks that any test suite can run.
+
+    class MyStorage:
+        @asynccontextmanager
+        async def open(self, clock):
+            journal = Journal(MyStore(...), clock)
+            try:
+                yield journal
+            finally:
+                await journal.close()
+
+    @pytest.mark.parametrize("check", [*JOURNAL_CHECKS, *SHARED_CHECKS], ids=lambda check: check.__name__)
+    async def test_contract(check):
+        await check(MyStorage())
+
+Each check begins with empty storage. JOURNAL_CHECKS open it once; SHARED_CHECKS open it several times, at once and one
+after the other, and are for every storage that outlives the process.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Final
+
+from remit.testing.journal import (
+    appending,
+    ending,
+    leasing,
+    listing,
+    queueing,
+    sharing,
+    spanning,
+    verifying,
+    waking,
+    watching,
+)
+from remit.testing.journal.storage import Check, Storage
+
+__all__ = ["JOURNAL_CHECKS", "SHARED_CHECKS", "Check", "Storage"]
+
+
+def _checks(*topics: ModuleType) -> tuple[Check, ...]:
+    return tuple(value for topic in topics for name, value in vars(topic).items() if name.startswith("check_"))
+
+
+JOURNAL_CHECKS: Final = _checks(appending, spanning, waking, leasing, queueing, listing, verifying, watching, ending)
+"""Promises of every storage, by topic."""
+
+SHARED_CHECKS: Final = _checks(sharing)
+"""Promises of storage that several instances, and so several processes, use at once."""

@@ -1,0 +1,79 @@
+"""Heads as lists: by kind, state, name, label; newest first; page by page."""
+
+from __future__ import annotations
+
+from remit.journal.event import HeadPatch, HeadQuery
+from remit.journal.journal import Journal
+from remit.testing.journal.storage import Storage, job, note, opened
+
+
+async def _names(journal: Journal, query: HeadQuery) -> list[str]:
+    return [head.stream for head in await journal.heads(query)]
+
+
+async def check_the_newest_stream_comes_first(storage: Storage) -> None:
+    """By creation, whatever was appended since; and every field of a listed head is that of the head itself."""
+    async with opened(storage) as journal:
+        assert await journal.heads(HeadQuery()) == []
+        writers = [await job(journal, f"job/{name}") for name in "bca"]
+        await journal.append(writers[0], note(2), synced=True, patch=HeadPatch(state="x", labels={"a": "b"}))
+        assert await _names(journal, HeadQuery()) == ["job/a", "job/c", "job/b"]
+        assert await journal.heads(HeadQuery(states=("x",))) == [await journal.head("job/b")]
+
+
+async def check_lists_by_kind_and_state(storage: Storage) -> None:
+    """Of one kind, in one of several states."""
+    async with opened(storage) as journal:
+        for number, state in enumerate(("pending", "running", "done", "running")):
+            await job(journal, f"job/{number}", HeadPatch(state=state))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        assert await _names(journal, HeadQuery(kind="session")) == ["session/a"]
+        assert await _names(journal, HeadQuery(states=("running",))) == ["session/a", "job/3", "job/1"]
+        assert await _names(journal, HeadQuery(kind="job", states=("running", "done"))) == ["job/3", "job/2", "job/1"]
+        assert await _names(journal, HeadQuery(kind="job", states=("gone",))) == []
+
+
+async def check_lists_by_prefix(storage: Storage) -> None:
+    """The characters of the prefix stand for themselves, and end nowhere but where it ends."""
+    async with opened(storage) as journal:
+        names = ["job/a", "job/a/inbox", "job/a/z", "job/a/\U0001f600", "job/aa", "job/A/x", "job/a%/x", "job_a/x", "k"]
+        for name in names:
+            await job(journal, name)
+        assert await _names(journal, HeadQuery(prefix="job/a/")) == ["job/a/\U0001f600", "job/a/z", "job/a/inbox"]
+        assert await _names(journal, HeadQuery(prefix="job/a%")) == ["job/a%/x"]
+        assert await _names(journal, HeadQuery(prefix="job_")) == ["job_a/x"]
+        assert await _names(journal, HeadQuery(prefix="job/aa")) == ["job/aa"]
+        assert await _names(journal, HeadQuery(prefix="")) == names[::-1]
+
+
+async def check_lists_by_label(storage: Storage) -> None:
+    """All labels given have to be there with just these values; keys and values may hold any character."""
+    async with opened(storage) as journal:
+        labels = [{"team": "a", "x.y": "1"}, {"team": "b"}, {"team": "a"}, {'q"\\': "é'\n"}, {"1": "2"}, {}]
+        for number, given in enumerate(labels):
+            await job(journal, f"job/{number}", HeadPatch(labels=given))
+        for wanted, found in (
+            ({"team": "a"}, [2, 0]),
+            ({"team": "a", "x.y": "1"}, [0]),
+            ({"x": "1"}, []),
+            ({'q"\\': "é'\n"}, [3]),
+            ({"1": "2"}, [4]),
+            ({"team": ""}, []),
+            ({}, [5, 4, 3, 2, 1, 0]),
+        ):
+            assert await _names(journal, HeadQuery(labels=wanted)) == [f"job/{number}" for number in found], wanted
+
+
+async def check_lists_page_by_page(storage: Storage) -> None:
+    """At most `limit`; `before` goes on after a stream of the last page, and new streams do not disturb that."""
+    async with opened(storage) as journal:
+        for number in range(7):
+            await job(journal, f"job/{number}", HeadPatch(state="even" if number % 2 == 0 else "odd"))
+        query = HeadQuery(kind="job", states=("even",), limit=2)
+        first = await _names(journal, query)
+        assert first == ["job/6", "job/4"]
+        await job(journal, "job/8", HeadPatch(state="even"))
+        second = await _names(journal, HeadQuery(kind="job", states=("even",), limit=2, before=first[-1]))
+        assert second == ["job/2", "job/0"]
+        assert await _names(journal, HeadQuery(kind="job", states=("even",), limit=2, before=second[-1])) == []
+        assert await _names(journal, HeadQuery(before="job/none")) == []

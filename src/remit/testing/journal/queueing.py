@@ -1,0 +1,85 @@
+"""The queue: what a claim returns, in which order, and when to ask again."""
+
+from __future__ import annotations
+
+from remit.clock import SECOND
+from remit.journal.event import Claim, HeadPatch
+from remit.journal.journal import Journal
+from remit.testing.clock import START
+from remit.testing.journal.storage import LEASE, Storage, due, holder, job, note, opened, terms
+
+
+async def _claimed(journal: Journal, claim: Claim) -> list[str]:
+    return [lease.head.stream for lease in await journal.claim(claim)]
+
+
+async def check_higher_priority_comes_first(storage: Storage) -> None:
+    """Before anything that waits longer; within a priority the longest due, then the oldest stream."""
+    async with opened(storage) as journal:
+        rows = [
+            ("job/low", -1, START - 9 * SECOND),
+            ("job/second", 0, START - SECOND),
+            ("job/third", 0, START - SECOND),
+            ("job/first", 0, START - 2 * SECOND),
+            ("job/high", 100, START),
+        ]
+        for stream, priority, at in rows:
+            await job(journal, stream, due(at, priority=priority))
+        expected = ["job/high", "job/first", "job/second", "job/third", "job/low"]
+        assert await _claimed(journal, terms(limit=2)) == expected[:2]
+        assert await _claimed(journal, terms(limit=1)) == expected[2:3]
+        assert await _claimed(journal, terms(limit=9)) == expected[3:]
+
+
+async def check_a_claim_respects_its_limit(storage: Storage) -> None:
+    """No more than asked for, across priorities; nothing twice."""
+    async with opened(storage) as journal:
+        for number in range(12):
+            await job(journal, f"job/{number:02}", due(priority=number % 3))
+        found: list[str] = []
+        for limit in (5, 1, 4, 9):
+            batch = await _claimed(journal, terms(limit=limit))
+            assert len(batch) <= limit
+            found += batch
+        assert sorted(found) == [f"job/{number:02}" for number in range(12)]
+
+
+async def check_what_is_not_due_is_not_claimed(storage: Storage) -> None:
+    """Due later, dormant, of another kind, or in another state than asked for."""
+    async with opened(storage) as journal:
+        await job(journal, "job/later", due(START + 1, priority=9))
+        await job(journal, "job/dormant", due(None, priority=9))
+        await job(journal, "job/waiting", due(state="waiting", priority=9))
+        await job(journal, "job/pending", due(state="pending"))
+        await journal.create("session/a", "session", note(1), patch=due(state="pending", priority=9))
+        claim = terms(limit=9, states=("pending", "running"))
+        assert await _claimed(journal, claim) == ["job/pending"]
+        assert await _claimed(journal, claim) == []
+        assert await _claimed(journal, terms(limit=9)) == ["job/waiting"]
+        assert await _claimed(journal, terms(now=START + 1, limit=9)) == ["job/later"]
+
+
+async def check_a_new_priority_counts_at_once(storage: Storage) -> None:
+    """Also that of a stream which waits already."""
+    async with opened(storage) as journal:
+        await job(journal, "job/a")
+        writer = await job(journal, "job/b")
+        await journal.append(writer, synced=True, patch=HeadPatch(priority=1))
+        assert await _claimed(journal, terms(limit=2)) == ["job/b", "job/a"]
+
+
+async def check_next_due_is_the_earliest(storage: Storage) -> None:
+    """Over all priorities; a leased stream counts with the end of its lease, dormant and closed ones do not."""
+    async with opened(storage) as journal:
+        assert await journal.next_due("job") is None
+        await job(journal, "job/dormant", due(None))
+        await job(journal, "job/closed", due(START - 1, closed=True))
+        assert await journal.next_due("job") is None
+        await job(journal, "job/late", due(START + 9 * SECOND, priority=5))
+        await job(journal, "job/soon", due(START + SECOND, priority=-5))
+        await journal.create("session/a", "session", note(1), patch=due(START - SECOND))
+        assert await journal.next_due("job") == START + SECOND
+        await holder(journal, "job/soon")
+        assert await journal.next_due("job") == START + 9 * SECOND
+        await holder(journal, "job/late")
+        assert await journal.next_due("job") == START + LEASE

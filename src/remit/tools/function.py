@@ -1,0 +1,153 @@
+"""Tools written as Python functions."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.tools import hints
+from remit.tools.meta import Level, Retry, Risk, ToolMeta
+from remit.tools.naming import check_name
+from remit.tools.provider import CallContext, ToolResult
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PROVIDER_ID = "local"
+"""Provider of the tools that are functions of this process."""
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that is a tool: called directly it is the function; the gateway calls it through its provider."""
+
+    def __init__(self, function: Callable[P, R], meta: ToolMeta, signature: hints.Signature) -> None:
+        self.function = function
+        self.meta = meta
+        self._arguments = signature.arguments
+        self._context = signature.context
+        self._is_async = inspect.iscoroutinefunction(function)
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What the function returns; nothing is recorded."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.meta.name}>"
+
+    async def invoke(self, args: Mapping[str, Any], ctx: CallContext) -> ToolResult:
+        """Call the function with JSON arguments; its result comes back as JSON.
+
+        An async function is cancelled with the call. A sync one runs in a thread, which Python cannot stop: past its
+        deadline it goes on unseen, so that what a sync tool with side effects did by then is uncertain (rule 3). Raises
+        ProviderError for arguments or a result that do not fit, and whatever the function raises.
+        """
+        given = self._arguments_of(args)
+        if self._context is not None:
+            given[self._context] = ctx
+        call = cast("Callable[..., Any]", self.function)
+        try:
+            value = await call(**given) if self._is_async else await asyncio.to_thread(_run, call, given)
+        except SystemExit as error:  # a tool ends a call, never the process that serves it
+            raise RuntimeError(f"the tool asked to exit with {error.code!r}") from error
+        return _result(value)
+
+    def _arguments_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            given = hints.from_json(args, self._arguments)
+        except msgspec.ValidationError as error:
+            raise ProviderError(str(error)[:200], cause=Code.InvalidInput, code=Code.INVALID_TOOL_ARGS) from error
+        fields = ((name, getattr(given, name)) for name in given.__struct_fields__)
+        return {name: value for name, value in fields if value is not msgspec.UNSET}
+
+
+def tool(
+    name: str,
+    *,
+    level: Level | str = Level.L1,
+    idempotent: bool = False,
+    side_effects: bool | None = None,
+    confirm: bool | None = None,
+    timeout: float = 30.0,
+    version: str = "",
+    retry: Retry | None = None,
+    description: str | None = None,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
+    """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
+
+    `level` is "L0" (reads only), "L1" (writes) or "L2" (executes); above L0 a tool has side effects and asks for
+    confirmation unless said otherwise. `idempotent`: a repetition with the same key changes nothing more. `timeout`:
+    seconds. Raises NameInvalidError, SchemaError, or UsageError where the options contradict each other.
+    """
+    check_name(name)
+    grade = _level(name, level)
+    effects = grade > Level.L0 if side_effects is None else side_effects
+    if effects and grade is Level.L0:
+        raise UsageError(f"{name}: L0 means read-only, so it has no side effects", remedy='Give it level="L1".')
+    if not (0 < timeout < math.inf):
+        raise UsageError(f"{name}: a timeout of {timeout} s is not positive and finite", remedy="Give it in seconds.")
+
+    def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
+        _check_callable(name, function)
+        signature = hints.read(function)
+        meta = ToolMeta(
+            name=name,
+            provider_id=PROVIDER_ID,
+            description=_first_paragraph(function) if description is None else description,
+            input_schema=signature.input_schema,
+            output_schema=signature.output_schema,
+            capability_level=grade,
+            risk_level=Risk.WRITE if effects else Risk.READ_ONLY,
+            side_effects=effects,
+            idempotent=idempotent,
+            requires_confirm=grade > Level.L0 if confirm is None else confirm,
+            timeout_ms=math.ceil(timeout * 1000),
+            version=version,
+            retry=retry,
+        )
+        return FunctionTool(function, meta, signature)
+
+    return decorate
+
+
+def _run(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    try:
+        return function(**given)
+    except StopIteration as error:  # a future cannot carry it: the call would never end
+        raise RuntimeError("the tool raised StopIteration") from error
+
+
+def _result(value: Any) -> ToolResult:
+    given = value if isinstance(value, ToolResult) else ToolResult(value)
+    try:
+        return ToolResult(hints.to_json(given.value), given.evidence)
+    except (TypeError, ValueError, RecursionError) as error:
+        why = f"the tool returned what JSON cannot hold: {error}"
+        raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE) from error
+
+
+def _level(name: str, level: Level | str) -> Level:
+    try:
+        return level if isinstance(level, Level) else Level[level]
+    except KeyError as error:
+        raise UsageError(f"{name}: {level!r} is not a level", remedy="Use L0, L1 or L2.") from error
+
+
+def _check_callable(name: str, function: object) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{name}: a generator has no one result", remedy="Return a list.")
+    if not inspect.isroutine(function):
+        raise UsageError(f"{name}: @tool takes a function, not {function!r}")
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    paragraph, _, _ = (inspect.getdoc(function) or "").partition("\n\n")
+    return " ".join(paragraph.split())

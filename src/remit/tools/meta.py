@@ -1,0 +1,83 @@
+"""What is known of a tool before it is called."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import Any, Final, Literal
+
+import msgspec
+
+JsonSchema = dict[str, Any]
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+
+class Level(IntEnum):
+    """How much of the world a tool can touch (contract: tools)."""
+
+    L0 = 0
+    """Reads only."""
+    L1 = 1
+    """Writes."""
+    L2 = 2
+    """Executes, uses the network or a command line; needs isolation."""
+
+
+class Risk(StrEnum):
+    """What a call may leave behind."""
+
+    READ_ONLY = "read_only"
+    WRITE = "write"
+    UNKNOWN = "unknown"
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How a failed call is tried again; used only where a repetition is safe (rule 3)."""
+
+    attempts: int = 3
+    """Calls in all, the first included."""
+    first_delay_ms: int = 200
+    factor: float = 2.0
+    max_delay_ms: int = 30_000
+
+    def delay_ms(self, failed_attempts: int) -> int:
+        """Milliseconds to wait after so many failed attempts (1 = the first failed)."""
+        return min(self.max_delay_ms, int(self.first_delay_ms * self.factor ** (failed_attempts - 1)))
+
+
+class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool as its provider lists it (contract: tools, "Providers and the catalog").
+
+    Every default is the worst case, so that an unannotated tool is treated as one (rule 8).
+    """
+
+    name: str
+    """Full dotted name in the catalog, such as `fs.read`."""
+    provider_id: str
+    description: str = ""
+    input_schema: JsonSchema | None = None
+    output_schema: JsonSchema | None = None
+    capability_level: Level = Level.L2
+    risk_level: Risk = Risk.UNKNOWN
+    side_effects: bool = True
+    idempotent: bool = False
+    """Whether a repetition with the same idempotency key changes nothing more."""
+    requires_confirm: bool = True
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    budget: dict[str, int] | None = None
+    version: str = ""
+    retry: Retry | None = None
+    requires: tuple[str, ...] = ()
+    """Keys of the dependencies that must be ready before a call."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether an attempt without a known outcome may be made again (rule 3)."""
+        return self.idempotent or not self.side_effects
+
+    @property
+    def side_effect(self) -> Literal["read", "write", "unknown"]:
+        """`read`, `write` or `unknown`, as step reports name it."""
+        if not self.side_effects:
+            return "read"
+        return "write" if self.risk_level is Risk.WRITE else "unknown"

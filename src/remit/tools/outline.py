@@ -1,0 +1,99 @@
+"""Where the parts of a text begin: the headings of prose, the definitions of source code. Pure.
+
+Every expression is written so that hostile text costs no more than its length: possessive repetition, bounded lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from remit.tools.text import is_prose
+
+_TITLE_LONGEST: Final = 120
+_TITLE_WITHIN: Final = 4_000
+
+# A leading line end instead of `^` lets the engine skip to the next line at once, which makes it eight times faster.
+_DEFINITION: Final = re.compile(
+    r"\n(?P<indent>[ \t]*+)"
+    r"(?:(?:export|default|pub(?:\(\w+\))?|public|private|protected|static|async|abstract|final|inline|override"
+    r"|unsafe)[ \t]++)*+"
+    r"(?:def|class|function|func|fun|fn|struct|enum|interface|trait|impl|module|namespace)[ \t]++"
+    r"(?P<name>[A-Za-z_$][\w$.]*+)"
+    r"(?=[ \t]*+(?:[(:{<\[;\r\n]|(?:extends|implements|where|for|struct|interface)\b))",
+)
+_HEADING: Final = re.compile(
+    r"^(?:(?P<hashes>\#{1,6})[ \t]++(?P<atx>[^\n]{1,200})"
+    r"|(?P<under>[^\s\n][^\n]{0,118})\n(?P<line>([=\-~^\"'`+*#])\5{2,}+)[ \t\r]*+)$",
+    re.MULTILINE,
+)
+_UNDERLINES: Final = "#=-~^\"'`+*"
+_DOCSTRING: Final = re.compile(r"\A(?:[ \t]*+(?:#[^\n]*+)?\n)*+[rRuU]?(?:\"\"\"|''')\s*([^\n]+)")
+_LEADS: Final = ("@", "#", "//", "/*", "*")
+"""What decorators and comments begin with: right above a definition they belong to it."""
+
+
+class Mark(NamedTuple):
+    """A place where a new part of the text begins."""
+
+    at: int
+    depth: int
+    """Comparable within one text: a part ends where another of the same depth or less begins."""
+    name: str
+
+
+def outline(path: str, text: str) -> list[Mark]:
+    """The parts of a file's text in order: headings if its name says it is prose, else definitions."""
+    return _headings(text) if is_prose(path) else _definitions(text)
+
+
+def scopes(path: str, marks: list[Mark]) -> list[str]:
+    """For every mark the names that lead to it, its own last: `Task.cancel`, or `Install > On Linux`."""
+    joint = " > " if is_prose(path) else "."
+    stack: list[Mark] = []
+    found: list[str] = []
+    for mark in marks:
+        while stack and stack[-1].depth >= mark.depth:
+            stack.pop()
+        stack.append(mark)
+        found.append(joint.join([each.name for each in stack]))
+    return found
+
+
+def title_of(path: str, text: str) -> str:
+    """What a text is called: its first heading, or first line if it is prose; its docstring's; or the file's name."""
+    if is_prose(path):
+        found = _HEADING.search(text, 0, _TITLE_WITHIN)
+        title = (found["atx"] or found["under"]) if found else text.lstrip()[: _TITLE_LONGEST + 1].partition("\n")[0]
+    else:
+        docstring = _DOCSTRING.match(text)
+        title = docstring[1].strip("\"' ") if docstring else ""
+    title = " ".join(title.split())
+    return title if 0 < len(title) <= _TITLE_LONGEST else path.rpartition("/")[2]
+
+
+def _headings(text: str) -> list[Mark]:
+    return [
+        Mark(found.start(), len(found["hashes"]), found["atx"].strip("# \t\r"))
+        if found["atx"]
+        else Mark(found.start(), 1 + _UNDERLINES.index(found["line"][0]), found["under"].strip())
+        for found in _HEADING.finditer(text)
+    ]
+
+
+def _definitions(text: str) -> list[Mark]:
+    marks: list[Mark] = []
+    for found in _DEFINITION.finditer("\n" + text):  # so a match starts where its line does in `text`
+        at = _with_lead(text, found.start(), marks[-1].at if marks else -1)
+        marks.append(Mark(at, len(found["indent"].expandtabs(4)), found["name"]))
+    return marks
+
+
+def _with_lead(text: str, at: int, after: int) -> int:
+    """Where the decorators and comments right above the line at `at` begin, later than `after`."""
+    while at > 0:
+        above = text.rfind("\n", 0, at - 1) + 1
+        if above <= after or not text[above:at].lstrip().startswith(_LEADS):
+            break
+        at = above
+    return at

@@ -1,0 +1,94 @@
+"""The port through which tools enter Remit. The gateway is its only caller (rule 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from remit.tools.meta import ToolMeta
+
+
+class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a call found that may have to be shown later.
+
+    The gateway gives it a digest and decides what is kept; text travels in `text`, never bytes in `metadata` (rule 10).
+    """
+
+    kind: str
+    """Such as `tool_output`, `http_body_preview`, `stderr`: decides the class A, B or C (contract: tickets, "Evidence")."""
+    source: str
+    """Where it came from: a URL, a path, a tool."""
+    retrieved_at: int
+    """Microseconds since the Unix epoch."""
+    text: str | None = None
+    """The content, where it is to be kept."""
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """What a call gave: a value that JSON can hold, and evidence."""
+
+    value: Any = None
+    evidence: tuple[EvidenceCandidate, ...] = ()
+
+
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider may know of the call it serves."""
+
+    stream: str
+    """The journal stream the call is recorded in, such as `job/job_06…`."""
+    step: str
+    """The call's place in that stream."""
+    invocation_id: str
+    idempotency_key: str
+    """SHA-256 (hex) of job, step, tool and arguments; the same for every attempt."""
+    attempt: int
+    principal: str
+    """Who asked."""
+    trace_id: str
+    span_id: str
+    timeout_s: float
+    """Seconds the call may take; the gateway cancels it afterwards."""
+    now: int
+    """Microseconds since the Unix epoch when the call was announced."""
+    progress: Callable[[float, float | None, str], None]
+    """Reports `(done, total, message)` to whoever watches; never recorded, never fails."""
+
+
+class ToolProvider(Protocol):
+    """A source of tools."""
+
+    @property
+    def provider_id(self) -> str:
+        """Stable identifier, `[a-z0-9_]+`, such as `builtin` or `mcp_github`."""
+        ...
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """Every tool on offer; names are unique. Raises ProviderError where the source cannot be asked."""
+        ...
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool that was listed, with arguments that passed its schema.
+
+        Raises ProviderError for a failure it understands; any other exception counts as `TOOL_EXEC_FAILED`. Cancellation
+        means the deadline passed or the caller gave up: stop the work, then let it through.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release everything; may be called twice. Later calls raise ProviderError with cause `ProviderClosed`."""
+        ...
+
+
+@runtime_checkable
+class Reconciles(Protocol):
+    """A provider that can find out what came of an announced call nobody saw the end of (rule 3)."""
+
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
+        """The result if the call with this idempotency key happened, None if it certainly did not.
+
+        Raises ProviderError where it cannot tell.
+        """
+        ...

@@ -1,0 +1,146 @@
+"""The schema gate: a JSON schema, compiled once, and what is wrong with a value that does not satisfy it.
+
+A schema comes from whoever offers the tool, a value from whoever calls it; neither is trusted. So nothing is ever
+fetched, regular expressions run in linear time, and limits.py bounds what a check can cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.canonical import MAX_DEPTH, digest
+from remit.codes import Code
+from remit.errors import NotCanonicalError, SchemaError
+from remit.tools.closing import closed as close
+from remit.tools.limits import MAX_PATTERN_BYTES, check_limits
+from remit.tools.problem import SchemaProblem, cut
+from remit.tools.subschemas import Document, Schema, text_of
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
+    from remit.tools.explain import Explainer
+
+_KEPT: Final = 4_096
+"""Compiled schemas kept for the next time one is listed; the oldest goes first."""
+_cache: Final[dict[tuple[str, bool], CompiledSchema]] = {}
+
+
+class CompiledSchema:
+    """A schema that can check values in about a microsecond."""
+
+    __slots__ = ("_document", "_explainer", "_is_valid", "_recursive", "hash")
+
+    def __init__(
+        self, document: Document, schema_digest: str, is_valid: Callable[[Any], bool], *, recursive: bool
+    ) -> None:
+        self.hash = schema_digest
+        """Digest of the schema as its owner wrote it."""
+        self._document = document
+        self._is_valid = is_valid
+        self._recursive = recursive
+        self._explainer: Explainer | None = None
+
+    def problems(self, value: Any) -> list[SchemaProblem]:
+        """What is wrong with a value, the first twenty; empty if it satisfies the schema. Never raises."""
+        try:
+            # Only a recursive schema follows an instance to any depth, and a very deep one would end the process.
+            if self._recursive and not _shallow(value):
+                return [SchemaProblem(Code.type_mismatch, "", f"is nested deeper than {MAX_DEPTH} levels")]
+            if self._is_valid(value):
+                return []
+            return self._explain(value)
+        except (ValueError, TypeError, OverflowError, SchemaError) as error:  # met something that is not JSON
+            return [SchemaProblem(Code.type_mismatch, "", cut(f"cannot be checked: {error}"))]
+
+    def _explain(self, value: Any) -> list[SchemaProblem]:
+        if self._explainer is None:
+            from remit.tools.explain import Explainer  # noqa: PLC0415 - only a mistake needs it
+
+            self._explainer = Explainer(self._document, validator_of)
+        return self._explainer.problems(value)
+
+    @property
+    def schema(self) -> Schema:
+        """What values are checked against: closed, where that was asked for."""
+        return self._document.root
+
+
+def schema_hash(schema: Schema) -> str:
+    """The identity of a schema as its owner wrote it (contract: versioning, "Identity"). Raises NotCanonicalError."""
+    return digest(schema)
+
+
+def compile_schema(schema: object, *, closed: bool, any_root: bool = False) -> CompiledSchema:
+    """A schema ready to check values; the same object for the same schema.
+
+    `closed` refuses fields the root does not declare. Arguments are an object, so that a root which admits none is an
+    error, unless `any_root` (results may be anything). Raises SchemaError where the schema is unusable, goes beyond the
+    limits, or points outside itself.
+    """
+    if not isinstance(schema, dict):
+        raise SchemaError(f"a schema is a JSON object, not {_kind(schema)}", remedy='Use {"type": "object"}.')
+    if not any_root:
+        _check_root(schema)
+    try:
+        key = schema_hash(schema), closed
+    except NotCanonicalError as error:
+        raise SchemaError(f"the schema has no canonical form: {error.message}", remedy=error.remedy) from error
+    found = _cache.get(key)
+    if found is None:
+        found = _cache[key] = _compile(schema, key[0], closed=closed)
+        if len(_cache) > _KEPT:
+            del _cache[next(iter(_cache))]
+    return found
+
+
+def validator_of(schema: Schema, **options: Any) -> Validator:
+    """A jsonschema-rs validator under the gate's guards. Raises SchemaError."""
+    from jsonschema_rs import RegexOptions, ValidationError, validator_for  # noqa: PLC0415 - not needed to start
+
+    limits = RegexOptions(size_limit=MAX_PATTERN_BYTES, dfa_size_limit=MAX_PATTERN_BYTES)
+    try:
+        return validator_for(schema, offline=True, pattern_options=limits, **options)
+    except ValidationError as error:
+        where = text_of(tuple(error.instance_path))
+        raise SchemaError(cut(f"{where or 'the schema'}: {error.message}")) from error
+
+
+def _compile(schema: Schema, schema_digest: str, *, closed: bool) -> CompiledSchema:
+    shape = check_limits(schema)
+    document = shape.document.with_root(deepcopy(schema))  # the owner may go on writing in its own
+    if closed:
+        document = document.with_root(close(document))
+    check = validator_of(document.root).is_valid
+    return CompiledSchema(document, schema_digest, check, recursive=shape.recursive)
+
+
+def _check_root(schema: Schema) -> None:
+    declared = schema.get("type", "object")
+    if "object" not in (declared if isinstance(declared, list) else [declared]):
+        raise SchemaError(
+            f"the root admits {cut(str(declared))}, but arguments are an object",
+            remedy='Give the root "type": "object" and its fields as properties.',
+        )
+
+
+def _kind(schema: object) -> str:
+    return "null" if schema is None else f"a {type(schema).__name__}"
+
+
+def _shallow(value: Any) -> bool:
+    """Whether a value has no more levels than a recorded one may have."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [item for each in level for item in _items(each) if isinstance(item, dict | list | tuple)]
+        if not level:
+            return True
+    return False
+
+
+def _items(container: Any) -> Any:
+    if isinstance(container, dict):
+        return container.values()
+    return container if isinstance(container, list | tuple) else ()

@@ -1,0 +1,27 @@
+"""Arguments and results of built-in tools as structs: the schema a caller sees and the values code uses are one."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from remit.errors import ProviderError
+from remit.tools.meta import JsonSchema
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def struct_schema(shape: type[msgspec.Struct]) -> JsonSchema:
+    """The JSON schema of a struct, complete in itself."""
+    [reference], parts = msgspec.json.schema_components((shape,), ref_template="#/$defs/{name}")
+    schema = parts.pop(reference["$ref"].rpartition("/")[2])
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def arguments(shape: type[T], args: dict[str, Any]) -> T:
+    """The arguments as their struct. Raises ProviderError: the schema gate may have been told to let them pass."""
+    try:
+        return msgspec.convert(args, shape)
+    except msgspec.ValidationError as exc:
+        raise ProviderError(str(exc)) from exc

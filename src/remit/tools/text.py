@@ -1,0 +1,92 @@
+"""Text out of bytes: is this text at all, in which encoding, and what does a person read in it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Final, NamedTuple
+
+from remit.tools.hypertext import page_text
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROL: Final = re.compile(
+    rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]"
+)  # not tab, line ends, form feed, escape: logs hold those
+_DECLARED: Final = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
+_DECLARED_WITHIN: Final = 1_024
+_CODECS: Final = ("big5", "cp", "euc_", "gb", "iso8859", "johab", "koi8", "mac-", "shift_jis", "tis-620")
+"""Families of text codecs; Python's others transform bytes, escape, or take quadratic time (punycode)."""
+_HYPERTEXT: Final = frozenset({".html", ".htm", ".xhtml"})
+_PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst", ".tex", ".text", ".txt"}
+
+
+class Readable(NamedTuple):
+    """What a person reads in a file; character positions in citations count in `text`."""
+
+    text: str
+    title: str
+    """The title a page gives itself; empty for other text."""
+
+
+def decode(data: bytes) -> str | None:
+    """Bytes as text without byte order mark and with line ends as they are, or None where they are not text.
+
+    UTF-8; UTF-16 or UTF-32 with a byte order mark; else the encoding that the first kilobyte declares, the way Python
+    sources (PEP 263) and HTML pages do. An encoding is never guessed: a quotation in a wrong one would not be verbatim.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _decoded(data[len(mark) :], encoding)
+    if _CONTROL.search(data):
+        return None
+    text = _decoded(data, "utf-8")
+    if text is not None:
+        return text
+    declared = _DECLARED.search(data, 0, _DECLARED_WITHIN)
+    return _decoded(data, _encoding(declared[1].decode())) if declared else None
+
+
+def readable(name: str, data: bytes) -> Readable | None:
+    """What a person reads in a file of this name: the text of an HTML page, anything else as it is. None for binary."""
+    text = decode(data)
+    if text is None:
+        return None
+    if suffix_of(name) in _HYPERTEXT:
+        page = page_text(text)
+        return Readable(page.text, page.title)
+    return Readable(text, "")
+
+
+def suffix_of(path: str) -> str:
+    """The lower-case suffix of a file name with its dot, or nothing."""
+    stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return f".{suffix.lower()}" if dot and stem else ""
+
+
+def is_prose(path: str) -> bool:
+    """Whether a file of this name is written for people, going by its suffix; source code and data are not."""
+    return suffix_of(path) in _PROSE
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    try:
+        text = data.decode(encoding)
+        text.encode()
+    except ValueError:
+        return None  # not in this encoding, or with lone surrogates, which JSON cannot carry
+    return None if "\0" in text else text
+
+
+def _encoding(declared: str) -> str:
+    """The codec for a declared encoding, if it is one of text that decodes in linear time; else ASCII."""
+    try:
+        name = codecs.lookup(declared).name
+    except LookupError:
+        return "ascii"
+    return name if name.startswith(_CODECS) else "ascii"

@@ -1,0 +1,131 @@
+"""A tool as the catalog holds it: what its provider said, checked, compiled and hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from remit.canonical import digest
+from remit.errors import NameInvalidError, NotCanonicalError, RemitError, SchemaError
+from remit.tools.meta import JsonSchema, ToolMeta
+from remit.tools.naming import check_name, key_of, provider_of, wire_name
+from remit.tools.provider import ToolProvider
+from remit.tools.schema import CompiledSchema, compile_schema
+
+_READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
+_NOTHING: Final[JsonSchema] = {"not": {}}
+"""Admits no value: what takes the place of a schema that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that can be called, or the reason why not."""
+
+    meta: ToolMeta
+    provider: ToolProvider
+    input: CompiledSchema
+    output: CompiledSchema | None
+    key: str
+    """What tickets and allowlists call it; may cover other tools as well. Empty where the name is not its to bear."""
+    wire_name: str
+    """What models and MCP clients call it. Empty likewise."""
+    contract_hash: str
+    """Digest of name and schemas: what validates. Empty where they have no canonical form."""
+    prompt_hash: str
+    """Digest of all text a model sees of it: a change here may be an instruction slipped in. Empty likewise."""
+    quarantined: str | None = None
+    """Why it must not be called."""
+
+
+def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
+    """The tool behind what a provider listed; quarantined where name or schemas are unusable. Never raises."""
+    meta = _owned(meta, provider)
+    try:
+        _check_name(meta)
+        return Tool(
+            meta=meta,
+            provider=provider,
+            input=_compiled("input", meta.input_schema, closed=closed),
+            output=None if meta.output_schema is None else _compiled("output", meta.output_schema),
+            key=key_of(meta.name),
+            wire_name=wire_name(meta.name),
+            contract_hash=contract_hash(meta),
+            prompt_hash=prompt_hash(meta),
+        )
+    except RemitError as error:
+        return quarantine(meta, provider, error.message)
+
+
+def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str) -> Tool:
+    """The tool, withheld: it takes no arguments and gives no result."""
+    meta = _owned(meta, provider)
+    try:
+        _check_name(meta)
+        key, wire = key_of(meta.name), wire_name(meta.name)
+    except NameInvalidError:
+        key = wire = ""
+    nothing = compile_schema(_NOTHING, closed=False)
+    try:
+        contract, prompt = contract_hash(meta), prompt_hash(meta)
+    except NotCanonicalError:
+        contract = prompt = ""
+    return Tool(
+        meta=meta,
+        provider=provider,
+        input=nothing,
+        output=nothing,
+        key=key,
+        wire_name=wire,
+        contract_hash=contract,
+        prompt_hash=prompt,
+        quarantined=reason,
+    )
+
+
+def contract_hash(meta: ToolMeta) -> str:
+    """Digest of what a call has to agree with: name and schemas. Raises NotCanonicalError."""
+    return digest({"name": meta.name, "input_schema": meta.input_schema, "output_schema": meta.output_schema})
+
+
+def prompt_hash(meta: ToolMeta) -> str:
+    """Digest of every text a model reads of a tool. Raises NotCanonicalError."""
+    schemas = {"input": meta.input_schema, "output": meta.output_schema}
+    texts = [[*steps, text] for steps, text in _texts(schemas, ())]
+    return digest({"name": meta.name, "description": meta.description, "texts": texts})
+
+
+def _texts(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Each text with its place, in the order of the names on the way, so that the order of writing does not count."""
+    if isinstance(value, dict):
+        for name in sorted(value, key=str):
+            place = (*steps, str(name))
+            if name in _READ_BY_MODELS:
+                yield place, value[name]
+            else:
+                yield from _texts(value[name], place)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*steps, str(index)))
+
+
+def _compiled(which: str, schema: JsonSchema | None, *, closed: bool = False) -> CompiledSchema:
+    try:
+        return compile_schema(schema, closed=closed, any_root=which == "output")
+    except SchemaError as error:
+        raise SchemaError(f"{which} schema: {error.message}", remedy=error.remedy) from error
+
+
+def _owned(meta: ToolMeta, provider: ToolProvider) -> ToolMeta:
+    """Who listed a tool is known, not claimed."""
+    provider_id = provider.provider_id
+    return meta if meta.provider_id == provider_id else msgspec.structs.replace(meta, provider_id=provider_id)
+
+
+def _check_name(meta: ToolMeta) -> None:
+    """A valid name; an MCP server's is its own, because another's may carry approvals it must not inherit."""
+    check_name(meta.name)
+    if meta.provider_id.startswith("mcp_") and provider_of(meta.name) != meta.provider_id:
+        raise NameInvalidError(f"the provider {meta.provider_id} may not offer {meta.name}")

@@ -1,0 +1,1 @@
+"""The story a stream tells."""

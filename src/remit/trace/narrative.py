@@ -1,0 +1,371 @@
+"""A job's events as a story: when it worked and when it waited, what each step did, who allowed it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from remit.jobs.state import History, job_of
+from remit.journal import kinds as k
+from remit.journal.event import Event
+from remit.trace.segments import Segment, segments
+from remit.trace.step import (
+    Asked,
+    Attempt,
+    Decided,
+    LlmInvocation,
+    StateDiff,
+    StepNarrative,
+    ToolInvocation,
+    Waited,
+    call_state,
+    shown,
+)
+
+_VALUES = (k.TimeRecorded, k.RandomRecorded, k.UuidRecorded)
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that is not the recorded one, as found when the job was resumed."""
+
+    subject: str
+    """`execution`, `planner`, `recipe`, or a tool's name."""
+    recorded: str
+    current: str
+    at: int
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """Another worker went on with the job."""
+
+    at: int
+    owner: str
+    previous_owner: str
+    replayed_steps: int | None
+    """None while it is still replaying."""
+
+
+class Narrative(msgspec.Struct, frozen=True, kw_only=True):
+    """The story of one job."""
+
+    job: str
+    name: str
+    kind: str
+    principal: str
+    execution_version: str
+    planner_version: str
+    tool_registry_version: str
+    created_at: int
+    ended_at: int | None
+    events: int
+    input_preview: str
+    result_preview: str
+    error: k.ErrorInfo | None
+    cancelled_by: str
+    segments: tuple[Segment, ...]
+    steps: tuple[StepNarrative, ...]
+    drifts: tuple[Drift, ...]
+    recoveries: tuple[Recovery, ...]
+
+
+def narrate(
+    events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None
+) -> Narrative:
+    """The story that a job's events tell; `confirmations` are the events of its questions, by identifier."""
+    recorded = tuple(events)
+    teller = _Teller(recorded)
+    for identifier, asked in (confirmations or {}).items():
+        teller.ask(identifier, asked)
+    return teller.tell()
+
+
+class _Step:
+    """What is known of one step while its events are read."""
+
+    def __init__(self, at: int) -> None:
+        self.since = self.until = at
+        self.attempts: list[Attempt] = []
+        self.waits: dict[str, Waited] = {}
+        self.asked: list[Asked] = []
+        self.answer: k.CommandCommitted | None = None
+
+
+class _Teller:
+    """Reads a job's events once."""
+
+    def __init__(self, events: tuple[Event, ...]) -> None:
+        self.events = events
+        self.history = History(events)
+        self.steps: dict[str, _Step] = {}
+        self.drifts: list[Drift] = []
+        self.recoveries: list[Recovery] = []
+        self.ended_at: int | None = None
+        for event in events:
+            payload = k.decode(event.kind, event.data)
+            if payload is not None:
+                self._read(payload, event.at)
+
+    def ask(self, identifier: str, events: Iterable[Event]) -> None:
+        """Put a question and its answers beside the step that asked."""
+        asked = _asked(identifier, events)
+        if asked is not None:
+            step, question = asked
+            self._step(step, question.asked_at).asked.append(question)
+
+    def tell(self) -> Narrative:
+        """Everything together."""
+        history = self.history
+        created = history.created or k.JobCreated(kind="recipe", name="")
+        end = history.end
+        return Narrative(
+            job=job_of(self.events[0].stream) if self.events else "",
+            name=created.name,
+            kind=created.kind,
+            principal=created.principal,
+            execution_version=created.execution_version,
+            planner_version=created.planner_version,
+            tool_registry_version=created.tool_registry_version,
+            created_at=self.events[0].at if self.events else 0,
+            ended_at=self.ended_at,
+            events=len(self.events),
+            input_preview=shown(created.input, created.input_blob),
+            result_preview=shown(end.result, end.result_blob) if isinstance(end, k.JobCompleted) else "",
+            error=end.error if isinstance(end, k.JobFailed) else None,
+            cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
+            segments=segments(self.events),
+            steps=tuple(self._told(step, one) for step, one in self.steps.items() if step),
+            drifts=tuple(self.drifts),
+            recoveries=tuple(self.recoveries),
+        )
+
+    # --- reading
+
+    def _step(self, step: str, at: int) -> _Step:
+        found = self.steps.setdefault(step, _Step(at))
+        found.until = max(found.until, at)
+        return found
+
+    def _read(self, payload: k.Payload, at: int) -> None:
+        match payload:
+            case k.ToolInvocationStarted():
+                self._step(payload.step, at).attempts.append(Attempt(number=payload.attempt, started_at=at))
+            case k.ToolInvocationFinished():
+                self._finish(payload, at)
+            case k.JobWaiting():
+                self._wait(payload, at)
+            case k.WaitCompleted() | k.TimerFired():
+                self._end_wait(payload, at)
+            case k.CommandCommitted():
+                self._step(payload.step, at).answer = payload
+            case k.VersionMismatchRecorded():
+                self._drift(payload.subject, payload.recorded, payload.current, at)
+            case k.SchemaDriftRecorded():
+                self._drift(payload.tool_name, payload.recorded, payload.current, at)
+            case k.RecoveryStarted():
+                self.recoveries.append(
+                    Recovery(
+                        at=at, owner=payload.owner, previous_owner=payload.previous_owner, replayed_steps=None
+                    )
+                )
+            case k.RecoveryCompleted():
+                if self.recoveries:
+                    self.recoveries[-1] = msgspec.structs.replace(
+                        self.recoveries[-1], replayed_steps=payload.replayed_steps
+                    )
+            case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
+                self.ended_at = at
+            case _:
+                step = getattr(payload, "step", "")
+                if step:
+                    self._step(step, at)
+
+    def _finish(self, payload: k.ToolInvocationFinished, at: int) -> None:
+        step = self._step(payload.step, at)
+        if not step.attempts:
+            return
+        error = payload.error
+        step.attempts[-1] = msgspec.structs.replace(
+            step.attempts[-1],
+            ended_at=at,
+            duration_us=payload.duration_us,
+            outcome=payload.outcome,
+            code=error.code if error else "",
+            message=error.message if error else "",
+            decided_by=payload.decided_by,
+        )
+
+    def _wait(self, payload: k.JobWaiting, at: int) -> None:
+        waited = Waited(
+            type=payload.wait_type,
+            key=payload.correlation_key,
+            since=at,
+            due_at=payload.due_at,
+            reason=payload.reason,
+        )
+        self._step(payload.step, at).waits[payload.correlation_key] = waited
+
+    def _end_wait(self, payload: k.WaitCompleted | k.TimerFired, at: int) -> None:
+        waits = self._step(payload.step, at).waits
+        open_wait = waits.get(payload.correlation_key)
+        if open_wait is None:
+            return
+        if isinstance(payload, k.WaitCompleted):
+            open_wait = msgspec.structs.replace(open_wait, by=payload.by, timed_out=payload.timed_out)
+        waits[payload.correlation_key] = msgspec.structs.replace(open_wait, until=at)
+
+    def _drift(self, subject: str, recorded: str, current: str, at: int) -> None:
+        self.drifts.append(Drift(subject=subject, recorded=recorded, current=current, at=at))
+
+    # --- telling
+
+    def _told(self, step: str, one: _Step) -> StepNarrative:
+        common: dict[str, Any] = {
+            "step": step,
+            "started_at": one.since,
+            "attempts": tuple(one.attempts),
+            "waits": tuple(one.waits.values()),
+            "confirmations": tuple(sorted(one.asked, key=lambda asked: asked.asked_at)),
+        }
+        if step in self.history.calls:
+            return self._call(step, one, common)
+        if one.answer is not None:
+            return _model(one, common)
+        if step in self.history.values:
+            value = self.history.values[step]
+            name = value.KIND.removesuffix("_recorded")
+            return StepNarrative(
+                name=name, state="ok", ended_at=one.until, result_preview=str(value.value), **common
+            )
+        if step in self.history.children:
+            child = self.history.children[step]
+            return StepNarrative(
+                name=f"recipe.{child.name}", state="ok", args_preview=child.version, ended_at=one.until, **common
+            )
+        return _wait_step(self.history.places.get(step, "human"), one, common)
+
+    def _call(self, step: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
+        record = self.history.calls[step]
+        started, finished, refused = record.started, record.finished, record.refused
+        waiting = any(waited.until is None for waited in one.waits.values())
+        state = call_state(record, waiting=waiting, ended=self.history.end is not None)
+        common |= {
+            "state": state,
+            "ended_at": one.until if state in {"ok", "failed", "blocked"} else None,
+            "evidence": record.evidence,
+        }
+        if refused is not None:
+            return StepNarrative(
+                name=f"tool.{refused.tool_name}",
+                code=refused.code,
+                reason=refused.reason,
+                remedy=refused.remedy,
+                rule_id=refused.rule_id,
+                **common,
+            )
+        if started is None:
+            return StepNarrative(name=f"tool.{record.wanted}" if record.wanted else "tool", **common)
+        error = finished.error if finished else None
+        return StepNarrative(
+            name=f"tool.{started.tool_name}",
+            args_preview=shown(started.args, started.args_blob),
+            result_preview=shown(finished.result, finished.result_blob) if finished else "",
+            code=error.code if error else "",
+            reason=error.message if error else "",
+            remedy=error.remedy if error else "",
+            rule_id=started.rule_id,
+            tool_invocation=ToolInvocation(
+                tool=started.tool_name,
+                provider=started.provider_id,
+                version=started.tool_version,
+                request_schema_hash=started.request_schema_hash,
+                response_schema_hash=finished.response_schema_hash if finished else "",
+            ),
+            state_diff=_state_diff(started, finished, unknown=record.unknown),
+            **common,
+        )
+
+
+def _state_diff(
+    started: k.ToolInvocationStarted, finished: k.ToolInvocationFinished | None, *, unknown: bool
+) -> StateDiff | None:
+    """None for a call that only reads."""
+    if started.side_effect == "read":
+        return None
+    committed = finished is not None and finished.outcome == "success"
+    effect: Literal["none", "committed", "unknown"] = "unknown" if unknown else "committed" if committed else "none"
+    return StateDiff(side_effect=started.side_effect, effect=effect, idempotency_key=started.idempotency_key)
+
+
+def _model(one: _Step, common: dict[str, Any]) -> StepNarrative:
+    answer = one.answer
+    if answer is None:
+        raise AssertionError(common["step"])
+    return StepNarrative(
+        name="model",
+        state="ok",
+        ended_at=one.until,
+        result_preview=shown(answer.result, answer.result_blob),
+        llm_invocation=LlmInvocation(
+            model=answer.llm_model,
+            provider=answer.llm_provider,
+            temperature=answer.llm_temperature,
+            prompt_hash=answer.prompt_hash,
+            token_count=answer.token_count,
+        ),
+        **common,
+    )
+
+
+def _wait_step(kind: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
+    waits = tuple(one.waits.values())
+    done = all(waited.until is not None for waited in waits)
+    return StepNarrative(
+        name=f"wait.{kind}",
+        state="ok" if done else "waiting",
+        ended_at=one.until if done else None,
+        reason=waits[0].reason if waits else "",
+        args_preview=waits[0].key if waits and kind == "signal" else "",
+        **common,
+    )
+
+
+def _asked(identifier: str, events: Iterable[Event]) -> tuple[str, Asked] | None:
+    """The step that asked, and the question with its answers."""
+    request: k.ConfirmationRequested | None = None
+    asked_at, used_at = 0, None
+    decisions: list[Decided] = []
+    for event in events:
+        match k.decode(event.kind, event.data):
+            case k.ConfirmationRequested() as request:
+                asked_at = event.at
+            case k.ConfirmationDecided() as decided:
+                decisions.append(
+                    Decided(
+                        decision=decided.decision,
+                        by=decided.by,
+                        at=event.at,
+                        digest=decided.digest,
+                        reason=decided.reason,
+                        replaced_by=decided.replaced_by,
+                    )
+                )
+            case k.ConfirmationUsed():
+                used_at = event.at
+            case _:
+                continue
+    if request is None:
+        return None
+    return request.step, Asked(
+        confirmation=identifier,
+        asked_at=asked_at,
+        digest=request.digest,
+        question=request.question,
+        rule_id=request.rule_id,
+        approvals=request.approvals,
+        expires_at=request.expires_at,
+        edited_from=request.edited_from,
+        decisions=tuple(decisions),
+        used_at=used_at,
+    )

@@ -1,0 +1,99 @@
+"""The times of a job: when it was queued, worked, waited, or lay where a worker had left it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from remit.journal import kinds as k
+from remit.journal.event import Event
+
+SegmentKind = Literal["queued", "working", "waiting", "stuck", "interrupted"]
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of time."""
+
+    kind: SegmentKind
+    """`stuck`: the code at hand could not go on; `interrupted`: no worker held the job, though nothing was waited for."""
+    since: int
+    """Microseconds since the Unix epoch."""
+    until: int | None
+    """None: it goes on."""
+
+
+def segments(events: Iterable[Event]) -> tuple[Segment, ...]:
+    """The timeline of a job, in order and without gaps; stretches of no length are left out."""
+    line = _Line()
+    for event in events:
+        payload = k.decode(event.kind, event.data)
+        if payload is not None:
+            line.add(payload, event.at)
+    return line.done()
+
+
+class _Line:
+    """The timeline as far as it is read."""
+
+    def __init__(self) -> None:
+        self._found: list[Segment] = []
+        self._kind: SegmentKind = "queued"
+        self._since: int | None = None
+        self._last = 0
+        self._calls: set[str] = set()
+        self._waits: set[tuple[str, str]] = set()
+        self._ended = False
+
+    def add(self, payload: k.Payload, at: int) -> None:
+        """Read one more event."""
+        if self._since is None:
+            self._since = at
+        elif isinstance(payload, k.RecoveryStarted):
+            self._turn("interrupted", self._last)
+            self._turn("working", at)
+        else:
+            self._fold(payload)
+            self._turn(self._doing(payload), at)
+        self._last = at
+        if isinstance(payload, k.JobCompleted | k.JobFailed | k.JobCancelled):
+            self._ended = True
+
+    def done(self) -> tuple[Segment, ...]:
+        """What was found, with the last stretch."""
+        if self._since is not None:
+            self._close(self._last if self._ended else None)
+        return tuple(self._found)
+
+    def _fold(self, payload: k.Payload) -> None:
+        match payload:
+            case k.ToolInvocationStarted():
+                self._calls.add(payload.step)
+            case k.ToolInvocationFinished() | k.GateRefused():
+                self._calls.discard(payload.step)
+            case k.JobWaiting():
+                self._calls.discard(payload.step)
+                self._waits.add((payload.step, payload.correlation_key))
+            case k.WaitCompleted() | k.TimerFired():
+                self._waits.discard((payload.step, payload.correlation_key))
+            case _:
+                pass
+
+    def _doing(self, payload: k.Payload) -> SegmentKind:
+        if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith("stuck:"):
+            self._waits.discard((payload.step, payload.correlation_key))
+            return "stuck"
+        if isinstance(payload, k.PlanGenerated):
+            return "queued"
+        return "waiting" if self._waits and not self._calls else "working"
+
+    def _turn(self, kind: SegmentKind, at: int) -> None:
+        if kind != self._kind:
+            self._close(at)
+            self._kind, self._since = kind, at
+
+    def _close(self, until: int | None) -> None:
+        since = self._since or 0
+        if until is None or until > since:
+            self._found.append(Segment(kind=self._kind, since=since, until=until))

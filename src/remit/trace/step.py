@@ -1,0 +1,147 @@
+"""What the story says of one step: its attempts, versions, waits, questions and what it left behind."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from remit.jobs.state import CallRecord
+from remit.journal.blobs import BlobRef
+from remit.journal.kinds import OptionalRaw, OptionalRef
+from remit.redact import preview
+
+StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
+
+
+class ToolInvocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tool ran, in which version (contract: versioning, "Trace")."""
+
+    tool: str
+    provider: str
+    version: str
+    request_schema_hash: str
+    response_schema_hash: str = ""
+
+
+class LlmInvocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Which model answered (contract: versioning, "Trace")."""
+
+    model: str
+    provider: str
+    temperature: float | None
+    prompt_hash: str
+    token_count: int
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One announced call and what came of it."""
+
+    number: int
+    started_at: int
+    """Microseconds since the Unix epoch, as every instant here."""
+    ended_at: int | None = None
+    duration_us: int = 0
+    outcome: str = ""
+    """`success`, `failure`, `timeout`; empty: nobody saw its end."""
+    code: str = ""
+    message: str = ""
+    decided_by: str = ""
+    """Who said what came of it, where nobody saw it."""
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person's answer, or the end of the time to give one."""
+
+    decision: str
+    by: str
+    at: int
+    digest: str = ""
+    """What they had in front of them."""
+    reason: str = ""
+    replaced_by: str = ""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A question to people and every answer."""
+
+    confirmation: str
+    asked_at: int
+    digest: str
+    question: str = ""
+    rule_id: str = ""
+    approvals: int = 1
+    expires_at: int | None = None
+    edited_from: str = ""
+    decisions: tuple[Decided, ...] = ()
+    used_at: int | None = None
+    """When the approval was spent on its call."""
+
+
+class Waited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A wait for something outside the job."""
+
+    type: str
+    key: str
+    since: int
+    until: int | None = None
+    due_at: int | None = None
+    reason: str = ""
+    by: str = ""
+    timed_out: bool = False
+
+
+class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step changed outside the job."""
+
+    side_effect: str
+    """`read`, `write` or `unknown`, as the tool declares it."""
+    effect: Literal["none", "committed", "unknown"]
+    idempotency_key: str
+
+
+class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One step, whole."""
+
+    step: str
+    name: str
+    """`tool.<name>`, `wait.<type>`, `recipe.<name>`, `model`, `time`, `random` or `uuid`."""
+    state: StepState
+    started_at: int
+    ended_at: int | None = None
+    args_preview: str = ""
+    result_preview: str = ""
+    code: str = ""
+    reason: str = ""
+    remedy: str = ""
+    rule_id: str = ""
+    tool_invocation: ToolInvocation | None = None
+    llm_invocation: LlmInvocation | None = None
+    attempts: tuple[Attempt, ...] = ()
+    waits: tuple[Waited, ...] = ()
+    confirmations: tuple[Asked, ...] = ()
+    evidence: tuple[dict[str, Any], ...] = ()
+    state_diff: StateDiff | None = None
+
+
+def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:
+    """Where a call stands; `waiting`: its step waits for something, `ended`: its job has ended."""
+    finished = record.finished
+    if record.refused is not None:
+        return "blocked"
+    if record.started is None:
+        return "waiting"
+    if record.unknown and (finished is not None or ended or waiting):
+        return "unknown"
+    if waiting and not record.ended:
+        return "waiting"
+    if finished is None:
+        return "running"
+    return "failed" if finished.error else "ok"
+
+
+def shown(inline: OptionalRaw, ref: OptionalRef) -> str:
+    """A recorded value on one line, wherever it is kept; empty where none was recorded."""
+    if isinstance(ref, BlobRef):
+        return ref.preview
+    return preview(bytes(inline)) if isinstance(inline, msgspec.Raw) else ""

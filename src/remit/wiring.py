@@ -1,0 +1,175 @@
+"""The only file that names concrete adapters: settings in, a working runtime out. The CLI, servers and tests use it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from remit.chance import Chance, SystemChance
+from remit.clock import Clock, SystemClock
+from remit.codes import Code
+from remit.engines.local import LocalEngine
+from remit.errors import SettingsError
+from remit.gateway.confirmations import Confirmations
+from remit.gateway.pipeline import Gateway
+from remit.gateway.readiness import DependencyState, Probe, Readiness
+from remit.gateway.remembered import RememberedApprovals
+from remit.gateway.services import Limits, Services
+from remit.jobs.program import Programs
+from remit.jobs.recipe import Recipe, Recipes
+from remit.jobs.runner import Runner
+from remit.jobs.versions import Versions
+from remit.journal.journal import Journal
+from remit.journal.port import Store
+from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.policy.rules import Policy
+from remit.providers.folder import FolderSearchProvider
+from remit.providers.fs import FsProvider
+from remit.providers.functions import FunctionProvider
+from remit.providers.stub import StubProvider
+from remit.recipes.research_report import research_report
+from remit.service.commands import Commands
+from remit.service.modules import find
+from remit.service.queries import Queries
+from remit.settings import Settings
+from remit.tools.catalog import Catalog
+from remit.tools.function import FunctionTool
+from remit.tools.provider import ToolProvider
+
+Report = Callable[[str, float | None, float | None, str], None]
+
+
+class Runtime(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of one process, wired together."""
+
+    settings: Settings
+    journal: Journal
+    services: Services
+    gateway: Gateway
+    engine: LocalEngine
+    commands: Commands
+    queries: Queries
+
+    async def close(self) -> None:
+        """Let calls under way end, give jobs up, close providers and the journal."""
+        await self.engine.drain(self.settings.jobs.drain_seconds)
+        await self.engine.stop()
+        await self.services.catalog.close()
+        await self.journal.close()
+
+
+def open_runtime(
+    settings: Settings,
+    *,
+    tools: Iterable[FunctionTool[..., Any]] = (),
+    recipes: Iterable[Recipe[..., Any]] = (),
+    providers: Iterable[ToolProvider] = (),
+    clock: Clock | None = None,
+    chance: Chance | None = None,
+    report: Report | None = None,
+    step_by_step: bool = False,
+) -> Runtime:
+    """Open the journal and wire everything; call it on a running event loop. Raises JournalError or SettingsError."""
+    clock = clock or SystemClock()
+    found = find(settings.app.modules, settings.folder)
+    policy = Policy.parse(settings.policy.rules)
+    journal = Journal(open_store(settings.journal.url, clock), clock)
+    catalog = Catalog(
+        [*_providers(settings, (*found.tools, *tools)), *providers],
+        order=settings.tools.preferred_provider_order,
+        choose=settings.tools.choose,
+        closed=settings.tools.schema_gate == "strict",
+    )
+    services = Services(
+        journal=journal,
+        catalog=catalog,
+        policy=policy,
+        readiness=Readiness(clock, {}, _optional(settings)),
+        confirmations=Confirmations(journal),
+        remembered=RememberedApprovals(journal),
+        limits=_limits(settings),
+    )
+    gateway = Gateway(services)
+    programs = Programs(journal, Recipes((research_report, *found.recipes, *recipes)))
+    runner = Runner(
+        journal=journal,
+        gateway=gateway,
+        programs=programs,
+        versions=Versions(journal, catalog, settings.jobs.mismatch),
+        max_value_bytes=settings.tools.max_value_bytes,
+        chance=chance or SystemChance(),
+        report=report or (lambda _job, _done, _total, _message: None),
+        step_by_step=step_by_step,
+    )
+    engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
+    return Runtime(
+        settings=settings,
+        journal=journal,
+        services=services,
+        gateway=gateway,
+        engine=engine,
+        commands=Commands(services, programs.recipes, principal(settings), engine.poke),
+        queries=Queries(services, programs),
+    )
+
+
+def open_store(url: str, clock: Clock) -> Store:
+    """The journal backend behind a URL: a path, `sqlite:///path` or `:memory:`."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return SqliteStore(url, clock)
+    if scheme == "sqlite":
+        return SqliteStore(rest.removeprefix("/") if rest == "/" + MEMORY else rest, clock)
+    remedy = "Give a path, sqlite:///path or :memory:."
+    raise SettingsError(f"no journal backend is named {scheme!r}", code=Code.SETTINGS_INVALID, remedy=remedy)
+
+
+def principal(settings: Settings) -> str:
+    """Who asks where nobody else is named."""
+    if settings.app.principal:
+        return settings.app.principal
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Where indexes live that can be made again: beside the project's journal."""
+    return settings.folder / ".remit" / "cache"
+
+
+def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> list[ToolProvider]:
+    roots = [Path(root) for root in settings.fs.roots]
+    return [
+        FsProvider(roots, settings.fs.max_read_bytes),
+        FolderSearchProvider(cache_folder(settings), base=settings.folder),
+        FunctionProvider(tools),
+        StubProvider(),
+    ]
+
+
+def _optional(settings: Settings) -> dict[str, Probe]:
+    if not settings.tools.no_mcp:
+        return {}
+
+    async def switched_off() -> DependencyState:
+        return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail="switched off by NO_MCP")
+
+    return {"mcp": switched_off}
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        schema_gate=settings.tools.schema_gate,
+        max_value_bytes=settings.tools.max_value_bytes,
+        confirm_expires_s=settings.confirm.expires_seconds,
+        evidence_inline_bytes=settings.evidence.inline_limit_bytes,
+        evidence_raw_bytes=settings.evidence.raw_limit_bytes,
+        evidence_items=settings.evidence.max_items_per_report,
+    )

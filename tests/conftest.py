@@ -1,0 +1,23 @@
+"""Fixtures that tests of several floors share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit import Remit
+from remit.settings import load
+from tests.opened import OpenRemit
+
+
+@pytest.fixture
+def remit_in(tmp_path: Path) -> OpenRemit:
+    """A factory of Remits that see no settings but the test's."""
+
+    def make(**given: Any) -> Remit:
+        flags = {"journal.url": str(tmp_path / "journal.db"), "app.principal": "alice", **given.pop("flags", {})}
+        return Remit(settings=load(env={}, cwd=tmp_path, flags=flags), **given)
+
+    return make

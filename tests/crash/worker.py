@@ -1,0 +1,99 @@
+"""A worker process that is going to be killed: it runs one job and notes every side effect in a witness file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from remit import CallContext, Remit, Run, recipe, tool
+from remit.service.commands import Commands
+from remit.settings import load
+
+STEPS = 12
+
+
+def _witness(name: str, key: str) -> None:
+    """Note that an effect happened, outside of everything Remit keeps; one write, so that a kill cannot tear it."""
+    fd = os.open(os.environ["REMIT_TEST_WITNESS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(fd, f"{name} {key}\n".encode())
+    os.close(fd)
+
+
+@tool("bank.charge", level="L1")
+async def charge(number: int, ctx: CallContext) -> int:
+    """Not idempotent: must never happen twice."""
+    _witness("charge", ctx.step)
+    return number * 10
+
+
+@tool("bank.note", level="L1", idempotent=True)
+async def note(number: int, ctx: CallContext) -> int:
+    """Idempotent: may be repeated, always with its own key."""
+    _witness("note", f"{ctx.step} {ctx.idempotency_key}")
+    return number
+
+
+@tool("bank.look", level="L0")
+async def look(number: int) -> int:
+    """Reads."""
+    return number + 1
+
+
+@recipe("rounds")
+async def rounds(run: Run) -> list[int]:
+    """Every kind of effect, in sequence and side by side."""
+    results: list[int] = []
+    for number in range(STEPS):
+        looked = (await run.call("bank.look", {"number": number})).value
+        outcomes = await run.gather(
+            run.call("bank.charge", {"number": looked}),
+            run.call("bank.note", {"number": looked}),
+        )
+        await run.now()
+        results += [outcome.value for outcome in outcomes]
+    return results
+
+
+def settings(folder: Path) -> Any:
+    """Settings of the test alone."""
+    flags = {
+        "journal.url": str(folder / "journal.db"),
+        "policy.rules": [{"effect": "allow", "tools": ["bank.*"]}],
+        "app.principal": "alice",
+    }
+    return load(env={}, cwd=folder, flags=flags)
+
+
+def opened(folder: Path, *, work: bool = True) -> Remit:
+    """A Remit that knows the worker's tools."""
+    return Remit(settings=settings(folder), tools=[charge, note, look], recipes=[rounds], work=work)
+
+
+async def settle(commands: Commands, job: str, remit: Remit, witness: list[str]) -> None:
+    """Decide uncertain steps by what the witness saw, as a person would look at the bank's books."""
+    seen = {line.split()[1] for line in witness if line.startswith("charge ")}
+    view = await remit.queries.job(job)
+    unknown = [step for step in view.steps if step.state == "unknown"]
+    for step in unknown:
+        if step.step in seen:
+            number = int(step.args_preview.split(":")[1].rstrip("}"))
+            await commands.decide_step(job, step.step, "done", number * 10)
+        else:
+            await commands.decide_step(job, step.step, "retry")
+
+
+def run_until_killed(folder: str, job: str) -> None:
+    """Work on the job until it ends or waits for a decision; entry point of the process that is killed."""
+
+    async def main() -> None:
+        async with opened(Path(folder)) as remit:
+            mark = 0
+            while True:
+                mark = await remit.runtime.journal.changed(mark)
+                row = await remit.queries.row(job)
+                if row.state not in {"pending", "running"}:
+                    return
+
+    asyncio.run(main())

@@ -1,0 +1,54 @@
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from remit.settings import SettingDoc, documented, load
+from remit.settings.file import MAX_BYTES
+
+PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
+
+
+def row(doc: SettingDoc) -> str:
+    """The line of the page that a setting has to have."""
+    name = doc.key.partition(".")[2]
+    env = ", ".join(f"`{name}`" for name in doc.env)
+    return f"| `{name}` | {doc.type} | `{doc.default}` | {env} | {doc.meaning} |"
+
+
+def section(name: str) -> str:
+    found = re.search(rf"^### `\[{name}\]`$(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no section [{name}]"
+    return found[1]
+
+
+@pytest.mark.parametrize("doc", documented(), ids=lambda doc: doc.key)
+def test_every_setting_is_listed_with_its_type_default_names_and_meaning(doc: SettingDoc) -> None:
+    assert row(doc) in section(doc.key.partition(".")[0]).splitlines()
+
+
+def test_no_other_setting_is_listed() -> None:
+    sections = dict.fromkeys(doc.key.partition(".")[0] for doc in documented())
+    assert re.findall(r"^### `\[(\w+)\]`$", PAGE, re.MULTILINE) == list(sections)
+    listed = [
+        f"{name}.{key}" for name in sections for key in re.findall(r"^\| `(\w+)` \|", section(name), re.MULTILINE)
+    ]
+    assert listed == [doc.key for doc in documented()]
+
+
+def test_every_environment_name_on_the_page_exists() -> None:
+    known = {name for doc in documented() for name in doc.env} | {"REMIT_CONFIG", "REMIT_TEST_"}
+    assert set(re.findall(r"\bREMIT_[A-Z_]+", PAGE)) <= known
+
+
+def test_the_example_is_a_file_that_loads(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "remit.toml").write_text(example, encoding="utf-8")
+    settings = load(cwd=tmp_path, env={})
+    given = {f"{name}.{key}" for name, table in tomllib.loads(example).items() for key in table}
+    assert {key for key, _, source in settings.explain() if source != "default"} == given
+
+
+def test_the_size_limit_on_the_page_is_the_one_in_force() -> None:
+    assert f"{MAX_BYTES // 1024**2} MiB" in PAGE

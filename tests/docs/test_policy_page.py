@@ -1,0 +1,84 @@
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.policy import cases, decision, levels, lint, readings, rule, rules, when
+from tests.policy.samples import TOOLS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
+EXAMPLES = sorted((ROOT / "examples/policy").glob("*.toml"))
+
+
+def policy_of(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["policy"]
+    return found
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^#+ {title}$(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no section {title}"
+    return found[1]
+
+
+def first_cells(text: str) -> list[str]:
+    """The code in the first cell of every row."""
+    return [
+        name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`([^`]+)`", line)
+    ]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_passes_its_own_tests(path: Path) -> None:
+    raw = policy_of(path)
+    results = cases.run_tests(rules.Policy.parse(raw["rules"]), TOOLS, raw["tests"])
+    assert results
+    assert [result.problem for result in results if not result.passed] == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_has_a_test_for_every_rule_and_no_findings(path: Path) -> None:
+    raw = policy_of(path)
+    assert {one["id"] for one in raw["rules"]} <= {test.get("rule") for test in raw["tests"]}
+    assert lint.lint(raw["rules"], TOOLS) == []
+
+
+def test_the_page_shows_every_example_as_it_is() -> None:
+    shown = dict(re.findall(r"^\[examples/policy/(.*?)\]\(.*?\)\n\n```toml\n(.*?)```$", PAGE, re.MULTILINE | re.DOTALL))
+    assert shown == {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES}
+    assert PAGE.count("```toml") == len(EXAMPLES)
+
+
+def test_every_key_of_a_rule_is_listed() -> None:
+    assert sorted(first_cells(section("A rule"))) == sorted(rule.KEYS)
+
+
+def test_every_operator_is_listed() -> None:
+    assert sorted(first_cells(section("Constraints"))) == sorted(when.OPERATORS)
+
+
+def test_every_key_of_a_test_is_listed() -> None:
+    assert set(cases.KEYS) <= set(first_cells(section("Tests and lint")))
+
+
+def test_every_finding_is_listed_with_its_severity_and_meaning() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| (error|warning) \| (.*?) \|$", section("Tests and lint"), re.MULTILINE)
+    assert {kind: meaning for kind, _, meaning in rows} == lint.KINDS
+    assert {kind for kind, severity, _ in rows if severity == "error"} == lint.ERRORS
+
+
+def test_every_default_is_listed_with_its_decision() -> None:
+    rows = re.findall(r"\| (allow|ask|deny) \| `(default:.*?)` \|", section("Defaults"))
+    expected = {(one.effect, one.rule_id) for one in levels.DEFAULTS} | {("deny", rules.ERROR_ID)}
+    assert set(rows) == expected
+
+
+def test_every_kind_of_caller_is_named() -> None:
+    assert all(f"`{kind}:" in section("Callers") for kind in decision.CALLER_KINDS)
+
+
+def test_the_length_on_the_page_is_the_one_in_force() -> None:
+    assert f"{readings.MAX_TEXT // 1024} KiB" in PAGE

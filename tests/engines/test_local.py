@@ -1,0 +1,211 @@
+"""The local engine: bounded, fair, and quick to take over what a dead process left."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from pathlib import Path
+from typing import Any
+
+from remit import Options, Run, recipe, tool
+from remit.clock import SystemClock
+from remit.engines.owner import Owner
+from remit.journal.event import Claim
+from remit.journal.journal import Journal
+from remit.settings import load
+from remit.wiring import open_store
+from tests.opened import OpenRemit, until_waiting
+
+NOW = {"jobs.drain_seconds": 0}
+
+
+def a_tool_that_counts(most: list[int], two: asyncio.Event, gate: asyncio.Event) -> Any:
+    """A tool that notes how many calls are under way at once, and says when there are two."""
+    here = 0
+
+    @tool("meet.count", level="L0")
+    async def count() -> None:
+        nonlocal here
+        here += 1
+        most.append(here)
+        if here == 2:
+            two.set()
+        await gate.wait()
+        here -= 1
+
+    return count
+
+
+@recipe("counted")
+async def counted(run: Run) -> None:
+    """Call the counter."""
+    await run.call("meet.count")
+
+
+async def test_no_more_jobs_run_at_once_than_allowed(remit_in: OpenRemit) -> None:
+    most: list[int] = []
+    two, gate = asyncio.Event(), asyncio.Event()
+    async with remit_in(
+        tools=[a_tool_that_counts(most, two, gate)], recipes=[counted], flags={"jobs.concurrency": 2}
+    ) as remit:
+        jobs = [await remit.start(counted()) for _ in range(5)]
+        await two.wait()
+        assert len(remit.runtime.engine.running) == 2
+        gate.set()
+        for job in jobs:
+            await job
+    assert max(most) == 2
+
+
+async def test_higher_priority_goes_first_then_who_came_first(remit_in: OpenRemit) -> None:
+    order: list[str] = []
+
+    @recipe("note")
+    async def note(run: Run, name: str) -> None:
+        order.append(name)
+
+    async with remit_in(recipes=[note], work=False) as remit:
+        for name, priority in (("first", 0), ("second", 0), ("urgent", 5)):
+            _ = await remit.start(note(name), Options(priority=priority))
+    async with remit_in(recipes=[note], flags={"jobs.concurrency": 1}) as remit:
+        for row in await remit.jobs():
+            await remit.job(row.job)
+    assert order == ["urgent", "first", "second"]
+
+
+async def test_a_parked_job_holds_no_worker(remit_in: OpenRemit) -> None:
+    @recipe("parked")
+    async def parked(run: Run) -> None:
+        await run.wait_signal("go")
+
+    @recipe("short")
+    async def short(run: Run) -> str:
+        return "done"
+
+    async with remit_in(recipes=[parked, short], flags={"jobs.concurrency": 1}) as remit:
+        job = await remit.start(parked())
+        row = await until_waiting(remit, job.id)
+        assert row.worker == ""
+        assert await remit.run(short()) == "done"
+        assert remit.runtime.engine.running == []
+
+
+async def test_a_delayed_job_starts_when_it_is_due(remit_in: OpenRemit) -> None:
+    @recipe("short")
+    async def short(run: Run) -> int:
+        return await run.now()
+
+    async with remit_in(recipes=[short]) as remit:
+        before = remit.runtime.journal.clock.now()
+        began = await remit.run(short(), Options(delay_s=0.05))
+        assert began - before >= 50_000
+
+
+def hold(folder: str, job: str, held: Any) -> None:
+    """Lease a job as a process that then ends without giving it up."""
+
+    async def main() -> None:
+        settings = load(env={}, cwd=Path(folder), flags={"journal.url": str(Path(folder) / "journal.db")})
+        journal = Journal(open_store(settings.journal.url, SystemClock()))
+        far = journal.clock.now() + 10**12
+        claim = Claim(kind="job", owner=str(Owner.this()), now=journal.clock.now(), lease_until=far, state="running")
+        assert await journal.acquire(f"job/{job}", claim) is not None
+        held.set()
+        os._exit(1)
+
+    asyncio.run(main())
+
+
+async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemit, tmp_path: Path) -> None:
+    @recipe("short")
+    async def short(run: Run) -> str:
+        return "done"
+
+    async with remit_in(recipes=[short], work=False) as remit:
+        job = await remit.start(short())
+    processes = multiprocessing.get_context("spawn")
+    held = processes.Event()
+    process = processes.Process(target=hold, args=(str(tmp_path), job.id, held))
+    process.start()
+    process.join()
+    async with remit_in(recipes=[short]) as remit:
+        assert await remit.job(job.id) == "done"
+        kinds = [event.kind for event in await remit.queries.events(f"job/{job.id}")]
+        assert "recovery_started" in kinds
+
+
+async def test_what_a_living_process_holds_is_left_alone(remit_in: OpenRemit) -> None:
+    began = asyncio.Event()
+    gate = asyncio.Event()
+    calls = 0
+
+    @tool("slow.wait", level="L0")
+    async def slow() -> None:
+        nonlocal calls
+        calls += 1
+        began.set()
+        await gate.wait()
+
+    @recipe("slow")
+    async def slow_recipe(run: Run) -> str:
+        await run.call("slow.wait")
+        return "done"
+
+    async with remit_in(tools=[slow], recipes=[slow_recipe]) as first:
+        job = await first.start(slow_recipe())
+        await began.wait()
+        async with remit_in(tools=[slow], recipes=[slow_recipe], flags=NOW) as second:
+            await second.commands.resume(job.id)
+            assert second.runtime.engine.running == []
+            gate.set()
+            assert await job == "done"
+    assert calls == 1
+
+
+async def test_draining_lets_a_call_end_and_begins_nothing_new(remit_in: OpenRemit) -> None:
+    began, gate = asyncio.Event(), asyncio.Event()
+    steps: list[int] = []
+
+    @tool("log.add", level="L1")
+    async def add(number: int) -> int:
+        began.set()
+        await gate.wait()
+        steps.append(number)
+        return number
+
+    @recipe("two")
+    async def two(run: Run) -> str:
+        await run.call("log.add", {"number": 1})
+        await run.call("log.add", {"number": 2})
+        return "done"
+
+    given: dict[str, Any] = {
+        "tools": [add],
+        "recipes": [two],
+        "flags": {"policy.rules": [{"effect": "allow", "tools": ["*"]}]},
+    }
+    async with remit_in(**given) as remit:
+        job = await remit.start(two())
+        await began.wait()
+        draining = asyncio.create_task(remit.runtime.engine.drain(60))
+        gate.set()
+        assert await draining
+        assert steps == [1]
+    async with remit_in(**given) as remit:
+        assert await remit.job(job.id) == "done"
+    assert steps == [1, 2]
+
+
+def test_an_owner_is_dead_when_its_process_is_gone_or_another_one() -> None:
+    this = Owner.this()
+    assert not this.dead()
+    assert Owner.parse(str(this)) == this
+    assert Owner.parse("somebody") is None
+    process = multiprocessing.get_context("spawn").Process(target=int)
+    process.start()
+    gone = Owner(host=this.host, pid=process.pid or 0, started=this.started, worker="w")
+    assert gone.dead(), "a process of this id lives, but it began at another time"
+    process.join()
+    assert gone.dead()
+    assert not Owner(host="elsewhere/1", pid=1, started="1", worker="w").dead()

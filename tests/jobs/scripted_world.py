@@ -1,0 +1,125 @@
+"""A world in which every effect waits until the test lets it end, so that a test decides what is faster.
+
+It counts branches as the live world does: where a run waits for something that the world does not know of, it hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, cast
+
+from remit.codes import Code
+from remit.gateway.outcome import Outcome, refused
+from remit.jobs.branch import Branch, current
+from remit.jobs.effects import Answer, Asked, Effects, Wait
+from remit.jobs.run import Run
+from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.journal.journal import Journal
+from remit.journal.kinds import ChildStarted
+
+
+class Effect(NamedTuple):
+    """Something the run asked the world for."""
+
+    step: str
+    kind: str
+    """`call`, or what is waited for."""
+    name: str
+    args: Any
+    timeout_s: float | None = None
+
+    @property
+    def key(self) -> str:
+        return self.step.rpartition(".")[2]
+
+
+Tool = Callable[[dict[str, Any]], Any]
+Choose = Callable[[int], int]
+
+
+class ScriptedWorld:
+    """Tools are functions of their arguments, waits have an answer by the name that is waited for."""
+
+    def __init__(self, tools: dict[str, Tool] | None = None, answers: dict[str, Answer] | None = None) -> None:
+        self.tools = tools or {}
+        self.answers = answers or {}
+        self.effects: list[Effect] = []
+        self.children: list[str] = []
+        self.shown: list[tuple[str, float | None, float | None]] = []
+        self.most_pending = 0
+        self.quiet = asyncio.Event()
+        self.active = 1
+        self._pending: deque[tuple[asyncio.Future[None], Effect]] = deque()
+
+    async def run(self, program: Callable[[Run], Awaitable[Any]], choose: Choose = lambda _count: 0) -> Any:
+        """Run to the end; `choose` says which of so many pending effects ends next."""
+        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self))
+        task = asyncio.ensure_future(self._rooted(run, program))
+        task.add_done_callback(lambda _task: self.quiet.set())
+        try:
+            while not task.done():
+                await self.quiet.wait()
+                self.quiet.clear()
+                if self.active == 0 and not task.done():
+                    assert self._pending, "the run waits for nothing that could come"
+                    self._end(choose(len(self._pending)))
+        finally:
+            task.cancel()
+        return await task
+
+    def _end(self, index: int) -> None:
+        future, _ = self._pending[index]
+        del self._pending[index]
+        self.active += 1
+        future.set_result(None)
+
+    async def _rooted(self, run: Run, program: Callable[[Run], Awaitable[Any]]) -> Any:
+        current.set(Branch("", asyncio.current_task()))
+        return await program(run)
+
+    async def _pend(self, effect: Effect) -> None:
+        self.effects.append(effect)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((future, effect))
+        self.most_pending = max(self.most_pending, len(self._pending))
+        self.block()
+        await future
+
+    # --- the world
+
+    async def call(self, asked: Asked, record: CallRecord) -> Outcome:
+        await self._pend(Effect(asked.step, "call", asked.tool, asked.args, asked.timeout_s))
+        if asked.tool not in self.tools:
+            return refused(Code.UNKNOWN_TOOL, f"no tool is named {asked.tool}")
+        given = self.tools[asked.tool](asked.args)
+        if isinstance(given, Exception):
+            raise given
+        return given if isinstance(given, Outcome) else Outcome(status="ok", value=given)
+
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
+        name = wait.key if wait.type == "signal" else wait.type
+        seconds = None if wait.due_at is None else wait.due_at / 1_000_000
+        await self._pend(Effect(wait.step, wait.type, name, getattr(wait, "question", None), seconds))
+        return self.answers.get(name, Answer())
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        raise NotImplementedError
+
+    async def child(self, started: ChildStarted) -> None:
+        self.children.append(started.name)
+
+    def block(self) -> None:
+        self.active -= 1
+        if self.active == 0:
+            self.quiet.set()
+
+    def unblock(self) -> None:
+        self.active += 1
+
+    def progress(self, done: float | None, total: float | None, message: str) -> None:
+        self.shown.append((message, done, total))
+
+    def now(self) -> int:
+        return 0

@@ -1,0 +1,107 @@
+"""The plans in examples/plans, carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit import Remit, Run, recipe
+from remit.jobs.effects import Answer
+from remit.jobs.graph import run_plan
+from remit.jobs.plan import Plan
+from remit.jobs.plan_source import load_plan
+from remit.jobs.recipe import Recipes
+from tests.jobs.scripted_world import ScriptedWorld
+from tests.opened import OpenRemit, until_waiting
+
+EXAMPLES = Path(__file__).parents[2] / "examples/plans"
+WRITES = {"policy.rules": [{"effect": "allow", "tools": ["fs.write"]}]}
+
+
+def example(name: str) -> Plan:
+    return load_plan(EXAMPLES / name)
+
+
+async def finished(remit: Remit, plan: Plan, inputs: dict[str, Any] | None = None) -> Any:
+    job = await remit.start_plan(plan, inputs)
+    value = await job
+    assert (await remit.queries.replay(job.id)).verdict == "same"
+    return value
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "README.md").write_text("# Approvals\n\nA person approves every call that writes.\n")
+    (tmp_path / "NOTES.md").write_text("The timeout is ten seconds.\nNothing else.\n")
+    return tmp_path
+
+
+def test_every_example_is_tested_here() -> None:
+    code = Path(__file__).read_text(encoding="utf-8")
+    assert [path.name for path in EXAMPLES.iterdir() if f'"{path.name}"' not in code] == []
+
+
+@pytest.mark.usefixtures("files")
+async def test_digest_reads_the_passages_that_were_found(remit_in: OpenRemit) -> None:
+    async with remit_in(always_replay=True) as remit:
+        given = {"folder": ".", "query": "who approves a call that writes?"}
+        value = await finished(remit, example("digest.yaml"), given)
+    assert value["searched"] == 2
+    assert "A person approves every call that writes." in value["passages"][0]["text"]
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_publish_writes_only_what_a_person_approved(remit_in: OpenRemit, files: Path, decision: Any) -> None:
+    async with remit_in(flags=WRITES) as remit:
+        job = await remit.start_plan(example("publish.yaml"), {"draft": "NOTES.md", "target": "out.md"})
+        await until_waiting(remit, job.id)
+        (question,) = await job.questions()
+        assert question.question == "Publish NOTES.md as out.md?"
+        assert not (files / "out.md").exists()
+        await remit.commands.decide(question.confirmation, decision, by="bob", reason="as agreed")
+        value = await job
+        assert (await remit.queries.replay(job.id)).verdict == "same"
+    approved = decision == "approve"
+    assert value == {"published": "out.md" if approved else None, "by": "bob", "reason": "as agreed"}
+    assert (files / "out.md").exists() is approved
+
+
+@pytest.mark.usefixtures("files")
+async def test_collect_reads_what_is_there_and_says_what_is_missing(remit_in: OpenRemit) -> None:
+    async with remit_in(always_replay=True) as remit:
+        value = await finished(remit, example("collect.yaml"))
+    assert [one and one["path"] for one in value["files"]] == ["README.md", None, "NOTES.md"]
+    assert [(one["index"], one["code"]) for one in value["missing"]] == [(1, "FILE_NOT_FOUND")]
+    assert {"README.md", "NOTES.md"} <= {one["path"] for one in value["there"]}
+
+
+@pytest.mark.usefixtures("files")
+async def test_collect_looks_no_further_where_nothing_is_missing(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        value = await finished(remit, example("collect.yaml"), {"paths": ["NOTES.md"]})
+    assert (value["missing"], value["there"]) == ([], None)
+
+
+@pytest.mark.usefixtures("files")
+async def test_lines_searches_and_lists(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        value = await finished(remit, example("lines.json"))
+    assert value["title"] == 'Lines with "timeout"'
+    assert [(one["path"], one["line"]) for one in value["lines"]] == [("NOTES.md", 1)]
+    assert {"README.md", "NOTES.md"} <= {one["path"] for one in value["all"]}
+
+
+@pytest.mark.parametrize("came", [True, False])
+async def test_weekly_goes_on_without_the_export_after_six_hours(came: bool) -> None:
+    @recipe("research_report")
+    async def answered(run: Run, query: str, folder: str, max_sources: int) -> str:
+        return f"{query} {folder} {max_sources}"
+
+    world = ScriptedWorld(answers={"export.done": Answer(payload={"rows": 7}) if came else Answer(timed_out=True)})
+    value = await world.run(lambda run: run_plan(run, example("weekly.yaml"), {}, Recipes([answered])))
+    assert [(effect.kind, effect.timeout_s) for effect in world.effects] == [("signal", 21_600), ("timer", 2)]
+    assert value["rows"] == ({"rows": 7} if came else None)
+    assert bool(value["late"]) is not came
+    assert value["answers"] == ["Who may approve a call? docs 3", "What is recorded of a call? docs 3"]

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.errors import PlanError
+from remit.jobs.plan_check import read_plan
+from tests.jobs.plan_samples import node, plan_with, problems_of
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text() | st.integers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+class TestShape:
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            (float("nan"), "found the number nan"),
+            (float("inf"), "found the number inf"),
+            (2**53, "found a whole number beyond 2^53"),
+            ("\ud800", "found a text with half of a surrogate pair"),
+            (b"x", "found a bytes"),
+            ((1,), "found a tuple"),
+            ({1: 2}, "found the key 1"),
+        ],
+    )
+    def test_what_has_no_canonical_form_is_refused(self, value: Any, message: str) -> None:
+        assert message in [one[1] for one in problems_of(plan_with(node(args={"a": value})))]
+
+    def test_depth_is_bounded(self) -> None:
+        def nested(levels: int) -> Any:
+            return [nested(levels - 1)] if levels else []
+
+        read_plan(plan_with(node(args={"a": nested(45)})))
+        assert "found more than 50 levels" in problems_of(plan_with(node(args={"a": nested(46)})))[0][1]
+
+    def test_a_bottomless_document_is_no_recursion(self) -> None:
+        bottomless: list[Any] = []
+        bottomless.append(bottomless)
+        assert problems_of(bottomless)
+
+    def test_size_is_bounded(self) -> None:
+        assert "more than 50,000 values" in problems_of(plan_with(node(args={"a": [0] * 50_000})))[0][1]
+
+    @given(anything)
+    def test_any_value_is_a_plan_or_a_plan_error(self, value: Any) -> None:
+        with pytest.raises(PlanError):
+            read_plan(value)

@@ -1,0 +1,177 @@
+"""Replay calls nothing, and says where and how code and record part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit import Recipe, Run, recipe, tool
+from tests.opened import OpenRemit, until_waiting
+
+calls: list[int] = []
+
+
+@tool("log.add", level="L0")
+async def add(number: int) -> int:
+    """Note a number."""
+    calls.append(number)
+    return number
+
+
+def variant(body: Any) -> Recipe[[], Any]:
+    """The same recipe, written differently."""
+    return recipe("subject")(body)
+
+
+async def original(run: Run) -> list[int]:
+    """Two calls, the second in a branch, and a clock reading."""
+    first = (await run.call("log.add", {"number": 1})).value
+    second = (await run.gather(run.call("log.add", {"number": 2})))[0].value
+    await run.now()
+    return [first, second]
+
+
+async def other_argument(run: Run) -> list[int]:
+    first = (await run.call("log.add", {"number": 3})).value
+    return [first]
+
+
+async def other_tool(run: Run) -> list[int]:
+    return [(await run.call("log.other", {"number": 1})).value]
+
+
+async def other_kind(run: Run) -> list[int]:
+    await run.now()
+    return []
+
+
+async def other_result(run: Run) -> list[int]:
+    await original(run)
+    return [0]
+
+
+async def one_more(run: Run) -> list[int]:
+    found = await original(run)
+    await run.now()
+    return found
+
+
+async def one_less(run: Run) -> list[int]:
+    first = (await run.call("log.add", {"number": 1})).value
+    second = (await run.gather(run.call("log.add", {"number": 2})))[0].value
+    return [first, second]
+
+
+async def raises(run: Run) -> list[int]:
+    await original(run)
+    msg = "changed its mind"
+    raise ValueError(msg)
+
+
+async def swallows(run: Run) -> list[int]:
+    try:
+        return await other_argument(run)
+    except Exception:  # noqa: BLE001 - as careless code does
+        return [1, 2]
+
+
+async def test_the_same_code_agrees_and_calls_nothing(remit_in: OpenRemit) -> None:
+    subject = variant(original)
+    async with remit_in(tools=[add], recipes=[subject]) as remit:
+        job = await remit.start(subject())
+        assert await job == [1, 2]
+        made, events = len(calls), len(await remit.queries.events(f"job/{job.id}"))
+        report = await remit.queries.replay(job.id)
+        assert (report.verdict, report.steps, report.divergence) == ("same", 3, None)
+        assert len(calls) == made
+        assert len(await remit.queries.events(f"job/{job.id}")) == events
+
+
+@pytest.mark.parametrize(
+    ("body", "step", "recorded", "now"),
+    [
+        (other_argument, "1", 'log.add {"number":1}', 'log.add {"number":3}'),
+        (other_tool, "1", 'log.add {"number":1}', 'log.other {"number":1}'),
+        (other_kind, "1", "a tool call", "a clock reading"),
+        (other_result, "end", "[1,2]", "[0]"),
+        (one_more, "4", "nothing: the job had ended", "time"),
+        (one_less, "3", "an effect (time)", "nothing"),
+        (raises, "end", "a result", "JOB_FAILED: ValueError: changed its mind"),
+        (swallows, "1", 'log.add {"number":1}', 'log.add {"number":3}'),
+    ],
+)
+async def test_changed_code_is_found_with_both_sides(
+    remit_in: OpenRemit, body: Any, step: str, recorded: str, now: str
+) -> None:
+    subject, changed = variant(original), variant(body)
+    async with remit_in(tools=[add], recipes=[subject]) as remit:
+        job = await remit.start(subject())
+        await job
+    made = len(calls)
+    async with remit_in(tools=[add], recipes=[changed]) as remit:
+        report = await remit.queries.replay(job.id)
+        assert report.verdict == "diverged"
+        assert report.divergence is not None
+        assert (report.divergence.step, report.divergence.recorded, report.divergence.now) == (step, recorded, now)
+        assert report.drifts[0].subject == "execution"
+    assert len(calls) == made
+
+
+async def test_a_job_that_still_waits_agrees_as_far_as_it_has_come(remit_in: OpenRemit) -> None:
+    @recipe("waiting")
+    async def waiting(run: Run) -> None:
+        await run.now()
+        await run.wait_signal("go")
+
+    async with remit_in(recipes=[waiting]) as remit:
+        job = await remit.start(waiting())
+        await until_waiting(remit, job.id)
+        assert (await remit.queries.replay(job.id)).verdict == "incomplete"
+
+
+async def test_a_changed_tool_is_reported_as_drift(remit_in: OpenRemit) -> None:
+    @tool("log.add", level="L0")
+    async def wider(number: int, why: str = "") -> int:
+        return number
+
+    subject = variant(original)
+    async with remit_in(tools=[add], recipes=[subject]) as remit:
+        job = await remit.start(subject())
+        await job
+    async with remit_in(tools=[wider], recipes=[subject]) as remit:
+        report = await remit.queries.replay(job.id)
+        assert report.verdict == "same"
+        assert [drift.subject for drift in report.drifts] == ["log.add"]
+
+
+async def test_always_replay_runs_the_recipe_again_after_every_step(remit_in: OpenRemit) -> None:
+    passes = 0
+
+    @recipe("counted")
+    async def counted(run: Run) -> list[int]:
+        nonlocal passes
+        passes += 1
+        return await original(run)
+
+    async with remit_in(tools=[add], recipes=[counted], always_replay=True) as remit:
+        made = len(calls)
+        assert await remit.run(counted()) == [1, 2]
+        assert passes == 4
+        assert len(calls) == made + 2
+
+
+async def test_always_replay_finds_what_is_not_deterministic(remit_in: OpenRemit) -> None:
+    number = 0
+
+    @recipe("sloppy")
+    async def sloppy(run: Run) -> None:
+        nonlocal number
+        number += 1
+        await run.call("log.add", {"number": number})
+
+    async with remit_in(tools=[add], recipes=[sloppy], always_replay=True) as remit:
+        job = await remit.start(sloppy())
+        row = await until_waiting(remit, job.id)
+        while row.code != "NONDETERMINISTIC":
+            row = await until_waiting(remit, job.id)

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
+from tests.journal.storages import SqliteStorage
+
+
+@pytest.mark.parametrize("check", [*JOURNAL_CHECKS, *SHARED_CHECKS], ids=lambda check: check.__name__)
+async def test_a_file_keeps_the_contract(check: Check, tmp_path: Path) -> None:
+    await check(SqliteStorage(tmp_path / "journal.db"))
+
+
+@pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
+async def test_memory_keeps_the_contract(check: Check) -> None:
+    await check(SqliteStorage())

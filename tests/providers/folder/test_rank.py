@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.providers.folder.rank import expression, prior, snippet
+
+
+def test_a_question_becomes_quoted_words() -> None:
+    assert expression("how does asyncio cancel a task?") == '"asyncio" OR "cancel" OR "task"'
+
+
+def test_a_name_is_looked_for_whole_and_in_parts() -> None:
+    assert expression("lru_cache") == '"lru_cache" OR "lru" OR "cache"'
+
+
+def test_unspaced_script_is_looked_for_in_pairs() -> None:
+    assert expression("取消务") == '"取  消" OR "消  务"'
+
+
+def test_very_long_questions_are_cut() -> None:
+    assert expression(" ".join(f"word{n}" for n in range(500))).count(" OR ") == 31
+
+
+@given(st.text())
+def test_nothing_in_a_question_acts_as_syntax(query: str) -> None:
+    terms = expression(query)
+    for term in terms.split(" OR ") if terms else []:
+        assert term[0] == term[-1] == '"'
+        assert '"' not in term[1:-1]
+        assert "\0" not in term
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["test/a.py", "tests/a.py", "a/test_tasks.py", "a/tasks_test.go", "ui/list.spec.ts", "a/idle_test/x.py", "Test/x"],
+)
+def test_tests_explain_less(path: str) -> None:
+    assert prior(path) < 1
+
+
+@pytest.mark.parametrize("path", ["contest/a.py", "latest/a.md", "attestation.py", "docs/a.md", "asyncio/tasks.py"])
+def test_what_only_looks_like_a_test_is_none(path: str) -> None:
+    assert prior(path) == 1
+
+
+def test_tests_among_examples_explain_least() -> None:
+    assert prior("examples/tests/data.json") < prior("tests/a.py") < prior("data.json")
+
+
+def test_a_snippet_shows_where_the_words_are() -> None:
+    passage = "filler words " * 60 + "cancel the\n    task now " + "more filler " * 60
+    shown = snippet("cancel a task", passage)
+    assert "cancel the task now" in shown
+    assert shown.startswith("… ")
+    assert shown.endswith(" …")
+    assert len(shown) < 260
+
+
+def test_a_short_passage_is_its_own_snippet() -> None:
+    assert snippet("x", "two\n  words") == "two words"
+
+
+@given(st.text(), st.text())
+def test_a_snippet_is_always_short_and_on_one_line(query: str, passage: str) -> None:
+    shown = snippet(query, passage)
+    assert len(shown) < 260
+    assert len(shown.splitlines()) <= 1

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, RATCHET, findings, load_ratchet, main, measure
+
+FILE = "src/remit/gateway.py"
+FUNCTION = "src/remit/gateway.py::Gateway.call"
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "limit"), [(FILE, FILE_LINES), (FUNCTION, FUNCTION_LINES)])
+class TestFindings:
+    def test_up_to_the_ceiling_is_fine(self, name: str, limit: int) -> None:
+        assert findings({name: limit}, {}) == []
+
+    def test_above_the_ceiling_is_found(self, name: str, limit: int) -> None:
+        assert findings({name: limit + 1}, {}) == [f"{name}: {limit + 1} lines, {limit} are allowed: split it"]
+
+    def test_an_exception_of_its_exact_size_is_fine(self, name: str, limit: int) -> None:
+        assert findings({name: limit + 9}, {name: limit + 9}) == []
+
+    def test_an_exception_may_not_grow(self, name: str, limit: int) -> None:
+        [finding] = findings({name: limit + 10}, {name: limit + 9})
+        assert f"grew from {limit + 9} to {limit + 10} lines" in finding
+
+    def test_an_exception_that_shrank_must_be_lowered(self, name: str, limit: int) -> None:
+        [finding] = findings({name: limit + 8}, {name: limit + 9})
+        assert f"write {limit + 8} in {RATCHET}" in finding
+
+    def test_an_exception_that_is_not_needed_must_go(self, name: str, limit: int) -> None:
+        [finding] = findings({name: limit}, {name: limit + 9})
+        assert f"remove its entry from {RATCHET}" in finding
+
+    def test_an_exception_for_nothing_must_go(self, name: str, limit: int) -> None:
+        assert findings({}, {name: limit + 9}) == [f"{name}: does not exist: remove its entry from {RATCHET}"]
+
+
+class TestMeasure:
+    def test_counts_files_of_every_checked_folder_and_no_other(self, tmp_path: Path) -> None:
+        for folder in ("src/remit", "tests", "bench", "scripts", "docs"):
+            write(tmp_path, f"{folder}/a.py", "x = 1\ny = 2\n")
+        assert measure(tmp_path) == {"bench/a.py": 2, "scripts/a.py": 2, "src/remit/a.py": 2, "tests/a.py": 2}
+
+    def test_counts_functions_at_every_depth(self, tmp_path: Path) -> None:
+        write(tmp_path, "src/a.py", "class A:\n    async def f(self):\n        def g():\n            pass\n")
+        assert measure(tmp_path) == {"src/a.py": 4, "src/a.py::A.f": 3, "src/a.py::A.f.g": 2}
+
+    def test_finds_a_function_under_a_condition(self, tmp_path: Path) -> None:
+        write(tmp_path, "src/a.py", "if True:\n    def f():\n        pass\n")
+        assert measure(tmp_path)["src/a.py::f"] == 2
+
+    def test_keeps_the_longest_of_functions_with_one_name(self, tmp_path: Path) -> None:
+        write(tmp_path, "src/a.py", "def f():\n    x = 1\n    return x\ndef f():\n    pass\n")
+        assert measure(tmp_path)["src/a.py::f"] == 3
+
+
+class TestMain:
+    def test_a_small_tree_passes_silently(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(tmp_path, "src/a.py", "x = 1\n")
+        assert main(tmp_path) == 0
+        assert capsys.readouterr().out == ""
+
+    def test_a_long_file_fails_and_is_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(tmp_path, "src/a.py", "x = 1\n" * (FILE_LINES + 1))
+        assert main(tmp_path) == 1
+        assert capsys.readouterr().out.startswith("src/a.py: 401 lines")
+
+    def test_the_ratchet_is_read_from_its_file(self, tmp_path: Path) -> None:
+        write(tmp_path, "src/a.py", "x = 1\n" * (FILE_LINES + 1))
+        write(tmp_path, RATCHET, f'[lines]\n"src/a.py" = {FILE_LINES + 1}\n')
+        assert load_ratchet(tmp_path) == {"src/a.py": 401}
+        assert main(tmp_path) == 0

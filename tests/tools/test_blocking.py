@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from remit.tools import blocking
+from remit.tools.blocking import Stop, StoppedError, in_thread, wait_for_lock
+
+
+async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
+    assert await in_thread(lambda _: threading.current_thread()) is not threading.current_thread()
+
+
+async def test_what_work_raises_is_raised() -> None:
+    def fail(_: Stop) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await in_thread(fail)
+
+
+async def test_a_cancellation_stops_the_work_and_waits_for_its_end() -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    def work(stop: Stop) -> None:
+        started.set()
+        stop.wait()
+        ended.set()
+        stop.check()
+
+    call = asyncio.ensure_future(in_thread(work))
+    await asyncio.to_thread(started.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert ended.is_set()
+
+
+async def test_work_that_does_not_stop_holds_its_caller_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "_GRACE_S", 0.0)
+    started, release = threading.Event(), threading.Event()
+
+    def work(_: Stop) -> None:
+        started.set()
+        release.wait()
+
+    call = asyncio.ensure_future(in_thread(work))
+    await asyncio.to_thread(started.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    release.set()
+
+
+def test_a_lock_is_waited_for_until_its_holder_is_gone(tmp_path: Path) -> None:
+    holder, waiter = (os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR) for _ in range(2))
+    wait_for_lock(holder, Stop())
+    taken = threading.Thread(target=wait_for_lock, args=(waiter, Stop()))
+    taken.start()
+    os.close(holder)
+    taken.join(10)
+    assert not taken.is_alive()
+    os.close(waiter)
+
+
+def test_waiting_for_a_lock_ends_when_nobody_waits_for_the_work(tmp_path: Path) -> None:
+    holder, waiter = (os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR) for _ in range(2))
+    wait_for_lock(holder, Stop())
+    stop = Stop()
+    stop.set()
+    with pytest.raises(StoppedError):
+        wait_for_lock(waiter, stop)
+    os.close(holder)
+    os.close(waiter)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import html
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.tools.hypertext import page_text
+
+plain = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp", "Cn", "Co"]), min_size=1)
+
+
+def text(source: str) -> str:
+    return page_text(source).text
+
+
+def test_paragraphs_and_headings_are_parted_by_an_empty_line() -> None:
+    assert text("<h1>One</h1><p>Two\n  three</p><p>Four") == "One\n\nTwo three\n\nFour"
+
+
+def test_inline_elements_part_nothing() -> None:
+    assert text("a<b>b</b>c <i>d</i> <a href='x'>e</a>") == "abc d e"
+
+
+def test_a_break_ends_a_line_and_a_cell_a_word() -> None:
+    assert text("one<br>two<table><tr><td>a</td><td>b</td></tr></table>") == "one\ntwo\n\na b"
+
+
+def test_what_is_not_for_reading_is_left_out() -> None:
+    assert (
+        text("<style>p{}</style>a<script>if (1 < 2) '</p>'</script>b<!-- no <p> -->c<svg><text>x</text></svg>d")
+        == "abcd"
+    )
+
+
+def test_character_references_are_resolved_once() -> None:
+    assert text("&lt;b&gt; &amp;lt; caf&eacute; &#65;") == "<b> &lt; café A"
+
+
+def test_the_title_is_kept_apart() -> None:
+    page = page_text("<head><title> A &amp;\n B </title></head><body>text")
+    assert page.title == "A & B"
+    assert page.text == "text"
+
+
+def test_preformatted_text_keeps_its_blanks() -> None:
+    assert text("<pre>a\n    b</pre> c  d") == "a\n    b\n\nc d"
+
+
+def test_a_bracket_in_a_quoted_attribute_ends_no_tag() -> None:
+    assert text("<a title=\"a > b\" href='>'>link</a>") == "link"
+
+
+def test_an_apostrophe_in_an_unquoted_attribute_swallows_nothing() -> None:
+    assert text("<p title=it's>one</p><p>don't</p>") == "one\n\ndon't"
+
+
+def test_an_empty_comment_ends_at_once() -> None:
+    assert text("a<!-->b<!-- x -->c<!---->d") == "abcd"
+
+
+def test_a_lone_bracket_is_text() -> None:
+    assert text("1 < 2 and 3 <4") == "1 < 2 and 3 <4"
+
+
+@pytest.mark.parametrize(
+    "part", ["<!--", "<", "</", '<a b="', "<a ", "<![CDATA[", "<!", "&", "<script>", "<title>", "= '"]
+)
+def test_hostile_markup_costs_no_more_than_its_length(part: str) -> None:
+    source = part * (1_000_000 // len(part))
+    before = process_time()
+    page_text(source)
+    assert process_time() - before < 3  # the standard library's parser takes many minutes for some of these
+
+
+@given(plain)
+def test_text_without_markup_comes_back(source: str) -> None:
+    assert text(html.escape(source)) == source
+
+
+@given(st.text(st.sampled_from("<>/!-\"'= apbrscript&;\n"), max_size=60))
+def test_any_markup_gives_some_text(source: str) -> None:
+    assert isinstance(text(source), str)
