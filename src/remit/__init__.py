@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
     from remit.gateway.outcome import Outcome
-    from remit.jobs.recipe import Bound, Recipe, recipe
+    from remit.jobs.bound import Bound
+    from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.run import CallError, Confirmed, Run
     from remit.service.commands import Options
     from remit.tools.function import FunctionTool, tool
@@ -55,7 +56,8 @@ _HOMES = {
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.outcome": ("Outcome",),
-    "remit.jobs.recipe": ("Bound", "Recipe", "recipe"),
+    "remit.jobs.bound": ("Bound",),
+    "remit.jobs.recipe": ("Recipe", "recipe"),
     "remit.jobs.run": ("CallError", "Confirmed", "Run"),
     "remit.service.commands": ("Options",),
     "remit.tools.function": ("FunctionTool", "tool"),

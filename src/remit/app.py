@@ -14,16 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
-import msgspec
-
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import RemitError, StateError
 from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
 from remit.ids import new_id
+from remit.jobs.bound import Bound
 from remit.jobs.plan import Plan
-from remit.jobs.recipe import Bound, Recipe
+from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.state import ENDED
 from remit.journal.writer import StreamWriter
 from remit.service.commands import Commands, Options
@@ -31,6 +30,7 @@ from remit.service.queries import Queries
 from remit.service.views import ConfirmationView, JobRow, JobView
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
+from remit.tools.hints import from_json
 from remit.tools.provider import ToolProvider
 from remit.wiring import Report, Runtime, open_runtime, principal
 
@@ -70,7 +70,7 @@ class Job(Generic[T]):
         if row.state == "completed":
             value = await self._remit.queries.result(self.id)
             hint = self._recipe.hints.get("return", Any) if self._recipe else Any
-            return cast("T", msgspec.convert(value, hint))
+            return cast("T", from_json(value, hint))
         view = await self._remit.queries.job(self.id)
         error = view.error or {"code": Code.JOB_CANCELLED.name, "message": f"{self.id} was cancelled"}
         raise JobEndedError(
@@ -184,7 +184,7 @@ class Remit:
 
     async def start(self, bound: Bound[T], options: Options | None = None) -> Job[T]:
         """Create a job that runs a recipe with its arguments; it is durable when this returns."""
-        return Job(self, await self.commands.start(bound, options), bound.recipe)
+        return Job(self, await self.commands.start(bound, options), recipe_of(bound))
 
     async def start_plan(
         self, plan: Plan, inputs: Mapping[str, Any] | None = None, options: Options | None = None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from functools import lru_cache
@@ -14,10 +15,14 @@ from uuid import UUID
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford: no i, l, o, u to misread
 _DIGITS: Final = 26
+_BITS: Final = 128
 _RANDOM_BITS: Final = 62
-_RANDOM_MASK: Final = (1 << _RANDOM_BITS) - 1
 _COUNTER_MAX: Final = (1 << 12) - 1
 _PAIRS: Final = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
+
+_random: Final = random.Random(os.urandom(32))  # noqa: S311 - identifiers are unique, not secret
+"""Seeded once by the machine: asking it for every identifier would give up Python's lock each time."""
+os.register_at_fork(after_in_child=lambda: _random.seed(os.urandom(32)))
 
 _lock = threading.Lock()
 _last = [0, 0]
@@ -35,8 +40,7 @@ def uuid7() -> UUID:
         else:
             counter = 0
         _last[0], _last[1] = millis, counter
-    random = int.from_bytes(os.urandom(8), "big") & _RANDOM_MASK
-    return UUID(int=(millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | random)
+    return UUID(int=(millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | _random.getrandbits(_RANDOM_BITS))
 
 
 def new_id(prefix: str) -> str:
@@ -58,6 +62,9 @@ def decode(text: str) -> int:
     number = 0
     for char in text:
         number = number << 5 | _ALPHABET.index(char)
+    if number >> _BITS:
+        msg = f"an identifier holds {_BITS} bits; {text} holds more"
+        raise ValueError(msg)
     return number
 
 
@@ -69,4 +76,4 @@ def trace_id(identifier: str) -> str:
 
 def span_id() -> str:
     """16 random hexadecimal digits (W3C span id)."""
-    return os.urandom(8).hex()
+    return f"{_random.getrandbits(64):016x}"

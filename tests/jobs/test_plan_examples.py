@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -46,25 +46,43 @@ def test_every_example_is_tested_here() -> None:
 @pytest.mark.usefixtures("files")
 async def test_digest_reads_the_passages_that_were_found(remit_in: OpenRemit) -> None:
     async with remit_in(always_replay=True) as remit:
-        given = {"folder": ".", "query": "who approves a call that writes?"}
-        value = await finished(remit, example("digest.yaml"), given)
+        value = await finished(remit, example("digest.yaml"), {"folder": "."})
     assert value["searched"] == 2
     assert "A person approves every call that writes." in value["passages"][0]["text"]
 
 
 @pytest.mark.parametrize("decision", ["approve", "deny"])
-async def test_publish_writes_only_what_a_person_approved(remit_in: OpenRemit, files: Path, decision: Any) -> None:
-    async with remit_in(flags=WRITES) as remit:
-        job = await remit.start_plan(example("publish.yaml"), {"draft": "NOTES.md", "target": "out.md"})
+async def test_publish_writes_once_a_person_approved_the_call(
+    remit_in: OpenRemit, files: Path, decision: Literal["approve", "deny"]
+) -> None:
+    async with remit_in() as remit:
+        job = await remit.start_plan(example("publish.yaml"))
         await until_waiting(remit, job.id)
         (question,) = await job.questions()
-        assert question.question == "Publish NOTES.md as out.md?"
+        assert (question.tool, question.args["path"]) == ("fs.write", "published/README.md")
+        await remit.commands.decide(question.confirmation, decision, by="bob", reason="as agreed")
+        value = await job
+        assert (await remit.queries.replay(job.id)).verdict == "same"
+    approved = decision == "approve"
+    assert (files / "published/README.md").exists() is approved
+    assert (value["published"], value["code"]) == ((True, None) if approved else (False, "CONFIRMATION_DENIED"))
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_review_files_only_what_a_person_approved(
+    remit_in: OpenRemit, files: Path, decision: Literal["approve", "deny"]
+) -> None:
+    async with remit_in(flags=WRITES) as remit:
+        job = await remit.start_plan(example("review.yaml"), {"draft": "NOTES.md", "target": "out.md"})
+        await until_waiting(remit, job.id)
+        (question,) = await job.questions()
+        assert question.question == "Is NOTES.md good enough for out.md?"
         assert not (files / "out.md").exists()
         await remit.commands.decide(question.confirmation, decision, by="bob", reason="as agreed")
         value = await job
         assert (await remit.queries.replay(job.id)).verdict == "same"
     approved = decision == "approve"
-    assert value == {"published": "out.md" if approved else None, "by": "bob", "reason": "as agreed"}
+    assert value == {"filed": "out.md" if approved else None, "by": "bob", "reason": "as agreed"}
     assert (files / "out.md").exists() is approved
 
 

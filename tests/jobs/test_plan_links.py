@@ -81,6 +81,11 @@ class TestReferences:
             )
         )
 
+    def test_for_many_answers_there_is_no_one_who_gave_them(self) -> None:
+        asked = {"id": "h", "wait": {"human": "?"}, "for_each": "${inputs}"}
+        _, _, expected = only_problem(plan_with(asked, node(args={"x": "${h.by}"})))
+        assert expected.startswith("one of ok, value, code, reason, failures;")
+
     def test_a_step_into_an_input_that_has_no_parts_is_refused(self) -> None:
         declared = {"a": {"type": "string"}, "b": {"type": "object"}}
         document = plan_with(node(args={"x": "${inputs.a.c}", "y": "${inputs.b.c}"}), inputs=declared)

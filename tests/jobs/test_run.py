@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -270,13 +271,13 @@ async def test_while_one_branch_waits_another_goes_on(remit_in: OpenRemit) -> No
         return "heard"
 
     @recipe("both")
-    async def both(run: Run) -> list[object]:
-        async def waiting() -> object:
+    async def both(run: Run) -> list[Any]:
+        async def waiting() -> Any:
             payload = await run.wait_signal("go")
             heard.set()
             return payload
 
-        async def calling() -> object:
+        async def calling() -> Any:
             return (await run.call("ear.hear")).value
 
         return await run.gather(waiting(), calling())

@@ -132,6 +132,8 @@ def test_a_library_that_moves_to_another_dialect_does_not_break_what_means_the_s
 def test_another_dialect_is_breaking_where_a_keyword_changes_its_meaning() -> None:
     tuples = changed(pair={"items": [{"type": "string"}]})
     assert compare_input({"$schema": DRAFT_7, **tuples}, {"$schema": DRAFT_2020, **tuples}) is Drift.BREAKING
+    anchored = changed(tree={"$ref": "#tree"}) | {"$defs": {"tree": {"$anchor": "tree"}}}
+    assert compare_input({"$schema": DRAFT_7, **anchored}, {"$schema": DRAFT_2020, **anchored}) is Drift.BREAKING
     dates = changed(day={"type": "string", "format": "date"})
     assert compare_input({"$schema": DRAFT_2020, **dates}, {"$schema": DRAFT_7, **dates}) is Drift.BREAKING
 

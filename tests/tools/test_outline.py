@@ -88,6 +88,9 @@ def test_underlined_headings_are_found() -> None:
         ("docs/a.txt", "\n  First line\nsecond", "First line"),
         ("docs/a.txt", "x" * 500, "a.txt"),
         ("docs/a.md", "", "a.md"),
+        ("docs/a.md", "# X\n", "X"),
+        ("docs/a.txt", "x" * 120, "x" * 120),
+        ("docs/a.txt", "x" * 121, "a.txt"),
     ],
 )
 def test_a_text_is_called_by_its_own_title(path: str, text: str, title: str) -> None:

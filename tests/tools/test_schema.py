@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.canonical import digest
+from remit.canonical import MAX_DEPTH, canonical, digest
 from remit.codes import Code
 from remit.errors import SchemaError
 from remit.tools.schema import compile_schema, schema_hash
@@ -33,9 +33,19 @@ def test_problems_carry_the_contracts_codes_and_point_at_the_place() -> None:
     assert found == {(Code.type_mismatch, "/a~1b"), (Code.missing, "/c"), (Code.unknown_field, "/d")}
 
 
-@pytest.mark.parametrize("schema", [None, [], "object", 3, True, [{"type": "object"}]])
-def test_what_is_not_an_object_is_no_schema(schema: object) -> None:
-    with pytest.raises(SchemaError) as error:
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        (None, "null"),
+        ([], "a list"),
+        ("object", "a str"),
+        (3, "a int"),
+        (True, "a bool"),
+        ([{"type": "object"}], "a list"),
+    ],
+)
+def test_what_is_not_an_object_is_no_schema(schema: object, kind: str) -> None:
+    with pytest.raises(SchemaError, match=f"a schema is a JSON object, not {kind}$") as error:
         compile_schema(schema, closed=True)
     assert error.value.code is Code.SCHEMA_INVALID
 
@@ -117,6 +127,15 @@ def test_a_schema_is_compiled_once() -> None:
     assert compile_schema({"properties": {"once": {}}, "type": "object"}, closed=False) is not first
 
 
+def test_only_so_many_compiled_schemas_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remit.tools.schema._cache", {})
+    monkeypatch.setattr("remit.tools.schema._KEPT", 2)
+    kept = [compile_schema({"title": title}, closed=True) for title in "abc"]
+    assert compile_schema({"title": "c"}, closed=True) is kept[2]
+    assert compile_schema({"title": "b"}, closed=True) is kept[1]
+    assert compile_schema({"title": "a"}, closed=True) is not kept[0]
+
+
 def test_a_change_of_the_dict_after_compiling_changes_nothing() -> None:
     schema: Schema = {"type": "object", "properties": {"late": {"type": "integer"}}}
     compiled = compile_schema(schema, closed=False)
@@ -145,11 +164,15 @@ def test_a_value_nested_without_end_is_a_problem_and_does_not_end_the_process() 
     assert problems_of({"properties": {"a": {"uniqueItems": True}}}, {"a": [value, value]})
 
 
-def test_a_value_as_deep_as_a_recorded_one_may_be_is_checked() -> None:
-    value: object = {}
-    for _ in range(199):
-        value = {"a": value}
-    assert problems_of({"type": "object", "properties": {"a": {"$ref": "#"}}}, value) == []
+def test_a_value_as_deep_as_a_recorded_one_may_be_is_checked_and_no_deeper() -> None:
+    tree = {"properties": {"a": {"$ref": "#"}}, "items": {"$ref": "#"}}
+    for wrap in (lambda inner: {"a": inner, "b": 1}, lambda inner: [1, inner], lambda inner: (inner,)):
+        value: object = {}
+        for _ in range(MAX_DEPTH - 1):
+            value = wrap(value)
+        canonical(value)
+        assert problems_of(tree, value) == []
+        assert problems_of(tree, wrap(value)) == ["/ is nested deeper than 200 levels"]
 
 
 def test_the_compiler_is_loaded_with_the_first_schema_and_not_before() -> None:

@@ -26,7 +26,7 @@ def test_names_are_taken_apart() -> None:
 
 
 def test_unspaced_script_is_cut_into_pairs() -> None:
-    assert words("任务取消 ok 字") == ["任务", "务取", "取消", "ok", "字"]
+    assert words("任务取消 ok 字 取消") == ["任务", "务取", "取消", "ok", "字", "取消"]
 
 
 def test_a_question_is_reduced_to_what_it_asks_about() -> None:

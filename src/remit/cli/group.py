@@ -20,8 +20,8 @@ class LazyGroup(click.Group):
     """A group of commands, each the `command` of its own module."""
 
     def __init__(self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any) -> None:
-        """`package` holds one module for each of `entries`."""
-        super().__init__(*args, **kwargs)
+        """`package` holds one module for each of `entries`; the group's own function is called without a command, too."""
+        super().__init__(*args, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", **kwargs)
         self.package = package
         self.entries = dict(entries or {})
 
@@ -51,6 +51,11 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What there is to do first, then how to say it."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """The commands under their sections, without importing any."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -70,3 +75,7 @@ class LazyGroup(click.Group):
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
 
+def show_help(context: click.Context) -> None:
+    """Print a group's help where it was called without a command."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

@@ -12,7 +12,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.errors import report
-from remit.cli.group import Entry, LazyGroup
+from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.output import Color
 from remit.version import __version__
 
@@ -56,12 +56,7 @@ def _epilog() -> str:
 
 
 class Root(LazyGroup):
-    """The root group, whose help has the commands before the options."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What there is to do first, then how to say it."""
-        self.format_commands(ctx, formatter)
-        click.Command.format_options(self, ctx, formatter)
+    """The root group, whose epilogue stands at the margin."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Examples and exit codes."""
@@ -80,8 +75,6 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
     package="remit.cli.commands",
     entries=COMMANDS,
     epilog=_epilog(),
-    invoke_without_command=True,
-    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--journal", metavar="URL", help="The journal: a path, or :memory:. Default: .remit/journal.db here.")
@@ -115,8 +108,7 @@ def root(
     state.journal, state.config, state.principal = journal, config, principal
     state.quiet, state.verbose = quiet, verbose
     state.set_color(color)
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+    show_help(context)
 
 
 def run(args: Sequence[str] | None = None) -> int:

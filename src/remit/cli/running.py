@@ -1,11 +1,13 @@
 """Runs a command's coroutine, and ends it decently when the process is told to stop.
 
-    1st signal   gentle: `Stop.requested` is set          otherwise: the coroutine is cancelled
-    2nd          gentle: the coroutine is cancelled       otherwise: KeyboardInterrupt, wherever Python is
-    3rd          KeyboardInterrupt
+Each signal takes one step more than the one before:
 
-Cancellation unwinds through `async with Remit`, so leases are given up and everything recorded is written. SIGINT, SIGTERM
-and SIGHUP count alike, unless whoever started the process has them ignored.
+    gentle only   `Stop.requested` is set
+    then          the coroutine is cancelled, and unwinds through `async with Remit`: everything recorded is written
+    then          `Stop.hurry` is run, so that what unwinding still waits for is cut short
+    then          KeyboardInterrupt, wherever Python is
+
+SIGINT, SIGTERM and SIGHUP count alike, unless whoever started the process has them ignored.
 """
 
 from __future__ import annotations
@@ -30,8 +32,12 @@ class Stop:
     def __init__(self, *, gentle: bool) -> None:
         """`gentle`: the first signal only asks."""
         self.requested = asyncio.Event()
+        self.hurry: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """What cuts unwinding short."""
+        self._hurried: asyncio.Task[None] | None = None
         self._steps: list[Callable[[], None]] = [self.requested.set] if gentle else []
         self._count = 0
+        self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -42,8 +48,8 @@ class Stop:
     @contextlib.contextmanager
     def handling(self, task: asyncio.Task[Any]) -> Iterator[None]:
         """Handle signals while the task runs."""
-        self._loop = task.get_loop()
-        self._steps.append(task.cancel)
+        self._loop, self._task = task.get_loop(), task
+        self._steps += [self._cancel, self._hurry]
         kept = {number: signal.getsignal(number) for number in _SIGNALS}
         taken = [number for number, handler in kept.items() if handler is not signal.SIG_IGN]
         for number in taken:
@@ -53,6 +59,14 @@ class Stop:
         finally:
             for number in taken:
                 signal.signal(number, kept[number])
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _hurry(self) -> None:
+        if self.hurry is not None:
+            self._hurried = asyncio.ensure_future(self.hurry())
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         # A Python-level handler, not the loop's own: it also gets through where code of the user blocks the loop.

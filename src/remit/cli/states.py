@@ -34,6 +34,6 @@ def holder(row: JobRow) -> str:
 def about(row: JobRow) -> str:
     """What there is to say of a job in a list."""
     if row.state == "waiting" and not row.code:
-        return f"waits for {row.waiting_for}"
+        return row.waiting_for
     title = row.title.removeprefix(f"{row.name} ")
     return f"{row.code}  {title}" if row.code else title

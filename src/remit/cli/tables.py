@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from remit.cli.output import Channel
 
 _GAP: Final = 2
+_BELOW: Final = 4
 _LEAST: Final = 8
 """Columns a column that may be cut keeps at least."""
 _SECOND: Final = 1_000_000
+_TEN_MS: Final = 10_000
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
@@ -31,16 +33,27 @@ class Column(NamedTuple):
     style: str = ""
 
 
-def table(channel: Channel, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, indent: int = 0) -> None:
-    """Write a table; nothing where there are no rows."""
+def table(
+    channel: Channel,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    indent: int = 0,
+    below: Sequence[str] = (),
+) -> None:
+    """Write a table; nothing where there are no rows. `below` has a line for under each row."""
     texts = [[one_line(text) for text in row] for row in rows]
     if not texts:
         return
     widths = _widths(columns, texts, channel.width, indent)
     _row(channel, [column.title for column in columns], widths, ["dim"] * len(columns), indent)
-    for row in texts:
+    for number, row in enumerate(texts):
         styles = [text if column.states else column.style for column, text in zip(columns, row, strict=True)]
         _row(channel, row, widths, styles, indent)
+        if below:
+            text = one_line(below[number])
+            room = len(text) if channel.width is None else channel.width - _BELOW
+            channel.line(" " * _BELOW + channel.style(cut(text, room), "dim"))
 
 
 def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2) -> None:
@@ -92,7 +105,7 @@ def clock_time(micros: int) -> str:
 def duration(micros: int) -> str:
     """A length of time, as short as it can be said."""
     if micros < _SECOND:
-        return f"{micros / 1000:.0f} ms"
+        return f"{micros / 1000:.{0 if micros >= _TEN_MS else 1}f} ms"
     seconds = micros / _SECOND
     if seconds < _MINUTE_S:
         return f"{seconds:.1f} s"
@@ -102,6 +115,14 @@ def duration(micros: int) -> str:
     if whole < _DAY_S:
         return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
     return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"
+
+
+def age(micros: int) -> str:
+    """A length of time in its largest unit."""
+    seconds = max(0, micros) // _SECOND
+    units = ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "min"), (1, "s"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit}"
 
 
 def _local(micros: int) -> datetime.datetime:

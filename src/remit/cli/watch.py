@@ -50,6 +50,14 @@ class Followed:
         return self.row.state in ENDED
 
     @property
+    def risky(self) -> bool:
+        """Whether a call with side effects is under way: cut short, nobody would know whether it happened (rule 3)."""
+        return any(
+            record.started is not None and record.finished is None and not record.started.repeatable
+            for record in self.history.calls.values()
+        )
+
+    @property
     def stuck(self) -> bool:
         """Whether the code at hand cannot go on with it."""
         return self.row.state == "waiting" and bool(self.row.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,7 @@ def work_on(state: State, choose: Choose, *, patient: bool) -> int:
 
 
 async def _work(
-    state: State, choose: Choose, chosen: list[str], _stop: Stop, *, patient: bool
+    state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool
 ) -> tuple[list[Followed], list[Left]]:
     view = _view(state)
     async with state.remit(creates=True, report=view.progress) as remit:
@@ -52,12 +53,28 @@ async def _work(
             state.note(f"job {job}")
         if not chosen:
             state.note("there is nothing to resume")
-        remit.runtime.engine.start(only=set(chosen))
+        engine = remit.runtime.engine
+        stop.hurry = engine.stop
+        engine.start(only=set(chosen))
         jobs = [Followed(await remit.queries.row(job)) for job in chosen]
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
-        async with view:
-            await Watch(remit, jobs, view, asker, patient=patient).run()
+        try:
+            async with view:
+                await Watch(remit, jobs, view, asker, patient=patient).run()
+        except asyncio.CancelledError:
+            await _stop_working(state, remit, jobs)
+            raise
         return jobs, [await left(remit, job) for job in jobs]
+
+
+async def _stop_working(state: State, remit: Remit, jobs: list[Followed]) -> None:
+    """Stop at once, unless a call with side effects is under way: it gets its time to end."""
+    risky = [job.job for job in jobs if job.risky]
+    if not risky:
+        await remit.runtime.engine.stop()
+        return
+    seconds = remit.settings.jobs.drain_seconds
+    state.note(f"a call with side effects is under way; it has {seconds} s to end. Once more stops at once.")
 
 
 def _view(state: State) -> Silent:

@@ -68,9 +68,9 @@ class LocalEngine:
 
     async def drain(self, seconds: float) -> bool:
         """Claim no more, begin no new effects, and let calls under way end, for so long; whether all did."""
+        self._halt()
         await self._stop_claiming()
-        for one, _ in self._passes.values():
-            one.halt()
+        self._halt()  # what the last claim brought
         running = [task for _, task in self._passes.values()]
         if running:
             await asyncio.wait(running, timeout=seconds)
@@ -85,6 +85,10 @@ class LocalEngine:
         if ending:
             await asyncio.wait(ending)
         self._helpers.clear()
+
+    def _halt(self) -> None:
+        for one, _ in self._passes.values():
+            one.halt()
 
     async def _stop_claiming(self) -> None:
         """End the claiming loop between two claims: cancelled within one, it would hold leases it knows nothing of."""

@@ -166,7 +166,7 @@ def words(error: BaseException) -> str:
 
 def _too_deep(encoded: bytes) -> bool:
     """Whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
-    if encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
+    if len(encoded) <= MAX_DEPTH or encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
         return False
     brackets = _STRING.sub(b"", encoded).translate(None, _NO_BRACKET)
     for _ in range(MAX_DEPTH):

@@ -37,12 +37,15 @@ def _parts(path: Path, value: dict[Any, Any] | list[Any], findings: Findings) ->
     """What an object or a list holds."""
     if isinstance(value, list):
         return [((*path, index), item) for index, item in enumerate(value)]
-    for key in value:
+    parts: list[tuple[Path, Any]] = []
+    for key, item in value.items():
         if not isinstance(key, str) or _fault(key):
-            findings.add(path, f"found the key {cut(str(key))!r}", "a key that is a plain text")
-        elif "${" in key:
+            findings.add(path, f"found the key {cut(ascii(key))}", "a key that is a plain text")
+            continue
+        parts.append(((*path, key), item))
+        if "${" in key:
             findings.add((*path, key), "found a reference in a key", "references in values only", key=True)
-    return [((*path, key), item) for key, item in value.items() if isinstance(key, str)]
+    return parts
 
 
 def _fault(value: Any) -> tuple[str, str] | None:

@@ -8,12 +8,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, UsageError
+from remit.jobs.bound import Bound
+from remit.tools.hints import from_json, to_json
 
 if TYPE_CHECKING:
     from remit.jobs.run import Run
@@ -24,14 +26,9 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 
 
-class Bound(Generic[T]):
-    """A recipe with its arguments: nothing runs before it is given to Remit or to a run."""
-
-    __slots__ = ("input", "recipe")
-
-    def __init__(self, recipe: Recipe[..., T], arguments: dict[str, Any]) -> None:
-        self.recipe = recipe
-        self.input = arguments
+def recipe_of(bound: Bound[T]) -> Recipe[..., T]:
+    """The recipe behind bound arguments, as which it was called."""
+    return cast("Recipe[..., T]", bound.recipe)
 
 
 class Recipe(Generic[P, T]):
@@ -55,7 +52,7 @@ class Recipe(Generic[P, T]):
         try:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            return Bound(self, msgspec.to_builtins(dict(bound.arguments)))
+            return Bound(self, to_json(dict(bound.arguments)))
         except (TypeError, ValueError) as error:
             raise self._misfit(str(error)) from error
 
@@ -64,8 +61,7 @@ class Recipe(Generic[P, T]):
         try:
             self.signature.bind(**arguments)
             converted = {
-                name: msgspec.convert(value, self.hints.get(name, Any), strict=strict)
-                for name, value in arguments.items()
+                name: from_json(value, self.hints.get(name, Any), strict=strict) for name, value in arguments.items()
             }
             return self(**converted)  # type: ignore[call-arg]
         except (TypeError, msgspec.ValidationError) as error:
@@ -74,7 +70,7 @@ class Recipe(Generic[P, T]):
     def arguments(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
         """Recorded input as the function's parameter types. Raises UsageError."""
         try:
-            return {name: msgspec.convert(value, self.hints.get(name, Any)) for name, value in recorded.items()}
+            return {name: from_json(value, self.hints.get(name, Any)) for name, value in recorded.items()}
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from error
 

@@ -19,6 +19,7 @@ from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.jobs.versions import Difference, differences
 from remit.journal.kinds import ChildStarted, JobCancelled, JobCompleted, JobFailed
 from remit.redact import preview
+from remit.tools.hints import to_json
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -164,7 +165,7 @@ def _compare_error(error: Exception, history: History) -> Divergence | None:
 
 
 async def _compare_result(result: Any, history: History, journal: Journal) -> Divergence | None:
-    now = msgspec.json.encode(result)
+    now = msgspec.json.encode(to_json(result))
     if isinstance(history.end, JobCompleted):
         recorded = await journal.value(history.end.result, history.end.result_blob) or b"null"
         if msgspec.json.decode(recorded) == msgspec.json.decode(now):

@@ -21,7 +21,7 @@ from remit.jobs.effects import Effects, Wait
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
-    from remit.jobs.recipe import Bound
+    from remit.jobs.bound import Bound
 
 T = TypeVar("T")
 

@@ -23,6 +23,7 @@ from remit.jobs.versions import Versions
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, JobWaiting, Payload, RecoveryStarted
+from remit.tools.hints import to_json
 
 if TYPE_CHECKING:
     from remit.chance import Chance
@@ -52,6 +53,7 @@ class Pass:
         self._inbox = Inbox(runner.journal, self.job)
         self._seen_wakes = -1
         self._activation: Activation | None = None
+        self._halting = False
 
     def news(self, wakes: int) -> None:
         """The job was woken so often by now; look, if that is more than was seen."""
@@ -60,6 +62,7 @@ class Pass:
 
     def halt(self) -> None:
         """Begin nothing new: let what is under way end, then give the job up where it stands."""
+        self._halting = True
         if self._activation is not None:
             self._activation.halting = True
 
@@ -106,6 +109,7 @@ class Pass:
             chance=self._runner.chance,
             step_by_step=self._runner.step_by_step,
         )
+        activation.halting = self._halting
         run = Run(self.job, created.principal if created else "", activation.effects)
         task = asyncio.create_task(_rooted(run, body.start), name=f"remit:{self.job}")
         task.add_done_callback(lambda _task: activation.attention.set())
@@ -191,7 +195,7 @@ class Pass:
         if error is not None:
             return await self._failed(error_info(error))
         try:
-            encoded = msgspec.json.encode(task.result())
+            encoded = msgspec.json.encode(to_json(task.result()))
         except (TypeError, ValueError, OverflowError, RecursionError) as unfit:
             why = f"the recipe returned what JSON cannot hold: {unfit}"
             return await self._failed(ErrorInfo(code=Code.RESULT_NOT_ENCODABLE.name, message=why))
@@ -223,7 +227,7 @@ class Pass:
         await self._journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
 
     async def _stuck(self, error: ErrorInfo) -> Ended:
-        """Leave the job to other code: it keeps everything, and `remit resume` tries again. Stopping it needs no code."""
+        """Leave the job to other code: it keeps everything, and can be resumed. Stopping it needs no code."""
         await self._inbox.refresh()
         if self._inbox.cancel is not None:
             return await self._cancelled()

@@ -394,6 +394,6 @@ def decode(kind: str, data: bytes) -> Payload | None:
         return None
     try:
         return decoder(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         msg = f"a recorded {kind} event cannot be read: {error}"
         raise ChainBrokenError(msg, remedy="Run `remit verify` on the stream.") from error

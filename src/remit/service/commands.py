@@ -16,6 +16,7 @@ from remit.ids import new_id
 from remit.jobs.inbox import Inbox, Message
 from remit.jobs.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
 from remit.jobs.program import PLANNER_VERSION
+from remit.jobs.recipe import recipe_of
 from remit.jobs.state import ENDED, KIND, History, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch
@@ -33,7 +34,8 @@ from remit.redact import preview
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.jobs.recipe import Bound, Recipes
+    from remit.jobs.bound import Bound
+    from remit.jobs.recipe import Recipes
     from remit.tools.catalog import Tool
 
 T = TypeVar("T")
@@ -69,7 +71,7 @@ class Commands:
     async def start(self, bound: Bound[T], options: Options | None = None) -> str:
         """Create a job that runs a recipe; its identifier."""
         options = options or Options()
-        recipe = bound.recipe
+        recipe = recipe_of(bound)
         self._recipes.add(recipe)
         packed = pack(msgspec.json.encode(bound.input))
         created = JobCreated(

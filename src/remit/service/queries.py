@@ -16,8 +16,11 @@ from remit.jobs.replay import ReplayReport, replay
 from remit.jobs.state import KIND, History, stream_of
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.kinds import JobCompleted, JobFailed
+from remit.policy.decision import Caller, CallerKind, Query
+from remit.policy.explain import Explanation, explain
 from remit.service.steps import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, JobView, ToolView, VerifyReport, job_row
+from remit.tools.catalog import ResolveError
 from remit.trace.narrative import Narrative, narrate
 
 if TYPE_CHECKING:
@@ -145,9 +148,11 @@ class Queries:
     # --- people and tools
 
     async def confirmations(self, job: str | None = None) -> list[ConfirmationView]:
-        """Open questions, oldest first."""
+        """Open questions, oldest first; not those of jobs that have ended meanwhile."""
         pending = await self._services.confirmations.pending(stream_of(job) if job else None)
-        return [confirmation_view(found) for found in pending]
+        callers = {found.caller: await self._journal.head(found.caller) for found in pending}
+        ended = {caller for caller, head in callers.items() if head is not None and head.closed}
+        return [confirmation_view(found) for found in pending if found.caller not in ended]
 
     async def confirmation(self, reference: str) -> ConfirmationView:
         """One question. Raises NotFoundError."""
@@ -156,6 +161,27 @@ class Queries:
     async def remembered(self) -> list[Remembered]:
         """Remembered approvals that hold now."""
         return await self._services.remembered.active()
+
+    async def explain(
+        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+    ) -> Explanation:
+        """What policy says to a call, and what part every rule has in that."""
+        await self._services.catalog.tools()
+        try:
+            found, args = self._services.catalog.lookup(tool, args)
+        except ResolveError:
+            known = self._services.catalog.known(tool)
+        else:
+            known = found
+        query = Query(
+            tool=known.meta if known else None,
+            key=known.key if known else tool,
+            args=args,
+            caller=Caller(principal=principal, kind=kind, recipe=recipe),
+            contract_hash=known.contract_hash if known else "",
+            now=self._journal.clock.now(),
+        )
+        return explain(self._services.policy, query, await self._services.remembered.active())
 
     async def tools(self) -> list[ToolView]:
         """The catalog, by name."""

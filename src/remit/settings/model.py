@@ -96,6 +96,10 @@ class PolicySettings(msgspec.Struct, frozen=True):
         tuple[dict[str, Any], ...],
         About("The rules, one `[[policy.rules]]` table each. A JSON array in the environment."),
     ] = ()
+    tests: Annotated[
+        tuple[dict[str, Any], ...],
+        About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),
+    ] = ()
     remembered: Annotated[
         bool,
         About("Whether approvals that a person chose to have remembered count as rules."),

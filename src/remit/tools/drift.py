@@ -110,10 +110,13 @@ _STABLE: Final = _WORDS | {
 def _means_the_same_in_all_dialects(schema: Schema) -> bool:
     if "draft-04" in str(schema.get("$schema")) or "draft-03" in str(schema.get("$schema")):
         return False
-    return all(
-        (set(part) <= _STABLE and not isinstance(part.get("items"), list)) or set(part) - _WORDS == {"$ref"}
-        for part in _all(Document(schema, {}))
-    )
+    try:
+        return all(
+            (set(part) <= _STABLE and not isinstance(part.get("items"), list)) or set(part) - _WORDS == {"$ref"}
+            for part in _all(Document(schema, {}))
+        )
+    except SchemaError:  # a reference by anchor, which older dialects spell otherwise
+        return False
 
 
 def _without_words(schema: Any) -> Any:

@@ -74,10 +74,10 @@ def read(function: Callable[..., Any]) -> Signature:
     )
 
 
-def from_json(value: Any, kind: Any) -> Any:
-    """A JSON value as the type a hint names. Raises msgspec.ValidationError."""
+def from_json(value: Any, kind: Any, *, strict: bool = True) -> Any:
+    """A JSON value as the type a hint names; not `strict`: text too, as a person types it. Raises ValidationError."""
     try:
-        return msgspec.convert(value, kind, dec_hook=_decoded)
+        return msgspec.convert(value, kind, dec_hook=_decoded, strict=strict)
     except msgspec.ValidationError:
         # JSON schema's integer includes 1.0, which is the same number as 1 (RFC 8785 writes both alike).
         return msgspec.convert(_whole(value), kind, dec_hook=_decoded)

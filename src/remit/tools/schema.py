@@ -133,7 +133,7 @@ def _kind(schema: object) -> str:
 def _shallow(value: Any) -> bool:
     """Whether a value has no more levels than a recorded one may have."""
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [item for each in level for item in _items(each) if isinstance(item, dict | list | tuple)]
         if not level:
             return True

@@ -14,7 +14,7 @@ from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from tests.journal.sqlite.doomed import TASKS, record_until_killed
 
-ROUNDS = 30
+ROUNDS = 15
 
 
 def promised(witness: Connection) -> dict[int, int]:

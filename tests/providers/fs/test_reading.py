@@ -11,7 +11,10 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.fs import FsProvider, reading
+from remit.providers.fs.roots import Roots
+from remit.providers.fs.shapes import ListArgs, SearchArgs
 from remit.testing.providers import call_context
+from remit.tools.blocking import Stop, StoppedError
 
 
 @pytest.fixture
@@ -162,9 +165,19 @@ async def test_a_search_stays_out_of_what_was_installed_but_not_if_it_begins_the
 
 
 async def test_a_search_looks_at_so_many_files_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "FILES_MOST", 1)
+    (root / "a.bin").write_bytes(b"\0")
+    monkeypatch.setattr(reading, "FILES_MOST", 2)
     found = await call(root, "fs.search", query="cancel")
-    assert (found["files"], found["truncated"]) == (1, True)
+    assert (found["files"], found["skipped"], found["truncated"]) == (1, 1, True)
+
+
+def test_a_listing_and_a_search_end_when_nobody_waits_for_them(root: Path) -> None:
+    tools, stop = reading.Reading(Roots([root]), 1_000), Stop()
+    stop.set()
+    with pytest.raises(StoppedError):
+        tools.search(SearchArgs("x"), stop)
+    with pytest.raises(StoppedError):
+        tools.list(ListArgs(), stop)
 
 
 async def test_with_several_roots_a_path_begins_with_the_name_of_its_root(root: Path, tmp_path: Path) -> None:

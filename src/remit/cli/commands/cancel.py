@@ -55,9 +55,12 @@ def command(state: State, job: str, reason: str) -> int:
 
 async def _ended(remit: Remit, job: str) -> JobRow:
     """Where the job stands once it has ended, or did not in time."""
-    remit.runtime.engine.start(only={job})
+    engine = remit.runtime.engine
+    engine.start(only={job})
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await remit.ended(job)
     except TimeoutError:
         return await remit.queries.row(job)
+    finally:
+        await engine.stop()

@@ -91,7 +91,7 @@ def command(
 
 
 async def _list(state: State) -> int:
-    from remit.cli.tables import Column, duration, table
+    from remit.cli.tables import Column, age, table
 
     async with state.remit(code="unused") as remit:
         found = await remit.queries.confirmations()
@@ -106,19 +106,17 @@ async def _list(state: State) -> int:
         Column("TOOL", whole=False),
         Column("LEFT", style="dim"),
         Column("JOB"),
-        Column("ABOUT", whole=False),
     )
     rows = [
         (
             one.confirmation,
             one.tool or "(a question)",
-            duration(max(0, one.expires_at - now)) if one.expires_at else "",
+            age(one.expires_at - now) if one.expires_at else "",
             one.caller.removeprefix("job/"),
-            _about(one),
         )
         for one in found
     ]
-    table(state.output.out, columns, rows)
+    table(state.output.out, columns, rows, below=[_about(one) for one in found])
     return exit_codes.OK
 
 

@@ -51,7 +51,7 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
 
 def _print(state: State, rows: list[JobRow]) -> None:
     from remit.cli.states import about, shown_state
-    from remit.cli.tables import Column, duration, moment, table
+    from remit.cli.tables import Column, age, moment, table
     from remit.clock import SystemClock
 
     out = state.output.out
@@ -64,7 +64,7 @@ def _print(state: State, rows: list[JobRow]) -> None:
         Column("NAME", whole=False),
         Column("ABOUT", whole=False),
     )
-    times = (moment(row.created_at) if wide else duration(now - row.created_at) for row in rows)
+    times = (moment(row.created_at) if wide else age(now - row.created_at) for row in rows)
     table(
         out,
         columns,

@@ -23,7 +23,7 @@ _PLANS: Final = (".yaml", ".yml", ".json")
 @click.command(
     "run", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="NAME")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
 @click.option("--input", "given", metavar="JSON|@FILE", help="Parameters as one JSON object; @- reads stdin.")
 @click.option("--title", default="", help="What lists show.")

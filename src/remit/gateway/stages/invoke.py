@@ -11,6 +11,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import context_of
+from remit.gateway.deadline import Deadlines
 from remit.gateway.outcome import Outcome, failed
 from remit.gateway.result import words
 from remit.redact import mask
@@ -23,6 +24,7 @@ _log: Final = logging.getLogger("remit.gateway")
 _UNAVAILABLE: Final = frozenset({Code.ProviderClosed, Code.SpawnFailed, Code.ConnectionError})
 _IN_DOUBT: Final = frozenset({Code.Timeout, Code.ConnectionError, Code.NetworkError, Code.BadGateway})
 """Causes after which nobody knows whether the tool did what it was asked to (rule 3)."""
+_LONGEST_MS: Final = 10 * 365 * 86_400_000
 _OK: Final = Outcome(status="ok")
 
 
@@ -41,36 +43,37 @@ class Invoke:
 
     def __init__(self, services: Services) -> None:
         self._clock = services.journal.clock
+        self._deadlines = Deadlines()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:  # noqa: ARG002 - nothing comes after it
         """Set `duration_us`, and `result` where the provider answered.
 
         Cancellation by the caller passes through, whatever the provider makes of it.
         """
-        limit = call.tool.meta.timeout_ms / 1000
-        asked = call.request.timeout_s
-        timeout = limit if asked is None else min(limit, asked)  # only stricter (rule 8)
-        context = context_of(call, timeout_s=timeout, now=self._clock.now())
         task = asyncio.current_task()
-        cancels = task.cancelling() if task else 0
-        outcome = _OK
-        began = self._clock.monotonic()
-        deadline = asyncio.timeout(timeout)
+        if task is None:
+            msg = "a tool is called from a task"
+            raise AssertionError(msg)
+        timeout = _timeout(call)
+        context = context_of(call, timeout_s=timeout, now=self._clock.now())
+        cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
+        deadline = self._deadlines.start(task, timeout)
         try:
-            async with deadline:
-                call.result = await call.tool.provider.invoke(call.tool.meta.name, call.args, context)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
+            call.result = await call.tool.provider.invoke(call.tool.meta.name, call.args, context)
         except BaseException as error:
-            if task is not None and (task.cancelling() > cancels or (_cancelled(error) and cancels)):
+            self._deadlines.stop(deadline)
+            if isinstance(error, KeyboardInterrupt | GeneratorExit):
+                raise
+            if task.cancelling() > cancels or (cancels and isinstance(error, asyncio.CancelledError)):
                 raise asyncio.CancelledError from error
-            why = f"no answer within {timeout:g} s" if deadline.expired() else ""
-            outcome = self._failed(call, error, why)
+            outcome = self._failed(call, error, f"no answer within {timeout:g} s" if deadline.expired else "")
+        else:
+            self._deadlines.stop(deadline)
+            if task.cancelling() > cancels:
+                # The provider answered instead of stopping: that is recorded, then the caller is cancelled after all.
+                task.uncancel()
+                task.cancel()
         call.duration_us = int((self._clock.monotonic() - began) * 1_000_000)
-        if outcome is _OK and task is not None and task.cancelling() > cancels:
-            # The provider answered instead of stopping: the answer is recorded, then the caller is cancelled after all.
-            task.uncancel()
-            task.cancel()
         return outcome
 
     def _failed(self, call: Call, error: BaseException, late: str) -> Outcome:
@@ -91,8 +94,11 @@ class Invoke:
         return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain)
 
 
-def _cancelled(error: BaseException) -> bool:
-    return isinstance(error, asyncio.CancelledError)
+def _timeout(call: Call) -> float:
+    """Seconds: the tool's own, or less where the caller asks for less (rule 8)."""
+    limit = min(call.tool.meta.timeout_ms, _LONGEST_MS) / 1000
+    asked = call.request.timeout_s
+    return limit if asked is None else min(limit, asked)
 
 
 def _failure(error: BaseException) -> _Failure:
@@ -102,7 +108,7 @@ def _failure(error: BaseException) -> _Failure:
         return _Failure(Code.TOOL_TIMEOUT, Code.Timeout, words(error), doubt=True)
     if isinstance(error, ConnectionError):
         return _Failure(Code.TOOL_UNAVAILABLE, Code.ConnectionError, words(error), doubt=True)
-    if _cancelled(error):
+    if isinstance(error, asyncio.CancelledError):
         return _Failure(Code.TOOL_UNAVAILABLE, None, "the provider gave the call up", doubt=True)
     return _Failure(Code.TOOL_EXEC_FAILED, None, words(error))
 

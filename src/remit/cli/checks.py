@@ -1,0 +1,230 @@
+"""What `remit doctor` looks at: each check says how it is, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from remit.cli.context import MEMORY, State
+from remit.errors import RemitError
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.settings import Settings
+
+Verdict = Literal["ok", "warn", "fail"]
+
+_PYTHON: Final = (3, 11)
+_SQLITE: Final = (3, 51, 3)
+"""From here on SQLite is free of a race between connections that reset the write-ahead log."""
+_LOW: Final = 1024**3
+_FULL: Final = 100 * 1024**2
+_WAL: Final = b"\x02\x02"
+"""Bytes 18 and 19 of a database in WAL mode (https://www.sqlite.org/fileformat.html)."""
+_NARROW: Final = 80
+
+
+class Check(NamedTuple):
+    """What one look found."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    remedy: str = ""
+
+
+async def checks(state: State) -> AsyncIterator[Check]:
+    """Every check, in order; those that need settings are left out where there are none."""
+    yield _python()
+    yield _sqlite()
+    try:
+        settings = state.settings()
+    except RemitError as error:
+        yield Check("settings", "fail", error.message, error.remedy)
+    else:
+        yield Check("settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}")
+        yield _policy(settings)
+        for check in _modules(settings):
+            yield check
+        async for check in _journal(settings):
+            yield check
+        async for check in _tools(state):
+            yield check
+        for check in _folders(settings):
+            yield check
+    yield _terminal(state)
+
+
+# --- the machine
+
+
+def _python() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < _PYTHON:
+        return Check("python", "fail", version, "Install Python 3.11 or newer.")
+    return Check("python", "ok", f"{version} ({sys.implementation.name}, {sys.executable})")
+
+
+def _sqlite() -> Check:
+    import apsw
+
+    version = apsw.sqlite_lib_version()
+    if tuple(map(int, version.split("."))) < _SQLITE:
+        least = ".".join(map(str, _SQLITE))
+        return Check("sqlite", "warn", f"{version} may lose a write under load", f"Upgrade apsw: SQLite {least} or newer.")
+    return Check("sqlite", "ok", f"{version}, built into apsw")
+
+
+def _terminal(state: State) -> Check:
+    out = state.output.out
+    if not out.stream.isatty():
+        return Check("terminal", "ok", "stdout is none: plain text, no questions")
+    encoding = out.stream.encoding or ""
+    if not encoding.lower().startswith("utf"):
+        return Check("terminal", "warn", f"encoding {encoding}", "Set a UTF-8 locale, such as LANG=C.UTF-8.")
+    if out.width is not None and out.width < _NARROW:
+        return Check("terminal", "warn", f"{out.width} columns", f"Make it {_NARROW} columns wide for readable tables.")
+    asks = "questions can be asked" if state.output.interactive else "no questions: stdin or stderr is no terminal"
+    return Check("terminal", "ok", f"{out.width} columns, {'colour' if out.colored else 'no colour'}, {asks}")
+
+
+# --- what the user wrote
+
+
+def _policy(settings: Settings) -> Check:
+    from remit.policy.rules import Policy
+
+    try:
+        policy = Policy.parse(settings.policy.rules)
+    except RemitError as error:
+        return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
+    return Check("policy", "ok", f"{len(policy.rules)} rules, {policy.hash[:19]}…")
+
+
+def _modules(settings: Settings) -> Iterator[Check]:
+    from remit.cli.output import reserved_stdout
+    from remit.service.modules import find
+
+    for name in settings.app.modules:
+        try:
+            with reserved_stdout():
+                found = find([name], settings.folder)
+        except RemitError as error:
+            yield Check("module", "fail", error.message, error.remedy)
+        else:
+            yield Check("module", "ok", f"{name}: {len(found.recipes)} recipes, {len(found.tools)} tools")
+
+
+def _folders(settings: Settings) -> Iterator[Check]:
+    for root in settings.fs.roots:
+        if not Path(root).is_dir():
+            yield Check("folder", "fail", f"{root} is no folder", "Correct fs.roots.")
+        elif not os.access(root, os.R_OK | os.X_OK):
+            yield Check("folder", "fail", f"{root} cannot be read", "Give yourself the right, or correct fs.roots.")
+        elif not os.access(root, os.W_OK):
+            yield Check("folder", "ok", f"{root} (cannot be written to)")
+        else:
+            yield Check("folder", "ok", root)
+
+
+# --- the journal
+
+
+async def _journal(settings: Settings) -> AsyncIterator[Check]:
+    url = settings.journal.url
+    if url == MEMORY:
+        yield Check("journal", "warn", "in memory: nothing is kept", "Set journal.url to a path.")
+        return
+    path = Path(url)
+    yield _disk(path)
+    if not path.exists():
+        yield _creatable(path)
+        return
+    from remit.clock import SystemClock
+    from remit.journal.journal import Journal
+    from remit.wiring import open_store
+
+    try:
+        journal = Journal(open_store(url, SystemClock()))
+    except RemitError as error:
+        yield Check("journal", "fail", error.message, error.remedy)
+        return
+    try:
+        yield await _writable(journal, path)
+        yield await _whole(journal)
+    except RemitError as error:
+        yield Check("journal", "fail", error.message, error.remedy)
+    finally:
+        await journal.close()
+    yield _wal(path)
+
+
+def _disk(path: Path) -> Check:
+    free = shutil.disk_usage(_existing(path.parent)).free
+    detail = f"{free / _LOW:.1f} GiB free"
+    if free < _FULL:
+        return Check("disk", "fail", detail, f"Free space under {path.parent}.")
+    if free < _LOW:
+        return Check("disk", "warn", detail, f"Free space under {path.parent} soon.")
+    return Check("disk", "ok", detail)
+
+
+def _creatable(path: Path) -> Check:
+    folder = _existing(path.parent)
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return Check("journal", "fail", f"{path} cannot be made", f"Make {folder} writable, or name another journal.")
+    return Check("journal", "ok", f"{path} is made when the first job starts")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
+
+
+async def _writable(journal: Journal, path: Path) -> Check:
+    from remit.journal.event import Claim
+
+    # A claim for work of a kind that nobody has: it takes the write lock and changes nothing.
+    now = journal.clock.now()
+    await journal.claim(Claim(kind="doctor", owner="doctor", now=now, lease_until=now))
+    return Check("journal", "ok", f"{path}, {path.stat().st_size / 1024**2:.1f} MiB, can be written to")
+
+
+async def _whole(journal: Journal) -> Check:
+    problems = await journal.integrity()
+    if problems:
+        return Check("integrity", "fail", "; ".join(problems[:3]), "Restore the journal from a backup.")
+    return Check("integrity", "ok", "SQLite finds nothing wrong; `remit verify` checks the hashes")
+
+
+def _wal(path: Path) -> Check:
+    with path.open("rb") as file:
+        header = file.read(20)
+    if header[18:20] != _WAL:
+        remedy = "Put the journal on a local disk: a network file system has no shared memory for the log."
+        return Check("wal", "fail", "the journal is not in WAL mode", remedy)
+    return Check("wal", "ok", "write-ahead log")
+
+
+# --- tools
+
+
+async def _tools(state: State) -> AsyncIterator[Check]:
+    journal, state.journal = state.journal, MEMORY
+    try:
+        async with state.remit(code="wanted") as remit:
+            tools = await remit.queries.tools()
+            failures = await remit.queries.tool_failures()
+    finally:
+        state.journal = journal
+    for provider, why in failures.items():
+        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; mend it, or take it out.")
+    withheld = [tool for tool in tools if tool.quarantined]
+    for tool in withheld:
+        yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", f"Mend it at {tool.provider_id}.")
+    providers = sorted({tool.provider_id for tool in tools})
+    yield Check("tools", "ok", f"{len(tools) - len(withheld)} of {', '.join(providers)}")

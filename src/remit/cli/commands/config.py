@@ -1,0 +1,32 @@
+"""`remit config`: the settings as they stand."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+
+@click.command("config")
+@json_option("a list of key, value and source")
+@pass_state
+def command(state: State) -> int:
+    """Show every setting and where it came from.
+
+    A later source wins: defaults, remit.toml, the environment, the command line.
+    """
+    settings = state.settings()
+    rows = settings.explain()
+    if state.as_json:
+        state.output.json([{"key": row.key, "value": row.value, "source": row.source} for row in rows])
+        return exit_codes.OK
+    import json
+
+    from remit.cli.tables import Column, table
+
+    columns = (Column("SETTING"), Column("VALUE", whole=False), Column("FROM", whole=False, style="dim"))
+    shown = [(row.key, json.dumps(row.value, ensure_ascii=False), row.source) for row in rows]
+    table(state.output.out, columns, shown)
+    return exit_codes.OK

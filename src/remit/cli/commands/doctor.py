@@ -1,0 +1,43 @@
+"""`remit doctor`: is everything in order?"""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+
+@click.command("doctor")
+@json_option("the checks")
+@pass_state
+def command(state: State) -> int:
+    """Check that everything Remit needs is in order.
+
+    Python, SQLite, settings, rules, your modules, the journal and its disk, tools, folders, the terminal. Whatever is not in
+    order comes with a way to mend it. Exits with status 1 where a check fails.
+    """
+    from remit.cli.checks import Check, checks
+    from remit.cli.running import run_async
+
+    async def look() -> list[Check]:
+        return [check async for check in checks(state)]
+
+    found = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json([check._asdict() for check in found])
+    else:
+        for check in found:
+            _print(state, check)
+    return exit_codes.ERROR if any(check.verdict == "fail" for check in found) else exit_codes.OK
+
+
+def _print(state: State, check: object) -> None:
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    name, verdict, detail, remedy = check  # type: ignore[misc]
+    out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {one_line(detail)}")
+    if remedy:
+        out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

@@ -1,0 +1,84 @@
+"""`remit policy explain`: what the rules make of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.values import json_object
+
+if TYPE_CHECKING:
+    from remit.policy.decision import CallerKind
+    from remit.policy.explain import Considered, Explanation
+
+
+@click.command("explain")
+@click.argument("tool")
+@click.option("--args", "given", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
+@click.option("--as", "principal", default="", metavar="NAME", help="Who calls. Default: you.")
+@click.option("--recipe", default="", metavar="NAME", help="The recipe whose job calls.")
+@click.option(
+    "--kind",
+    type=click.Choice(["job", "session", "ticket", "http", "mcp"]),
+    help="Where the call comes from. Default: job with a recipe, else session.",
+)
+@json_option("the decision and every rule's part in it")
+@pass_state
+def command(state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None) -> int:
+    """Say what the rules make of a call, and why.
+
+    Shown are the decision, then every rule in the order of the file: whether it matched, and why not.
+    """
+    from remit.cli.running import run_async
+
+    args = json_object(given, "--args")
+    chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
+
+    async def look() -> Explanation:
+        async with state.remit() as remit:
+            return await remit.queries.explain(tool, args, principal=principal or remit.settings.app.principal, kind=chosen, recipe=recipe)
+
+    found = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(found)
+    else:
+        _print(state, tool, found)
+    return exit_codes.OK
+
+
+def _print(state: State, tool: str, found: Explanation) -> None:
+    from remit.cli.tables import Column, fields, table
+    from remit.cli.text import one_line
+
+    out, decision = state.output.out, found.decision
+    out.line(f"{out.style(decision.effect, decision.effect)}  {one_line(tool)}")
+    people = ", ".join(decision.approvers)
+    ask: list[tuple[str, str]] = []
+    if decision.effect == "ask":
+        ask = [("approvals", str(decision.approvals)), ("by", one_line(people) or "anybody")]
+    default = f"{found.default.effect} ({found.default.rule_id})"
+    fields(
+        out,
+        [
+            ("rule", decision.rule_id),
+            ("why", one_line(decision.reason)),
+            *ask,
+            ("level", found.level or "unknown tool"),
+            ("without rules", default),
+        ],
+    )
+    columns = (
+        Column("RULE"), Column("EFFECT", states=True), Column("PART"), Column("WHY", whole=False)
+    )  # fmt: skip
+    rows = [_row(one) for one in (*found.considered, *found.remembered)]
+    if rows:
+        out.line()
+    table(out, columns, rows, indent=2)
+
+
+def _row(one: Considered) -> tuple[Any, ...]:
+    return one.rule_id, one.effect, one.part, one.why

@@ -1,0 +1,29 @@
+"""`remit policy revoke`: end a remembered approval."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import pass_state
+
+
+@click.command("revoke")
+@click.argument("rule", metavar="ID")
+@click.option("--reason", default="", help="Why; it is recorded.")
+@pass_state
+def command(state: State, rule: str, reason: str) -> int:
+    """End a remembered approval.
+
+    From now on its calls are asked about again. `remit policy rules` lists the ids.
+    """
+    from remit.cli.running import run_async
+
+    async def revoke() -> None:
+        async with state.remit(code="unused") as remit:
+            await remit.commands.revoke(rule, reason=reason)
+
+    run_async(lambda _stop: revoke())
+    state.note(f"{rule} is revoked")
+    return exit_codes.OK

@@ -1,0 +1,31 @@
+"""`remit policy test`: do the rules say what they should?"""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+
+@click.command("test")
+@json_option("the results")
+@pass_state
+def command(state: State) -> int:
+    """Run the tests that stand beside the rules.
+
+    A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1 where they
+    say something else.
+    """
+    from remit.cli.policies import catalog, failed_tests, results_json, test_results
+
+    settings, tools = catalog(state)
+    results = test_results(settings, tools)
+    if state.as_json:
+        state.output.json(results_json(results))
+    else:
+        failed_tests(state, results)
+        if not results:
+            state.note("there are no tests: add [[policy.tests]] tables to remit.toml")
+    return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR

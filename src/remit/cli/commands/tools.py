@@ -1,0 +1,104 @@
+"""`remit tools`: what can be called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.service.views import ToolView
+
+
+@click.command("tools")
+@click.argument("name", required=False)
+@json_option("the tools, or all of one,")
+@pass_state
+def command(state: State, name: str | None) -> int:
+    """List the tools, or show one.
+
+    Levels: L0 only reads, L1 writes, L2 executes or uses the network. What is asked about first is so by default; rules may
+    say otherwise (`remit policy explain`). A tool is withheld when its schema cannot be used.
+    """
+    from remit.cli.running import run_async
+
+    state.journal = ":memory:"  # a look at the tools makes no journal
+
+    async def look() -> tuple[list[ToolView], dict[str, str]]:
+        async with state.remit() as remit:
+            found = await remit.queries.tools() if name is None else [await remit.queries.tool(name)]
+            return found, await remit.queries.tool_failures()
+
+    found, failures = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(found if name is None else found[0])
+    elif name is None:
+        _list(state, found)
+    else:
+        _one(state, found[0])
+    for provider, why in failures.items():
+        from remit.cli.text import one_line
+
+        state.note(f"the tools of {provider} are missing: {one_line(why)}")
+    return exit_codes.OK
+
+
+def _list(state: State, tools: list[ToolView]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = (
+        Column("TOOL"),
+        Column("LEVEL"),
+        Column("FIRST", states=False),
+        Column("PROVIDER", whole=False),
+        Column("WHAT IT DOES", whole=False),
+    )
+    table(
+        state.output.out,
+        columns,
+        [
+            (tool.name, tool.capability_level, _first(tool), tool.provider_id, tool.quarantined or tool.description)
+            for tool in tools
+        ],
+    )
+
+
+def _first(tool: ToolView) -> str:
+    """What comes before a call by default."""
+    if tool.quarantined:
+        return "withheld"
+    return "asks" if tool.requires_confirm else "runs"
+
+
+def _one(state: State, tool: ToolView) -> None:
+    from remit.cli.prompt import pretty
+    from remit.cli.tables import duration, fields
+    from remit.cli.text import clean, one_line
+
+    out = state.output.out
+    out.line(out.style(tool.name, "bold"))
+    fields(
+        out,
+        [
+            ("does", one_line(tool.description)),
+            ("withheld", one_line(tool.quarantined)),
+            ("level", tool.capability_level),
+            ("by default", _first(tool)),
+            ("provider", tool.provider_id),
+            ("version", tool.version),
+            ("side effects", ("yes, a repetition changes nothing more" if tool.idempotent else "yes") if tool.side_effects else "none"),
+            ("time limit", duration(tool.timeout_ms * 1000)),
+            ("key", tool.key),
+            ("for models", tool.wire_name),
+            ("contract", tool.contract_hash),
+        ],
+    )
+    for title, schema in (("arguments", tool.input_schema), ("result", tool.output_schema)):
+        out.line()
+        out.line("  " + out.style(title, "dim"))
+        for line in clean(pretty(schema)).split("\n") if schema is not None else ["not declared"]:
+            out.line("    " + line)

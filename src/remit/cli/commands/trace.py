@@ -1,0 +1,86 @@
+"""`remit trace`: the story of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.journal.event import Event
+
+
+@click.command("trace")
+@click.argument("job")
+@click.option("-f", "--follow", is_flag=True, help="Print each event as it comes, until the job has ended.")
+@json_option("the events, one a line,")
+@pass_state
+def command(state: State, job: str, follow: bool) -> int:
+    """Tell what a job did: times, versions, who allowed what.
+
+    For every step: when it began and how long it took, arguments and result in short, the tool's provider, version and
+    schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it that fits
+    only one, or `last`.
+    """
+    from remit.cli.running import run_async
+
+    return run_async(lambda _stop: _trace(state, job, follow=follow))
+
+
+async def _trace(state: State, job: str, *, follow: bool) -> int:
+    from remit.jobs.state import stream_of
+
+    async with state.remit(code="unused") as remit:
+        found = await remit.queries.find(job)
+        stream = stream_of(found)
+        if follow:
+            async for event in remit.queries.follow(stream):
+                _event(state, event)
+        elif state.as_json:
+            for event in await remit.queries.events(stream):
+                _event(state, event)
+        else:
+            await _story(state, remit, found)
+    return exit_codes.OK
+
+
+async def _story(state: State, remit: Remit, job: str) -> None:
+    from remit.cli.states import shown_state
+    from remit.cli.story import Story
+
+    told = await remit.queries.narrative(job)
+    row = await remit.queries.row(job)
+    Story(state.output.out, told, shown_state(row)).write()
+
+
+def _event(state: State, event: Event) -> None:
+    from remit.cli.tables import clock_time
+    from remit.cli.text import cut, one_line
+    from remit.trace.words import words
+
+    out = state.output.out
+    if state.as_json:
+        state.output.json(_fields(event))
+        return
+    text = one_line(f"{event.kind:<24}  {words(event)}")
+    shown = cut(text, out.width - 14) if out.width is not None else text
+    out.line(f"{out.style(clock_time(event.at), 'dim')}  {shown}".rstrip())
+    out.flush()
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "stream": event.stream,
+        "seq": event.seq,
+        "kind": event.kind,
+        "at": event.at,
+        "hash": event.hash.hex(),
+        "data": msgspec.Raw(event.data),
+    }

@@ -1,0 +1,68 @@
+"""`remit worker`: work on whatever is due."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import pass_state
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.cli.running import Stop
+
+_log: Final = logging.getLogger("remit.worker")
+_INFO: Final = 1
+
+
+@click.command("worker")
+@click.option("--concurrency", metavar="N", type=click.IntRange(1), help="Jobs at once. Default: jobs.concurrency.")
+@pass_state
+def command(state: State, concurrency: int | None) -> int:
+    """Work on every job that is due, until told to stop.
+
+    Several workers may share a journal, on one machine. SIGTERM or Ctrl-C lets running jobs go on for jobs.drain_seconds and
+    then gives them up, to be resumed by another worker; a second one gives them up at once. Logs go to stderr.
+    """
+    from remit.cli.logs import log_to_stderr
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+
+    log_to_stderr(state.verbose, least=0 if state.quiet else _INFO)
+    with reserved_stdout():
+        return run_async(lambda stop: _work(state, concurrency, stop), gentle=True)
+
+
+async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
+    async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
+        engine = remit.runtime.engine
+        stop.hurry = engine.stop
+        engine.start()
+        settings = remit.settings
+        _log.info("works on %s, %d jobs at once", settings.journal.url, settings.jobs.concurrency)
+        await _stopped(remit, stop)
+        drain = settings.jobs.drain_seconds
+        if engine.running:
+            _log.info("stops: %d jobs have %d s to end", len(engine.running), drain)
+        try:
+            if not await engine.drain(drain):
+                _log.info("gives up %s", ", ".join(engine.running))
+        finally:
+            await engine.stop()
+        _log.info("stopped")
+    return exit_codes.OK
+
+
+async def _stopped(remit: Remit, stop: Stop) -> None:
+    """Until somebody asks to stop. Raises JournalError where the engine had to."""
+    failed = remit.runtime.engine.ended("")  # no job has this name: it ends only with the engine
+    asked = asyncio.create_task(stop.requested.wait())
+    await asyncio.wait({failed, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if failed.done():
+        failed.result()

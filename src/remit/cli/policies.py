@@ -1,0 +1,63 @@
+"""What the commands about rules share: the rules as they were written, the catalog they speak of, and their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from remit.cli.context import MEMORY, State
+from remit.cli.text import one_line
+
+if TYPE_CHECKING:
+    from remit.policy.cases import TestResult
+    from remit.settings import Settings
+    from remit.tools.meta import ToolMeta
+
+
+def catalog(state: State) -> tuple[Settings, list[ToolMeta]]:
+    """The settings, and the tools that rules may speak of; the rules may be wrong, and no journal is made for it."""
+    from remit.cli.running import run_async
+
+    settings = state.settings()
+    state.journal = MEMORY
+
+    async def listed() -> list[ToolMeta]:
+        # Rules that cannot be understood would keep it from opening; they are what is to be looked at.
+        async with state.remit(code="wanted") as remit:
+            return [tool.meta for tool in await remit.runtime.services.catalog.tools()]
+
+    return settings, run_async(lambda _stop: listed())
+
+
+def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResult]:
+    """What the rules say to their tests. Raises PolicyError."""
+    from remit.policy.cases import run_tests
+    from remit.policy.rules import Policy
+
+    return run_tests(Policy.parse(settings.policy.rules), tools, settings.policy.tests)
+
+
+def failed_tests(state: State, results: Sequence[TestResult]) -> None:
+    """Print every test that failed, and how many passed."""
+    out = state.output.out
+    for result in results:
+        if not result.passed:
+            case = result.case
+            out.line(f"{out.style('failed', 'failed')} test {case.number} ({one_line(case.tool)}): {one_line(result.problem)}")
+    if results:
+        passed = sum(result.passed for result in results)
+        out.line(f"{passed} of {len(results)} tests passed")
+
+
+def results_json(results: Sequence[TestResult]) -> list[dict[str, Any]]:
+    """Results as `--json` prints them."""
+    return [
+        {
+            "number": result.case.number,
+            "tool": result.case.tool,
+            "passed": result.passed,
+            "problem": result.problem,
+            "decision": result.decision,
+        }
+        for result in results
+    ]

@@ -1,0 +1,190 @@
+"""A narrative as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.cli.live import short
+from remit.cli.tables import clock_time, duration, fields, moment
+from remit.cli.text import clean, cut, one_line, pad
+
+if TYPE_CHECKING:
+    from remit.cli.output import Channel
+    from remit.trace.narrative import Narrative
+    from remit.trace.segments import Segment
+    from remit.trace.step import Asked, StepNarrative, Waited
+
+_HASH: Final = 12
+"""Hexadecimal digits of a digest that are enough to tell two apart by eye."""
+_MOST_SEGMENTS: Final = 40
+_EFFECTS: Final = {"committed": "it happened", "none": "nothing happened", "unknown": "nobody knows whether it happened"}
+
+
+class Story:
+    """Writes one job's story."""
+
+    def __init__(self, out: Channel, told: Narrative, state: str) -> None:
+        """`state` is the job's, as people see it."""
+        self._out = out
+        self._told = told
+        self._state = state
+        self._place = max((len(step.step) for step in told.steps), default=0)
+        self._name = max((len(short(step.name)) for step in told.steps), default=0)
+
+    def write(self) -> None:
+        """Who and when, the timeline, every step, the end."""
+        self._head()
+        self._timeline()
+        self._out.line()
+        for step in self._told.steps:
+            self._step(step)
+        self._end()
+
+    # --- head and timeline
+
+    def _head(self) -> None:
+        out, told = self._out, self._told
+        out.line(f"{out.style(told.job, 'bold')}  {one_line(told.name)}  {out.style(self._state, self._state)}")
+        fields(
+            out,
+            [
+                ("asked by", one_line(told.principal)),
+                ("created", moment(told.created_at)),
+                ("ended", f"{moment(told.ended_at)}, {duration(told.ended_at - told.created_at)} later" if told.ended_at else ""),
+                ("code", _joined(told.execution_version, told.planner_version)),
+                ("tools", _digest(told.tool_registry_version)),
+                ("input", self._cut(told.input_preview, 14)),
+            ],
+        )
+
+    def _timeline(self) -> None:
+        segments = self._told.segments
+        if len(segments) < 2:  # noqa: PLR2004 - one stretch is no line
+            return
+        self._out.line()
+        for segment in segments[:_MOST_SEGMENTS]:
+            self._segment(segment)
+        if len(segments) > _MOST_SEGMENTS:
+            self._out.line(f"  … and {len(segments) - _MOST_SEGMENTS} more")
+
+    def _segment(self, segment: Segment) -> None:
+        took = duration(segment.until - segment.since) if segment.until is not None else "until now"
+        self._out.line(f"  {self._time(segment.since)}  {segment.kind:<11}  {took}")
+
+    # --- steps
+
+    def _step(self, step: StepNarrative) -> None:
+        out = self._out
+        took = self._took(step)
+        name = pad(one_line(short(step.name)), self._name)
+        state = out.style(step.state, step.state)
+        out.line(f"  {self._time(step.started_at)}  {step.step:<{self._place}}  {name}  {state}{took}")
+        self._more(self._cut(step.args_preview, 6))
+        if step.code:
+            self._more(f"{step.code}: {clean(step.reason)}", "red")
+        elif step.name.startswith("wait."):
+            self._more(clean(step.reason))
+        self._more(self._cut(step.result_preview, 9), before="-> ")
+        self._versions(step)
+        for asked in step.confirmations:
+            self._asked(asked)
+        for waited in step.waits:
+            self._waited(waited, asked={one.confirmation for one in step.confirmations})
+        if len(step.attempts) > 1:
+            for attempt in step.attempts:
+                ended = attempt.outcome or "nobody saw its end"
+                why = f": {attempt.code}" if attempt.code else ""
+                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}")
+        for attempt in step.attempts:
+            if attempt.decided_by:
+                self._more(f"{one_line(attempt.decided_by)} said what came of it")
+        if step.evidence:
+            self._more(f"{len(step.evidence)} pieces of evidence")
+
+    def _took(self, step: StepNarrative) -> str:
+        if step.attempts and step.attempts[-1].duration_us:
+            return f"  {duration(step.attempts[-1].duration_us)}"
+        waited = step.ended_at is not None and step.ended_at - step.started_at
+        return f"  {duration(waited)}" if waited and not step.attempts else ""
+
+    def _versions(self, step: StepNarrative) -> None:
+        tool, model = step.tool_invocation, step.llm_invocation
+        if tool is not None:
+            parts = [
+                _joined(tool.provider, tool.version),
+                f"schema in {_digest(tool.request_schema_hash)}" if tool.request_schema_hash else "",
+                f"out {_digest(tool.response_schema_hash)}" if tool.response_schema_hash else "",
+                f"rule {step.rule_id}" if step.rule_id else "",
+            ]
+            self._more(", ".join(filter(None, parts)), "dim")
+        if model is not None:
+            prompt = f"prompt {_digest(model.prompt_hash)}" if model.prompt_hash else ""
+            self._more(_joined(model.provider, model.model, prompt, f"{model.token_count} tokens"), "dim")
+        if step.state_diff is not None:
+            effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
+            self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
+
+    def _asked(self, asked: Asked) -> None:
+        edited = f", edited from {asked.edited_from}" if asked.edited_from else ""
+        self._more(f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}{edited}, digest {_digest(asked.digest)}")
+        for one in asked.decisions:
+            digest = f", shown {_digest(one.digest)}" if one.digest else ""
+            became = f", now {one.replaced_by}" if one.replaced_by else ""
+            reason = f": {clean(one.reason)}" if one.reason else ""
+            who = one_line(one.by) or "nobody"
+            self._more(f"  {one.decision} by {who} at {clock_time(one.at)}{digest}{became}{reason}")
+
+    def _waited(self, waited: Waited, *, asked: set[str]) -> None:
+        if waited.key in asked or waited.type == "timer":
+            return
+        what = _joined(waited.type, waited.key if waited.type == "signal" else "")
+        if waited.until is None:
+            self._more(f"waits for {what} since {clock_time(waited.since)}", "yellow")
+        else:
+            who = "nobody answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'somebody'}"
+            self._more(f"waited for {what}: {who} at {clock_time(waited.until)}")
+
+    # --- the end
+
+    def _end(self) -> None:
+        out, told = self._out, self._told
+        for recovery in told.recoveries:
+            replayed = "" if recovery.replayed_steps is None else f", {recovery.replayed_steps} steps given back"
+            after = f" after {recovery.previous_owner}" if recovery.previous_owner else ""
+            out.line(f"  {self._time(recovery.at)}  taken over by {recovery.owner}{after}{replayed}")
+        for drift in told.drifts:
+            current = _digest(drift.current) or "gone"
+            out.line(
+                f"  {self._time(drift.at)}  {out.style('changed since', 'warn')} "
+                f"{one_line(drift.subject)}: was {_digest(drift.recorded)}, is {current}"
+            )
+        if told.error is not None:
+            out.line(f"  {out.style('failed', 'failed')}  {told.error.code}: {clean(told.error.message)}")
+        elif self._state == "cancelled":
+            out.line(f"  cancelled by {one_line(told.cancelled_by) or 'somebody'}")
+        elif told.result_preview:
+            out.line(f"  {out.style('result', 'dim')}  {self._cut(told.result_preview, 10)}")
+
+    # --- pieces
+
+    def _time(self, at: int) -> str:
+        return self._out.style(clock_time(at), "dim")
+
+    def _more(self, text: str, style: str = "", *, before: str = "") -> None:
+        if text:
+            self._out.line("      " + self._out.style(before + text, style))
+
+    def _cut(self, text: str, before: int) -> str:
+        text = one_line(text)
+        width = self._out.width
+        return text if width is None else cut(text, width - before)
+
+
+def _digest(text: str) -> str:
+    """A digest short enough to read; anything else as it is."""
+    kind, separator, digits = text.partition(":")
+    return digits[:_HASH] if separator and kind == "sha256" else text
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,97 @@
+"""An event in a few words, for people who watch a job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from remit.journal import kinds as k
+from remit.journal.event import Event
+from remit.redact import line
+from remit.trace.step import shown
+
+
+def words(event: Event) -> str:
+    """What an event says, on one line, without its kind and its time."""
+    payload = k.decode(event.kind, event.data)
+    told = _WORDS.get(type(payload)) if payload is not None else None
+    return line(told(payload)) if told is not None else ""
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _created(one: k.JobCreated) -> str:
+    return _joined(one.name, shown(one.input, one.input_blob), f"by {one.principal}" if one.principal else "")
+
+
+def _started(one: k.ToolInvocationStarted) -> str:
+    attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
+    return _joined(one.step, one.tool_name, attempt, shown(one.args, one.args_blob))
+
+
+def _finished(one: k.ToolInvocationFinished) -> str:
+    error = f"{one.error.code}: {one.error.message}" if one.error else ""
+    decided = f"as {one.decided_by} says" if one.decided_by else ""
+    return _joined(one.step, one.outcome, decided, error or shown(one.result, one.result_blob))
+
+
+def _refused(one: k.GateRefused) -> str:
+    return _joined(one.step, one.tool_name, f"{one.code}:", one.reason)
+
+
+def _waiting(one: k.JobWaiting) -> str:
+    key = one.correlation_key if one.correlation_key != one.step else ""
+    return _joined(one.step, one.wait_type, key, one.reason if one.reason != key else "")
+
+
+def _came(one: k.WaitCompleted) -> str:
+    how = "nobody answered in time" if one.timed_out else shown(one.payload, one.payload_blob)
+    return _joined(one.step, one.wait_type, one.correlation_key, f"by {one.by}" if one.by else "", how)
+
+
+def _asked(one: k.ConfirmationRequested) -> str:
+    return _joined(one.step, one.confirmation, one.tool_name, one.question, one.digest)
+
+
+def _value(one: Any) -> str:
+    return _joined(one.step, str(one.value))
+
+
+def _failed(one: k.JobFailed) -> str:
+    return f"{one.error.code}: {one.error.message}"
+
+
+def _cancelled(one: k.JobCancelled) -> str:
+    return _joined(f"by {one.by}" if one.by else "", one.reason)
+
+
+def _drift(subject: str, recorded: str, current: str) -> str:
+    return f"{subject} was {recorded}, is {current or 'gone'}"
+
+
+_WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
+    k.JobCreated: _created,
+    k.PlanGenerated: lambda one: _joined(one.schema_version, one.plan_hash),
+    k.ToolInvocationStarted: _started,
+    k.ToolInvocationFinished: _finished,
+    k.GateRefused: _refused,
+    k.CommandCommitted: lambda one: _joined(one.step, one.llm_provider, one.llm_model, shown(one.result, one.result_blob)),
+    k.EvidenceAttached: lambda one: f"{one.step} {len(one.items)} pieces",
+    k.JobWaiting: _waiting,
+    k.WaitCompleted: _came,
+    k.TimerFired: lambda one: one.step,
+    k.ConfirmationRequested: _asked,
+    k.TimeRecorded: _value,
+    k.RandomRecorded: _value,
+    k.UuidRecorded: _value,
+    k.ChildStarted: lambda one: _joined(one.step, one.name, one.version),
+    k.RecoveryStarted: lambda one: _joined(one.owner, f"after {one.previous_owner}" if one.previous_owner else ""),
+    k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps given back",
+    k.VersionMismatchRecorded: lambda one: _drift(one.subject, one.recorded, one.current),
+    k.SchemaDriftRecorded: lambda one: _drift(one.tool_name, one.recorded, one.current),
+    k.JobCompleted: lambda one: shown(one.result, one.result_blob),
+    k.JobFailed: _failed,
+    k.JobCancelled: _cancelled,
+}

@@ -1,0 +1,135 @@
+"""Admit: the arguments against the tool's input schema."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from remit.codes import Code
+from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.tools.meta import Level
+from remit.tools.provider import ToolResult
+from tests.gateway.samples import add
+from tests.gateway.world import World, odd, opened
+
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+DEEP: dict[str, Any] = {}
+for _ in range(300):
+    DEEP = {"in": DEEP}
+
+
+def echo(**changes: Any) -> Any:
+    return odd(lambda args, _ctx: ToolResult(args), **changes)
+
+
+async def test_arguments_that_satisfy_the_schema_pass_unchanged() -> None:
+    async with opened(echo()) as world:
+        args = {"b": 1.0, "a": [True, None, "ü"], "": {"z": -0.5}}
+        assert (await world.call(args=args)).value == args
+        assert list((await world.call(args=args, step="2")).value) == ["b", "a", ""]
+
+
+async def test_arguments_that_do_not_are_refused_with_what_is_wrong_and_where() -> None:
+    async with opened(add) as world:
+        outcome = await world.call("math.add", {"a": "one", "c": 3})
+        assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_TOOL_ARGS)
+        for part in ("/a", "type_mismatch", "/b", "missing", "/c", "unknown_field"):
+            assert part in outcome.reason
+        assert "remit tools math.add" in outcome.remedy
+        refused = await world.last(GateRefused)
+        assert (refused.stage, refused.rule_id) == ("admit", "default:L0")
+
+
+async def test_what_is_wrong_with_a_value_does_not_quote_it() -> None:
+    async with opened(add) as world:
+        assert "hunter2" not in (await world.call("math.add", {"a": "hunter2", "b": 1})).reason
+
+
+async def test_a_warning_gate_reports_and_lets_pass(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    async with opened(echo(input_schema=schema), schema_gate="warn") as world:
+        with caplog.at_level(logging.WARNING, "remit.gateway"):
+            assert (await world.call(args={"a": "one"})).value == {"a": "one"}
+        assert "schema_gate_warn tool=odd.tool boundary=call_args: /a" in caplog.text
+
+
+async def test_an_open_gate_does_not_look() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    async with opened(echo(input_schema=schema), schema_gate="off") as world:
+        assert (await world.call(args={"a": "one"})).value == {"a": "one"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"a": float("nan")},
+        {"a": 2**53},
+        {"a": b"bytes"},
+        {"a": {1: 2}},
+        {"a": "\ud800"},
+        {"a": datetime(2026, 1, 1)},  # noqa: DTZ001 - any object will do
+        {"a": object()},
+        {"a": {1, 2}},
+        LOOP,
+        DEEP,
+    ],
+    ids=["NaN", "huge", "bytes", "number as key", "surrogate", "datetime", "object", "set", "loop", "deep"],
+)
+@pytest.mark.parametrize("mode", ["strict", "off"])
+async def test_arguments_that_json_cannot_hold_are_refused_in_every_mode(args: dict[str, Any], mode: str) -> None:
+    async with opened(echo(), schema_gate=mode) as world:
+        outcome = await world.call(args=args)
+        assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_TOOL_ARGS)
+        assert (await world.last(GateRefused)).arguments_hash == ""
+
+
+async def test_arguments_beyond_the_limit_are_refused() -> None:
+    async with opened(echo(), max_value_bytes=100) as world:
+        assert (await world.call(args={"a": "x" * 91})).ok
+        outcome = await world.call(args={"a": "x" * 93}, step="2")
+        assert outcome.code is Code.INVALID_TOOL_ARGS
+        assert "limit is 100" in outcome.reason
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("-inf"), "5", None])
+async def test_a_timeout_has_to_be_positive(timeout: Any) -> None:
+    async with opened(echo()) as world:
+        outcome = await world.call(timeout_s=timeout)
+        if timeout is None:
+            assert outcome.ok
+        else:
+            assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_BUDGET)
+            assert (await world.last(GateRefused)).stage == "admit"
+
+
+async def started_args(world: World) -> Any:
+    return await world.value(await world.last(ToolInvocationStarted), "args")
+
+
+async def test_what_is_checked_recorded_and_sent_is_what_was_asked_whoever_changes_it_meanwhile() -> None:
+    seen: list[Any] = []
+
+    def behave(args: dict[str, Any], _ctx: Any) -> ToolResult:
+        seen.append({**args})
+        args["list"].append("by the tool")
+        return ToolResult(None)
+
+    async with opened(odd(behave, Level.L1)) as world:
+        args: dict[str, Any] = {"list": [1]}
+        pending = await world.call(args=args)
+        await world.approve(pending)
+        call = world.again(pending, "odd.tool", args)
+        outcome = await call
+        assert outcome.ok
+        assert args == {"list": [1]}
+        assert await started_args(world) == {"list": [1]}
+
+
+async def test_nobody_is_asked_about_arguments_that_do_not_fit() -> None:
+    async with opened(echo(level=Level.L1, input_schema={"type": "object", "required": ["a"]})) as world:
+        assert (await world.call()).code is Code.INVALID_TOOL_ARGS
+        assert await world.confirmations.pending() == []

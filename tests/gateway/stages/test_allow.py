@@ -1,0 +1,158 @@
+"""Allow: what policy says of this call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit.canonical import digest
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.policy.remembered import Remembered
+from tests.gateway.samples import ALLOW, add, write
+from tests.gateway.world import ALICE, World, opened
+
+NO = {"id": "no-notes", "effect": "deny", "tools": ["note.*"], "reason": "Notes are closed."}
+HELLO = {"text": "hello"}
+
+
+async def test_reading_runs_and_the_default_that_let_it_stands_in_the_record() -> None:
+    async with opened(add) as world:
+        assert (await world.call("math.add", {"a": 1, "b": 2})).ok
+        started = await world.last(ToolInvocationStarted)
+        assert (started.rule_id, started.policy_hash) == ("default:L0", world.policy.hash)
+
+
+async def test_a_rule_allows_what_would_be_asked() -> None:
+    async with opened(write, rules=[ALLOW]) as world:
+        assert (await world.call("note.write", HELLO)).ok
+        assert (await world.last(ToolInvocationStarted)).rule_id == "writes-run"
+
+
+async def test_a_denied_call_is_recorded_with_rule_and_policy(ran: list[object]) -> None:
+    async with opened(write, rules=[ALLOW, NO]) as world:
+        outcome = await world.call("note.write", HELLO)
+        assert (outcome.status, outcome.code, outcome.reason) == ("blocked", Code.POLICY_DENIED, "Notes are closed.")
+        assert "no-notes" in outcome.remedy
+        assert await world.recorded() == [
+            GateRefused(
+                step="1",
+                tool_name="note.write",
+                code="POLICY_DENIED",
+                reason="Notes are closed.",
+                remedy=outcome.remedy,
+                stage="allow",
+                arguments_hash=digest(HELLO),
+                principal=ALICE,
+                rule_id="no-notes",
+                policy_hash=world.policy.hash,
+            )
+        ]
+        assert not ran
+
+
+async def test_a_denial_outlives_an_approval_and_takes_it_back(ran: list[object]) -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        await world.approve(pending)
+        world.under([NO])
+        assert (await world.again(pending, "note.write", HELLO)).code is Code.POLICY_DENIED
+        assert (await world.question(pending)).state == "withdrawn"
+        world.under([])
+        asked_again = await world.again(pending, "note.write", HELLO)
+        assert (asked_again.status, asked_again.confirmation == pending.confirmation) == ("pending", False)
+        assert not ran
+
+
+async def test_a_question_is_taken_back_when_the_call_is_denied_after_all() -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        world.under([NO])
+        await world.again(pending, "note.write", HELLO)
+        assert await world.confirmations.pending() == []
+
+
+async def remember(world: World, **changes: Any) -> Remembered:
+    tool, _ = await world.catalog.resolve("note.write", {})
+    said: dict[str, Any] = {
+        "id": "new",
+        "tool": "note.write",
+        "provider_id": "local",
+        "contract_hash": tool.contract_hash,
+        "args_digest": None,
+        "scope": "session",
+        "stream": world.stream,
+        "principal": ALICE,
+        "made_by": ("bob",),
+        "made_at": world.clock.now(),
+        "expires_at": world.clock.now() + 60 * SECOND,
+        **changes,
+    }
+    return await world.remembered.keep(Remembered(**said), "c_1", "bob")
+
+
+async def test_a_remembered_approval_answers_the_question_and_stands_in_the_record() -> None:
+    async with opened(write) as world:
+        rule = await remember(world)
+        assert (await world.call("note.write", HELLO)).ok
+        assert (await world.last(ToolInvocationStarted)).rule_id == f"remembered:{rule.id}"
+
+
+async def test_a_remembered_approval_lifts_no_denial() -> None:
+    async with opened(write, rules=[NO]) as world:
+        await remember(world)
+        assert (await world.call("note.write", HELLO)).code is Code.POLICY_DENIED
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"principal": "carol"},
+        {"stream": "session/other"},
+        {"args_digest": digest({"text": "bye"})},
+        {"contract_hash": digest("an older contract")},
+        {"tool": "note.set"},
+        {"provider_id": "builtin"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_a_remembered_approval_covers_nothing_beyond_its_bounds(changes: dict[str, Any]) -> None:
+    async with opened(write) as world:
+        await remember(world, **changes)
+        assert (await world.call("note.write", HELLO)).code is Code.CONFIRMATION_REQUIRED
+
+
+async def test_a_remembered_approval_of_exact_arguments_covers_those() -> None:
+    async with opened(write) as world:
+        await remember(world, args_digest=digest(HELLO), scope="everything", stream="")
+        assert (await world.call("note.write", HELLO)).ok
+        assert (await world.call("note.write", {"text": "bye"}, step="2")).code is Code.CONFIRMATION_REQUIRED
+
+
+async def test_a_remembered_approval_ends_with_its_time_or_when_it_is_revoked() -> None:
+    async with opened(write) as world:
+        await remember(world)
+        rule = await remember(world, expires_at=world.clock.now() + 600 * SECOND)
+        world.clock.advance(60)
+        assert (await world.call("note.write", HELLO)).ok
+        await world.remembered.revoke(rule.id, "bob")
+        assert (await world.call("note.write", HELLO, step="2")).code is Code.CONFIRMATION_REQUIRED
+
+
+async def test_a_question_that_was_remembered_meanwhile_leaves_the_inbox_when_the_call_runs() -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        await remember(world)
+        assert (await world.again(pending, "note.write", HELLO)).ok
+        assert (await world.question(pending)).state == "withdrawn"
+        assert not (await world.last(ToolInvocationStarted)).confirmation
+
+
+async def test_policy_sees_who_asks_from_where() -> None:
+    only = {"id": "triage-only", "effect": "allow", "tools": ["note.write"], "callers": ["job:triage/alice"]}
+    async with opened(write, rules=[only]) as world:
+        assert (await world.call("note.write", HELLO)).status == "pending"
+        assert (await world.call("note.write", HELLO, step="2", caller="job", recipe="other")).status == "pending"
+        assert (await world.call("note.write", HELLO, step="3", caller="job", recipe="triage")).ok

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import typing
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.errors import ChainBrokenError
+from remit.journal.blobs import BlobRef
+from remit.journal.kinds import KINDS, ErrorInfo, JobWaiting, Payload, TimeRecorded, decode, encode
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+JSON = st.recursive(
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    str: st.text(max_size=12),
+    int: INTEGERS,
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    bool: st.booleans(),
+    type(None): st.none(),
+    msgspec.UnsetType: st.just(msgspec.UNSET),
+    msgspec.Raw: JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value))),
+    dict[str, Any]: st.dictionaries(st.text(max_size=8), JSON, max_size=3),
+}
+
+
+def values(hint: Any) -> st.SearchStrategy[Any]:
+    """Everything a field of a type may hold."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is tuple:
+        return st.lists(values(arguments[0]), max_size=3).map(tuple)
+    if arguments:
+        return st.one_of([values(member) for member in arguments])
+    return built(hint)
+
+
+def built(struct: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
+    fields = {field.name: values(field.type) for field in msgspec.structs.fields(struct)}
+    return st.builds(struct, **fields)
+
+
+PAYLOADS = st.sampled_from(sorted(KINDS)).flatmap(lambda kind: built(KINDS[kind]))
+EVERY = pytest.mark.parametrize("payload", KINDS.values(), ids=KINDS)
+
+
+def smallest(payload: type[Payload]) -> dict[str, Any]:
+    """The fields that have to be there, and nothing else."""
+    examples: dict[Any, Any] = {str: "x", int: 1, float: 0.5, ErrorInfo: {"code": "X"}, dict[str, Any]: {}}
+    found = {}
+    for field in msgspec.structs.fields(payload):
+        if field.required:
+            literals = typing.get_args(field.type) if typing.get_origin(field.type) is Literal else ()
+            found[field.name] = literals[0] if literals else examples.get(field.type, [])
+    return found
+
+
+@given(PAYLOADS)
+def test_what_is_encoded_is_decoded_again(payload: Payload) -> None:
+    encoded = encode(payload)
+    assert decode(payload.KIND, encoded) == payload
+    assert encode(typing.cast("Payload", decode(payload.KIND, encoded))) == encoded
+
+
+@given(PAYLOADS, st.dictionaries(st.text(min_size=1, max_size=8).map(lambda name: f"new_{name}"), JSON, max_size=3))
+def test_fields_of_a_newer_version_are_ignored(payload: Payload, added: dict[str, Any]) -> None:
+    document = msgspec.json.decode(encode(payload))
+    assert decode(payload.KIND, msgspec.json.encode({**added, **document})) == payload
+
+
+@EVERY
+def test_optional_fields_may_be_missing(payload: type[Payload]) -> None:
+    given_fields = smallest(payload)
+    decoded = decode(payload.KIND, msgspec.json.encode(given_fields))
+    assert isinstance(decoded, payload)
+    assert msgspec.json.decode(encode(decoded)).keys() == given_fields.keys(), "defaults are left out"
+
+
+@EVERY
+def test_required_fields_may_not_be_missing(payload: type[Payload]) -> None:
+    for name in smallest(payload):
+        rest = {key: value for key, value in smallest(payload).items() if key != name}
+        with pytest.raises(ChainBrokenError, match=name):
+            decode(payload.KIND, msgspec.json.encode(rest))
+
+
+@EVERY
+def test_fields_are_named_where_a_payload_is_built(payload: type[Payload]) -> None:
+    with pytest.raises(TypeError):
+        payload(*smallest(payload).values(), "one more")
+
+
+@given(st.sampled_from(sorted(KINDS)), st.binary(max_size=80) | JSON.map(msgspec.json.encode))
+def test_bytes_are_a_payload_or_a_broken_record(kind: str, data: bytes) -> None:
+    try:
+        decoded = decode(kind, data)
+    except ChainBrokenError:
+        return
+    assert isinstance(decoded, KINDS[kind])
+
+
+def test_a_broken_record_names_its_kind_and_what_to_do() -> None:
+    with pytest.raises(ChainBrokenError, match="job_failed") as broken:
+        decode("job_failed", b"[]")
+    assert broken.value.remedy
+
+
+def test_endless_nesting_is_a_broken_record() -> None:
+    data = b'{"rule": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    with pytest.raises(ChainBrokenError):
+        decode("approval_remembered", data)
+
+
+def test_a_kind_of_a_newer_version_is_passed_over() -> None:
+    assert decode("invented_later", b'{"x": 1}') is None
+
+
+def test_a_value_is_kept_as_it_was_given() -> None:
+    given_bytes = b'{"b":1.0,"a":[1e3,"\\u00e9"]}'
+    finished = msgspec.json.decode(b'{"result":' + given_bytes + b"}", type=KINDS["job_completed"])
+    decoded = decode("job_completed", encode(finished))
+    assert bytes(typing.cast("Any", decoded).result) == given_bytes
+
+
+def test_the_names_are_those_of_the_contract() -> None:
+    contract = """job_created plan_generated tool_invocation_started tool_invocation_finished command_committed
+    job_waiting wait_completed timer_fired random_recorded uuid_recorded time_recorded job_completed job_failed
+    job_cancelled version_mismatch_recorded schema_drift_recorded confirmation_requested confirmation_decided gate_refused
+    evidence_attached recovery_started recovery_completed"""
+    assert set(contract.split()) <= KINDS.keys()
+
+
+def test_a_payload_says_what_it_is() -> None:
+    assert TimeRecorded.KIND == "time_recorded"
+    waiting = JobWaiting(step="1", wait_type="timer", correlation_key="k")
+    assert encode(waiting) == b'{"step":"1","wait_type":"timer","correlation_key":"k"}'
+    assert BlobRef("sha256:0", 1, "x") == msgspec.json.decode(
+        b'{"digest":"sha256:0","bytes":1,"preview":"x"}', type=BlobRef
+    )

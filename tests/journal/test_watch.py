@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.journal.watch import Watch
+
+
+class Others:
+    """A storage that others write to as well."""
+
+    def __init__(self) -> None:
+        self.version: int | None = 1
+        self.error: JournalError | None = None
+        self.looks = 0
+        self.looked = asyncio.Event()
+
+    def __call__(self) -> int | None:
+        self.looks += 1
+        self.looked.set()
+        if self.error is not None:
+            raise self.error
+        return self.version
+
+
+async def waiting(watch: Watch, mark: int) -> asyncio.Task[int]:
+    """A task that waits by now."""
+    task = asyncio.create_task(watch.changed(mark))
+    await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
+    assert not task.done()
+    return task
+
+
+async def test_the_newest_mark_waits_and_an_older_one_does_not() -> None:
+    watch = Watch()
+    mark = await watch.changed(0)
+    task = await waiting(watch, mark)
+    watch.notify()
+    assert await task == mark + 1
+    assert await watch.changed(mark) == mark + 1
+    await watch.close()
+
+
+async def test_what_others_wrote_while_nobody_waited_ends_the_next_wait() -> None:
+    others = Others()
+    watch = Watch(others)
+    mark = await watch.changed(0)
+    others.version = 2
+    assert await watch.changed(mark) > mark
+    await watch.close()
+
+
+async def test_what_others_write_during_a_wait_ends_it() -> None:
+    others = Others()
+    watch = Watch(others)
+    task = await waiting(watch, await watch.changed(0))
+    others.version = 2
+    assert await asyncio.wait_for(task, 10) > 1
+    await watch.close()
+
+
+async def test_our_own_write_ends_a_wait_once() -> None:
+    others = Others()
+    watch = Watch(others)
+    task = await waiting(watch, await watch.changed(0))
+    others.version = 2
+    watch.notify()
+    mark = await task
+    again = await waiting(watch, mark)
+    again.cancel()
+    await asyncio.wait([again])
+    await watch.close()
+
+
+async def test_nobody_looks_while_nobody_waits() -> None:
+    others = Others()
+    watch = Watch(others)
+    task = await waiting(watch, await watch.changed(0))
+    watch.notify()
+    await task
+    others.looked.clear()
+    await asyncio.wait_for(_silence(others), 10)
+    await watch.close()
+
+
+async def _silence(others: Others) -> None:
+    """Return once the poller has looked no more for several of its periods."""
+    while True:
+        others.looked.clear()
+        try:
+            await asyncio.wait_for(others.looked.wait(), 0.05)
+        except TimeoutError:
+            return
+
+
+async def test_a_storage_that_cannot_tell_now_is_asked_again() -> None:
+    others = Others()
+    watch = Watch(others)
+    mark = await watch.changed(0)
+    others.version = None
+    task = await waiting(watch, mark)
+    others.looked.clear()
+    await others.looked.wait()
+    assert not task.done()
+    others.version = 2
+    assert await asyncio.wait_for(task, 10) > mark
+    await watch.close()
+
+
+async def test_a_failing_storage_is_told_to_whoever_waits_and_whoever_comes() -> None:
+    others = Others()
+    watch = Watch(others)
+    mark = await watch.changed(0)
+    task = await waiting(watch, mark)
+    others.error = JournalError("the disk is gone", code=Code.JOURNAL_IO)
+    for waits in (task, watch.changed(mark)):
+        with pytest.raises(JournalError, match="gone"):
+            await asyncio.wait_for(waits, 10)
+    watch.notify()
+    others.error = None
+    others.version = 3
+    assert await watch.changed(mark) > mark, "it works again"
+    await watch.close()
+
+
+async def test_closing_ends_every_wait() -> None:
+    watch = Watch(Others())
+    mark = await watch.changed(0)
+    tasks = [await waiting(watch, mark) for _ in range(3)]
+    await watch.close()
+    await watch.close()
+    for waits in (*tasks, watch.changed(0)):
+        with pytest.raises(JournalError) as refusal:
+            await waits
+        assert refusal.value.code is Code.JOURNAL_CLOSED
+
+
+async def test_one_who_leaves_disturbs_nobody() -> None:
+    watch = Watch(Others())
+    mark = await watch.changed(0)
+    leaving, staying = await waiting(watch, mark), await waiting(watch, mark)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    watch.notify()
+    assert await staying == mark + 1
+    await watch.close()

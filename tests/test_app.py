@@ -1,0 +1,165 @@
+"""Remit from Python: the facade over everything."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remit import Code, JobEndedError, Options, Remit, Run, recipe, tool
+from remit.errors import NotFoundError, StateError
+from remit.jobs.plan_source import parse_plan
+from tests.opened import OpenRemit, until_waiting
+
+
+@tool("desk.note", level="L1")
+async def note(text: str) -> str:
+    """Write something down."""
+    return text.upper()
+
+
+@recipe("noting")
+async def noting(run: Run, text: str) -> str:
+    """Note a text."""
+    return str((await run.call("desk.note", {"text": text})).value)
+
+
+async def test_an_exact_approval_from_another_process_releases_the_call(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[note], recipes=[noting]) as first, remit_in(tools=[note], work=False) as second:
+        job = await first.start(noting("hello"))
+        await until_waiting(second, job.id)
+        question = (await second.queries.confirmations(job.id))[0]
+        assert (question.tool, question.args) == ("desk.note", {"text": "hello"})
+        await second.commands.decide(question.confirmation, "approve", digest=question.digest, by="bob")
+        assert await job == "HELLO"
+
+
+async def test_a_remembered_approval_answers_for_later_calls_until_revoked(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[note], recipes=[noting]) as remit:
+        job = await remit.start(noting("one"))
+        await until_waiting(remit, job.id)
+        question = (await job.questions())[0]
+        decided = await remit.commands.decide(question.confirmation, "approve", by="bob")
+        rule = await remit.commands.remember(decided, "everything", seconds=60, exact=False, by="bob")
+        assert await job == "ONE"
+        assert await remit.run(noting("two")) == "TWO"
+        await remit.commands.revoke(rule.id)
+        third = await remit.start(noting("three"))
+        assert (await until_waiting(remit, third.id)).waiting_for.startswith("confirmation")
+
+
+async def test_questions_come_one_by_one_until_the_job_ends(remit_in: OpenRemit) -> None:
+    @recipe("twice")
+    async def twice(run: Run) -> list[str]:
+        first = await run.attempt("desk.note", {"text": "a"})
+        second = await run.attempt("desk.note", {"text": "b"})
+        return [first.value, str(second.code)]
+
+    async with remit_in(tools=[note], recipes=[twice]) as remit:
+        job = await remit.start(twice())
+        answers = iter(("approve", "deny"))
+        async for question in remit.questions(job.id):
+            await remit.commands.decide(question.confirmation, next(answers), by="bob")  # type: ignore[arg-type]
+        assert await job == ["A", "CONFIRMATION_DENIED"]
+
+
+async def test_a_call_outside_a_job_passes_the_same_gate(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[note]) as remit:
+        outcome = await remit.call("desk.note", {"text": "hi"})
+        assert (outcome.status, outcome.code) == ("pending", Code.CONFIRMATION_REQUIRED)
+        outcome = await remit.call("desk.none")
+        assert (outcome.status, outcome.code) == ("blocked", Code.UNKNOWN_TOOL)
+        report = await remit.queries.verify()
+        assert report.ok
+        assert report.streams == 2
+
+
+async def test_a_plan_is_a_job_like_any_other(remit_in: OpenRemit, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("remember the milk\n")
+    plan = parse_plan(
+        "version: taskgraph-v1\nname: look\ninputs:\n  path: {type: string}\n"
+        "nodes:\n  - id: read\n    tool: fs.read\n    args: {path: '${inputs.path}'}\n"
+        "output: ${read.value.text}\n",
+        "look.yaml",
+    )
+    async with remit_in() as remit:
+        job = await remit.start_plan(plan, {"path": "notes.txt"})
+        assert await job == "remember the milk\n"
+        assert (await remit.queries.replay(job.id)).verdict == "same"
+
+
+async def test_jobs_are_listed_and_found_by_an_ending(remit_in: OpenRemit) -> None:
+    @recipe("short")
+    async def short(run: Run) -> None:
+        """Nothing."""
+
+    async with remit_in(recipes=[short]) as remit:
+        first = await remit.start(short(), Options(title="first", labels={"team": "red"}))
+        await first
+        second = await remit.start(short())
+        await second
+        assert [row.job for row in await remit.jobs("completed")] == [second.id, first.id]
+        assert [row.title for row in await remit.queries.jobs(labels={"team": "red"})] == ["first"]
+        assert await remit.queries.find(first.id[-12:]) == first.id
+        assert await remit.queries.find("last") == second.id
+        with pytest.raises(NotFoundError) as raised:
+            await remit.queries.find("zzz")
+        assert raised.value.code is Code.JOB_NOT_FOUND
+
+
+async def test_what_has_ended_takes_no_more_messages(remit_in: OpenRemit) -> None:
+    @recipe("short")
+    async def short(run: Run) -> None:
+        """Nothing."""
+
+    async with remit_in(recipes=[short]) as remit:
+        job = await remit.start(short())
+        await job
+        for attempt in (job.signal("go"), job.cancel(), remit.commands.resume(job.id)):
+            with pytest.raises(StateError) as raised:
+                await attempt
+            assert raised.value.code is Code.JOB_FINISHED
+
+
+async def test_a_result_has_the_type_the_recipe_declares(remit_in: OpenRemit) -> None:
+    @recipe("paths")
+    async def paths(run: Run) -> list[Path]:
+        return [Path("a"), Path("b")]
+
+    async with remit_in(recipes=[paths]) as remit:
+        assert await remit.run(paths()) == [Path("a"), Path("b")]
+
+
+async def test_many_jobs_at_once_all_end(remit_in: OpenRemit) -> None:
+    @recipe("short")
+    async def short(run: Run, number: int) -> int:
+        await run.now()
+        return number
+
+    async with remit_in(recipes=[short]) as remit:
+        jobs = await asyncio.gather(*(remit.start(short(number)) for number in range(100)))
+        assert await asyncio.gather(*(job.result() for job in jobs)) == list(range(100))
+
+
+async def test_outside_its_context_remit_is_closed(remit_in: OpenRemit) -> None:
+    remit = remit_in()
+    with pytest.raises(StateError):
+        _ = remit.commands
+    async with remit:
+        assert remit.commands is not None
+
+
+async def test_a_second_failure_of_a_job_is_not_hidden(remit_in: OpenRemit) -> None:
+    @recipe("broken")
+    async def broken(run: Run) -> None:
+        msg = "out of order"
+        raise RuntimeError(msg)
+
+    async with remit_in(recipes=[broken]) as remit:
+        job = await remit.start(broken())
+        for _ in range(2):
+            with pytest.raises(JobEndedError, match="RuntimeError: out of order") as raised:
+                await job
+            assert raised.value.code is Code.JOB_FAILED
+        assert isinstance(remit, Remit)

@@ -1,0 +1,63 @@
+"""Settings in, a working runtime out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import SettingsError, UsageError
+from remit.wiring import open_store
+from tests.opened import OpenRemit
+
+
+async def test_a_journal_is_a_path_a_url_or_memory(tmp_path: Path) -> None:
+    for url in (str(tmp_path / "a.db"), f"sqlite:///{tmp_path}/b.db", ":memory:"):
+        store = open_store(url, SystemClock())
+        assert await store.head("job/none") is None
+        await store.close()
+    assert (tmp_path / "a.db").exists()
+    assert (tmp_path / "b.db").exists()
+
+
+async def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(SettingsError) as raised:
+        open_store("mysql://somewhere/db", SystemClock())
+    assert raised.value.code is Code.SETTINGS_INVALID
+
+
+async def test_the_catalog_holds_what_is_built_in(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        names = {tool.name for tool in await remit.queries.tools()}
+        assert {"fs.read", "fs.write", "folder.search", "folder.read"} <= names
+        assert remit.runtime.services.catalog.failures == {}
+
+
+async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: OpenRemit, tmp_path: Path) -> None:
+    module = tmp_path / "mine.py"
+    module.write_text(
+        "from remit import Run, recipe, tool\n"
+        "@tool('mine.twice', level='L0')\n"
+        "async def twice(n: int) -> int:\n    return 2 * n\n"
+        "@recipe('mine')\n"
+        "async def mine(run: Run, n: int) -> int:\n    return (await run.call('mine.twice', {'n': n})).value\n"
+    )
+    async with remit_in(flags={"app.modules": [str(module)]}) as remit:
+        job = await remit.commands.start_named("mine", {"n": "21"})
+        assert await remit.job(job) == 42
+
+
+async def test_a_module_that_cannot_be_imported_is_named(remit_in: OpenRemit, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nothing_of_this_name\n")
+    with pytest.raises(UsageError, match="broken.py") as raised:
+        async with remit_in(flags={"app.modules": [str(broken)]}):
+            pass
+    assert raised.value.code is Code.MODULE_UNLOADABLE
+
+
+async def test_the_same_settings_file_can_switch_remembered_approvals_off(remit_in: OpenRemit) -> None:
+    async with remit_in(flags={"policy.remembered": False}) as remit:
+        assert remit.settings.policy.remembered is False
