@@ -1,7 +1,8 @@
 """What a measurement is, and how one is taken.
 
 A floor is the least that the same machine could do for the same promise: the bare driver, system call or interpreter.
-Value and floor are taken in turn, several times, so that a machine whose speed drifts drifts under both; ratios are medians.
+Value and floor are taken in turn, several times, so that a machine whose speed drifts drifts under both; ratios are
+medians.
 """
 
 from __future__ import annotations

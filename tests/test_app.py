@@ -49,6 +49,19 @@ async def test_a_remembered_approval_answers_for_later_calls_until_revoked(remit
         assert (await until_waiting(remit, third.id)).waiting_for.startswith("confirmation")
 
 
+async def test_where_they_do_not_count_remembered_approvals_answer_nothing(remit_in: OpenRemit) -> None:
+    given = {"tools": [note], "recipes": [noting]}
+    async with remit_in(**given) as remit:
+        job = await remit.start(noting("one"))
+        await until_waiting(remit, job.id)
+        decided = await remit.commands.decide((await job.questions())[0].confirmation, "approve", by="bob")
+        await remit.commands.remember(decided, "everything", seconds=60, exact=False, by="bob")
+        await job
+    async with remit_in(**given, flags={"policy.remembered": False}) as remit:
+        job = await remit.start(noting("two"))
+        assert (await until_waiting(remit, job.id)).waiting_for.startswith("confirmation")
+
+
 async def test_questions_come_one_by_one_until_the_job_ends(remit_in: OpenRemit) -> None:
     @recipe("twice")
     async def twice(run: Run) -> list[str]:

@@ -7,10 +7,33 @@ import sys
 
 import remit
 
-SURFACE = """
-Bound CallContext CallError Code Confirmed EvidenceCandidate FunctionTool Job JobEndedError Level Options Outcome
-ProviderError Recipe Remit RemitError Retry Risk Run ToolMeta ToolProvider ToolResult __version__ recipe tool
-""".split()
+SURFACE = [
+    "Bound",
+    "CallContext",
+    "CallError",
+    "Code",
+    "Confirmed",
+    "EvidenceCandidate",
+    "FunctionTool",
+    "Job",
+    "JobEndedError",
+    "Level",
+    "Options",
+    "Outcome",
+    "ProviderError",
+    "Recipe",
+    "Remit",
+    "RemitError",
+    "Retry",
+    "Risk",
+    "Run",
+    "ToolMeta",
+    "ToolProvider",
+    "ToolResult",
+    "__version__",
+    "recipe",
+    "tool",
+]
 
 
 def test_the_public_names_are_these() -> None:

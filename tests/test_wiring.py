@@ -52,12 +52,14 @@ async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: O
 async def test_a_module_that_cannot_be_imported_is_named(remit_in: OpenRemit, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import nothing_of_this_name\n")
-    with pytest.raises(UsageError, match="broken.py") as raised:
+    with pytest.raises(UsageError, match=r"broken\.py") as raised:
         async with remit_in(flags={"app.modules": [str(broken)]}):
             pass
     assert raised.value.code is Code.MODULE_UNLOADABLE
 
 
-async def test_the_same_settings_file_can_switch_remembered_approvals_off(remit_in: OpenRemit) -> None:
-    async with remit_in(flags={"policy.remembered": False}) as remit:
-        assert remit.settings.policy.remembered is False
+async def test_without_mcp_what_needs_it_is_not_ready(remit_in: OpenRemit) -> None:
+    async with remit_in(flags={"tools.no_mcp": True}) as remit:
+        snapshot = await remit.queries.readiness()
+        assert snapshot.degraded
+        assert snapshot.optional["mcp"].code == "DEP_UNAVAILABLE"

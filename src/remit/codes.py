@@ -34,13 +34,19 @@ class Code(Enum):
     """A stable code; its name is what is recorded and shown."""
 
     # --- a call that was refused (contract: tickets, "Codes")
-    INVALID_TOOL_STEP = Row(BLOCKED, 400, False, "The step names no tool, or its key covers several and the choice is missing.")
+    INVALID_TOOL_STEP = Row(
+        BLOCKED, 400, False, "The step names no tool, or its key covers several and the choice is missing."
+    )
     UNKNOWN_TOOL = Row(BLOCKED, 404, False, "No provider offers a tool of this name.")
     INVALID_TOOL_ARGS = Row(BLOCKED, 400, False, "The arguments do not satisfy the tool's input schema.")
-    INVALID_BUDGET = Row(BLOCKED, 400, False, "The call's budget or timeout is not a positive number within the tool's own.")
+    INVALID_BUDGET = Row(
+        BLOCKED, 400, False, "The call's budget or timeout is not a positive number within the tool's own."
+    )
     MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, True, "A dependency the tool requires is not ready.")
     BUDGET_EXCEEDED = Row(BLOCKED, 429, False, "The budget given for this work is used up.")
-    INVALID_EVIDENCE_CANDIDATE = Row(BLOCKED, 400, False, "An evidence candidate lacks kind, source or retrieved_at, or carries bytes.")
+    INVALID_EVIDENCE_CANDIDATE = Row(
+        BLOCKED, 400, False, "An evidence candidate lacks kind, source or retrieved_at, or carries bytes."
+    )
 
     # --- a call that ran and failed
     RUN_TIMEOUT = Row(FAILED, 504, False, "The whole run passed its deadline.")
@@ -50,7 +56,9 @@ class Code(Enum):
 
     # --- ours: the gateway
     POLICY_DENIED = Row(BLOCKED, 403, False, "A rule, or the default, forbids this call.")
-    TOOL_QUARANTINED = Row(BLOCKED, 409, False, "The tool is withheld: its schema is unusable or changed since it was approved.")
+    TOOL_QUARANTINED = Row(
+        BLOCKED, 409, False, "The tool is withheld: its schema is unusable or changed since it was approved."
+    )
     CONFIRMATION_REQUIRED = Row(PENDING, 202, False, "A person has to approve this exact call first.")
     CONFIRMATION_DENIED = Row(BLOCKED, 403, False, "A person refused this call.")
     CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "Nobody answered in time; silence never approves.")
@@ -59,7 +67,9 @@ class Code(Enum):
     RESULT_NOT_ENCODABLE = Row(FAILED, 502, False, "The tool returned something JSON cannot hold.")
     RESULT_INVALID = Row(FAILED, 502, False, "The result does not satisfy the tool's output schema.")
     CALL_CANCELLED = Row(FAILED, 499, False, "The call was cancelled before it ended.")
-    OUTCOME_UNKNOWN = Row(FAILED, 409, False, "The call was announced, may have happened, and nobody knows: a person decides.")
+    OUTCOME_UNKNOWN = Row(
+        FAILED, 409, False, "The call was announced, may have happened, and nobody knows: a person decides."
+    )
 
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")
@@ -69,7 +79,9 @@ class Code(Enum):
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step, or it is not in the state this needs.")
     STEP_FAILED = Row(FAILED, 502, False, "A step failed and the recipe did not handle it.")
-    NONDETERMINISTIC = Row(FAILED, 409, False, "The recipe asked for something else than the journal holds at the same place.")
+    NONDETERMINISTIC = Row(
+        FAILED, 409, False, "The recipe asked for something else than the journal holds at the same place."
+    )
     DUPLICATE_STEP_KEY = Row(FAILED, 400, False, "Two effects of one branch bear the same explicit key.")
     FOREIGN_TASK = Row(FAILED, 400, False, "An effect was started from a task the run does not know; use run.gather.")
     UNKNOWN_RECIPE = Row(ERROR, 404, False, "No recipe of this name is registered here.")
@@ -82,8 +94,12 @@ class Code(Enum):
     # --- ours: plans
     PLAN_INVALID = Row(ERROR, 400, False, "The task graph is not valid; the message points into the file.")
     PLAN_UNREADABLE = Row(ERROR, 400, False, "The file cannot be read or is not YAML or JSON.")
-    PLAN_REFERENCE_MISSING = Row(FAILED, 422, False, "A plan's reference points at something that the result does not hold.")
-    PLAN_REFERENCE_UNFIT = Row(FAILED, 422, False, "A reference's value does not fit: not a list, too long, or not text.")
+    PLAN_REFERENCE_MISSING = Row(
+        FAILED, 422, False, "A plan's reference points at something that the result does not hold."
+    )
+    PLAN_REFERENCE_UNFIT = Row(
+        FAILED, 422, False, "A reference's value does not fit: not a list, too long, or not text."
+    )
     PLAN_SIGNAL_TIMEOUT = Row(FAILED, 504, False, "The signal that a plan waited for did not come in time.")
 
     # --- versions (contract: versioning, "Mismatch")
@@ -92,7 +108,9 @@ class Code(Enum):
     MODEL_DRIFT = Row(FAILED, 409, False, "The same prompt now meets another model or gives another output.")
 
     # --- journal
-    APPEND_CONFLICT = Row(ERROR, 409, False, "Another writer holds the stream now; this append was refused and nothing was written.")
+    APPEND_CONFLICT = Row(
+        ERROR, 409, False, "Another writer holds the stream now; this append was refused and nothing was written."
+    )
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
     LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by somebody else.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
@@ -110,8 +128,12 @@ class Code(Enum):
     SETTINGS_INVALID = Row(ERROR, 400, False, "A setting is unknown, or its value does not fit.")
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule cannot be understood.")
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
-    NOT_CANONICAL = Row(ERROR, 400, False, "The value has no canonical JSON form (NaN, huge integers, lone surrogates, unknown types).")
-    SCHEMA_INVALID = Row(ERROR, 400, False, "The JSON schema is unusable, too deep, too large, or points outside itself.")
+    NOT_CANONICAL = Row(
+        ERROR, 400, False, "The value has no canonical JSON form (NaN, huge integers, lone surrogates, unknown types)."
+    )
+    SCHEMA_INVALID = Row(
+        ERROR, 400, False, "The JSON schema is unusable, too deep, too large, or points outside itself."
+    )
     MODULE_UNLOADABLE = Row(ERROR, 400, False, "A configured module cannot be imported.")
     USAGE = Row(ERROR, 400, False, "The command line does not make sense.")
     INTERRUPTED = Row(ERROR, 499, False, "Stopped from the keyboard; the job can be resumed.")
@@ -149,7 +171,9 @@ class Code(Enum):
     DEP_UNKNOWN = Row(HEALTH, 503, True, "The dependency's state is not known.")
 
     # --- schema gate (contract: tickets)
-    SCHEMA_VALIDATION_FAILED = Row(BLOCKED, 400, False, "A document at a boundary does not satisfy its schema (strict mode).")
+    SCHEMA_VALIDATION_FAILED = Row(
+        BLOCKED, 400, False, "A document at a boundary does not satisfy its schema (strict mode)."
+    )
     missing = Row(NOTE, 400, False, "A required field is missing.")
     type_mismatch = Row(NOTE, 400, False, "A field has the wrong type or value.")
     unknown_field = Row(NOTE, 400, False, "A field is not part of the schema.")

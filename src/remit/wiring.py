@@ -91,7 +91,7 @@ def open_runtime(
         policy=policy,
         readiness=Readiness(clock, {}, _optional(settings)),
         confirmations=Confirmations(journal),
-        remembered=RememberedApprovals(journal),
+        remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
     )
     gateway = Gateway(services)

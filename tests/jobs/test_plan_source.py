@@ -155,6 +155,11 @@ class TestYaml:
     def test_what_is_not_json_is_refused_with_its_place(self, text: str, place: str, found: str) -> None:
         assert [line for line in lines_of(text) if f"p.yaml:{place}".strip() in line and found in line]
 
+    def test_a_plan_that_is_valid_but_for_its_text_is_refused(self) -> None:
+        assert lines_of(PLAN.replace("weekly", "&x weekly")) == [
+            "p.yaml:2:7: found the anchor &x, expected a plain value"
+        ]
+
     def test_what_is_wrong_with_the_text_and_with_the_plan_is_reported_together(self) -> None:
         twice, capital = lines_of(PLAN.replace("name: weekly", "name: weekly\nname: Weekly"))
         assert twice == "p.yaml:3:1: found the key `name` twice, first in line 2, expected each key once"
@@ -257,7 +262,12 @@ class TestFiles:
 
     def test_a_byte_order_mark_and_windows_lines_do_not_matter(self, tmp_path: Path) -> None:
         (tmp_path / "p.yaml").write_bytes(b"\xef\xbb\xbf" + PLAN.replace("\n", "\r\n").encode())
-        assert load_plan(tmp_path / "p.yaml") == parse_plan(PLAN)
+        (tmp_path / "p.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(read_text(PLAN, "p.yaml").value).encode())
+        assert load_plan(tmp_path / "p.yaml") == load_plan(tmp_path / "p.json") == parse_plan(PLAN)
+
+    def test_no_more_is_read_than_a_plan_may_have(self) -> None:
+        with pytest.raises(PlanError, match="found more than 1,048,576 bytes"):
+            load_plan("/dev/zero")
 
     @pytest.mark.parametrize(
         ("content", "message"),

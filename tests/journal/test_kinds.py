@@ -132,9 +132,10 @@ def test_a_value_is_kept_as_it_was_given() -> None:
 
 
 def test_the_names_are_those_of_the_contract() -> None:
-    contract = """job_created plan_generated tool_invocation_started tool_invocation_finished command_committed
-    job_waiting wait_completed timer_fired random_recorded uuid_recorded time_recorded job_completed job_failed
-    job_cancelled version_mismatch_recorded schema_drift_recorded confirmation_requested confirmation_decided gate_refused
+    contract = """
+    job_created plan_generated tool_invocation_started tool_invocation_finished command_committed job_waiting
+    wait_completed timer_fired random_recorded uuid_recorded time_recorded job_completed job_failed job_cancelled
+    version_mismatch_recorded schema_drift_recorded confirmation_requested confirmation_decided gate_refused
     evidence_attached recovery_started recovery_completed"""
     assert set(contract.split()) <= KINDS.keys()
 

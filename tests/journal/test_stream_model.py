@@ -53,8 +53,8 @@ class OneStream(RuleBasedStateMachine):
         (error,) = self.group.write([Commit(appends=(append,), at=append.at)])
         expected = self.current(who) and expect_wakes in {None, self.wakes} and (size > 0 or self.appends > 0)
         assert (error is None) == expected
-        if error is not None:
-            self.version[who] = -1  # it stays behind until it looks again
+        if error is not None and size:
+            self.version[who] = -1  # it has given out places that nobody has, until it looks again
         elif size:
             self.accepted += payloads
             self.appends += 1

@@ -44,6 +44,15 @@ def test_what_a_file_and_section_are_called_counts_as_met() -> None:
     text = "Request that this one cancel itself at once."
     assert chosen("cancel asyncio task", piece(text)) == []
     assert chosen("cancel asyncio task", piece(text, path="asyncio/notes.md", heading="Task")) == [text]
+    within = choose("cancel asyncio task", [piece(text, heading="Task")], max_sources=1, folder="asyncio")
+    assert [claim.plain for claim in within] == [text]
+
+
+def test_a_word_that_all_files_are_about_does_not_decide() -> None:
+    said = piece("Asyncio is mentioned in this sentence next to a task.", "a.md")
+    meant = piece("Request that this task cancel itself at once please.", "b.md")
+    [best, *_] = choose("how does asyncio cancel a task", [said, meant], max_sources=2, folder="asyncio")
+    assert best.piece == meant
 
 
 def test_a_name_met_whole_outweighs_its_parts() -> None:

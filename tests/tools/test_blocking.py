@@ -4,31 +4,14 @@ import asyncio
 import gc
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from remit.tools import blocking
 from remit.tools.blocking import Stop, StoppedError, in_thread, wait_for_lock
-
-
-class OneThread(ThreadPoolExecutor):
-    """One thread, and an event for the moment when a second piece of work waits for it."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.waiting = asyncio.Event()
-        self.submitted = 0
-
-    @override
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.submitted += 1
-        if self.submitted > 1:
-            self.waiting.set()
-        return super().submit(fn, *args, **kwargs)
 
 
 async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
@@ -78,12 +61,20 @@ async def test_work_that_does_not_stop_holds_its_caller_for_a_while_only(monkeyp
 
 async def test_work_that_was_cancelled_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "_GRACE_S", 0.0)
-    executor = OneThread()
+    executor, waits = ThreadPoolExecutor(1), asyncio.Event()
+    submit = executor.submit
+
+    def noted(*args: Any) -> Any:
+        if executor._threads:
+            waits.set()
+        return submit(*args)
+
+    monkeypatch.setattr(executor, "submit", noted)
     asyncio.get_running_loop().set_default_executor(executor)
     release, done = threading.Event(), threading.Event()
     first = asyncio.ensure_future(in_thread(lambda _: release.wait()))
     second = asyncio.ensure_future(in_thread(lambda _: done.set()))
-    await executor.waiting.wait()
+    await waits.wait()
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second

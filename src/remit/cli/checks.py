@@ -46,7 +46,9 @@ async def checks(state: State) -> AsyncIterator[Check]:
     except RemitError as error:
         yield Check("settings", "fail", error.message, error.remedy)
     else:
-        yield Check("settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}")
+        yield Check(
+            "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
+        )
         yield _policy(settings)
         for check in _modules(settings):
             yield check
@@ -75,7 +77,9 @@ def _sqlite() -> Check:
     version = apsw.sqlite_lib_version()
     if tuple(map(int, version.split("."))) < _SQLITE:
         least = ".".join(map(str, _SQLITE))
-        return Check("sqlite", "warn", f"{version} may lose a write under load", f"Upgrade apsw: SQLite {least} or newer.")
+        return Check(
+            "sqlite", "warn", f"{version} may lose a write under load", f"Upgrade apsw: SQLite {least} or newer."
+        )
     return Check("sqlite", "ok", f"{version}, built into apsw")
 
 
@@ -141,8 +145,8 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
         return
     path = Path(url)
     yield _disk(path)
-    if not path.exists():
-        yield _creatable(path)
+    if (missing := _creatable(path)) is not None:
+        yield missing
         return
     from remit.clock import SystemClock
     from remit.journal.journal import Journal
@@ -173,7 +177,10 @@ def _disk(path: Path) -> Check:
     return Check("disk", "ok", detail)
 
 
-def _creatable(path: Path) -> Check:
+def _creatable(path: Path) -> Check | None:
+    """Whether a journal could be made; None where there is one."""
+    if path.exists():
+        return None
     folder = _existing(path.parent)
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         return Check("journal", "fail", f"{path} cannot be made", f"Make {folder} writable, or name another journal.")
@@ -191,7 +198,11 @@ async def _writable(journal: Journal, path: Path) -> Check:
     # A claim for work of a kind that nobody has: it takes the write lock and changes nothing.
     now = journal.clock.now()
     await journal.claim(Claim(kind="doctor", owner="doctor", now=now, lease_until=now))
-    return Check("journal", "ok", f"{path}, {path.stat().st_size / 1024**2:.1f} MiB, can be written to")
+    return Check("journal", "ok", f"{path}, {_size(path)}, can be written to")
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size / 1024**2:.1f} MiB"
 
 
 async def _whole(journal: Journal) -> Check:
@@ -219,10 +230,15 @@ async def _tools(state: State) -> AsyncIterator[Check]:
         async with state.remit(code="wanted") as remit:
             tools = await remit.queries.tools()
             failures = await remit.queries.tool_failures()
+            readiness = await remit.queries.readiness()
     finally:
         state.journal = journal
     for provider, why in failures.items():
         yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; mend it, or take it out.")
+    for key, one in {**readiness.required, **readiness.optional}.items():
+        if not one.ready:
+            what = f"{key} is not ready: {one.detail or one.code}"
+            yield Check("dependency", "warn", what, "Tools that need it are refused until it is there.")
     withheld = [tool for tool in tools if tool.quarantined]
     for tool in withheld:
         yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", f"Mend it at {tool.provider_id}.")

@@ -111,7 +111,7 @@ def _with(settings: Settings, section: str, **values: Any) -> Settings:
 
 def _color_of(env: os._Environ[str]) -> Color:
     """What the environment alone says, for what is printed before the settings are known or where they are wrong."""
-    asked = env.get("REMIT_OUTPUT_COLOR", "")
-    if asked == "always" or asked == "never":
-        return "always" if asked == "always" else "never"
+    asked: dict[str, Color] = {"always": "always", "never": "never"}
+    if env.get("REMIT_OUTPUT_COLOR") in asked:
+        return asked[env["REMIT_OUTPUT_COLOR"]]
     return "never" if env.get("NO_COLOR") else "always" if env.get("FORCE_COLOR") else "auto"

@@ -19,9 +19,12 @@ class Entry(NamedTuple):
 class LazyGroup(click.Group):
     """A group of commands, each the `command` of its own module."""
 
-    def __init__(self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any) -> None:
-        """`package` holds one module for each of `entries`; the group's own function is called without a command, too."""
-        super().__init__(*args, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", **kwargs)
+    def __init__(
+        self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any
+    ) -> None:
+        """`package` holds one module for each of `entries`. Without a command the group's own function is called."""
+        kwargs |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
+        super().__init__(*args, **kwargs)
         self.package = package
         self.entries = dict(entries or {})
 

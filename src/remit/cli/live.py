@@ -25,8 +25,8 @@ _AROUND: Final = 6
 """Lines of the terminal left to everything but steps."""
 _NAME: Final = 24
 _TIME: Final = 7
-_MARKS: Final = {"ok": "✓", "completed": "✓", "failed": "✗", "blocked": "✗", "unknown": "?", "cancelled": "–"}
-_ASCII: Final = {"✓": "+", "✗": "x", "–": "-", "·": "-", "…": "."}
+_MARKS: Final = {"ok": "✓", "completed": "✓", "failed": "✗", "blocked": "✗", "unknown": "?", "cancelled": "·"}
+_ASCII: Final = {"✓": "+", "✗": "x", "·": "-", "…": "."}
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_SPINNER: Final = "-\\|/"
 _STYLES: Final = {

@@ -15,7 +15,7 @@ pass_state: Final = click.make_pass_decorator(State)
 """Gives a command the process's State as its first argument."""
 
 
-def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     context.ensure_object(State).as_json |= value
 
 

@@ -121,7 +121,7 @@ class Output:
 
 @contextlib.contextmanager
 def reserved_stdout() -> Iterator[None]:
-    """Keep stdout for the command's own result: what recipes, tools and their children print meanwhile goes to stderr."""
+    """Keep stdout for the command's own result: what recipes, tools and children print meanwhile goes to stderr."""
     children = _rerouted() if sys.stdout is sys.__stdout__ else contextlib.nullcontext()
     with children, contextlib.redirect_stdout(sys.stderr):
         yield

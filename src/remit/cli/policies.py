@@ -43,7 +43,8 @@ def failed_tests(state: State, results: Sequence[TestResult]) -> None:
     for result in results:
         if not result.passed:
             case = result.case
-            out.line(f"{out.style('failed', 'failed')} test {case.number} ({one_line(case.tool)}): {one_line(result.problem)}")
+            what = f"test {case.number} ({one_line(case.tool)}): {one_line(result.problem)}"
+            out.line(f"{out.style('failed', 'failed')} {what}")
     if results:
         passed = sum(result.passed for result in results)
         out.line(f"{passed} of {len(results)} tests passed")

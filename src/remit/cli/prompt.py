@@ -70,7 +70,6 @@ class Prompt:
 
     def withdraw(self) -> None:
         """Say that the question on the screen was answered elsewhere."""
-        self._err.line("")
         self._err.line(f"{self.current} was answered elsewhere")
         self.current = ""
 
@@ -137,14 +136,18 @@ class Prompt:
         forget_typed()
         self._err.stream.write(self._err.style(prompt, "bold"))
         self._err.flush()
-        return await read_line()
+        try:
+            return await read_line()
+        except asyncio.CancelledError:
+            self._err.line()  # what is said next begins on a line of its own
+            raise
 
     # --- the screen
 
     async def _show(self, question: ConfirmationView) -> None:
         tool = await known_tool(self._remit, question.tool)
         show_question(self._err, question, tool, now=self._remit.runtime.journal.clock.now())
-        self._err.line("")
+        self._err.line()
 
 
 async def known_tool(remit: Remit, name: str) -> ToolView | None:
@@ -158,7 +161,7 @@ async def known_tool(remit: Remit, name: str) -> ToolView | None:
 def show_question(channel: Channel, question: ConfirmationView, tool: ToolView | None, *, now: int) -> None:
     """Everything that a decision is made from, whole."""
     head = "A call waits for approval" if question.tool else "A job asks"
-    channel.line("")
+    channel.line()
     channel.line(channel.style(head, "bold", "yellow") + "  " + question.confirmation)
     fields(channel, _rows(question, tool, now))
     if question.tool or question.args is not None:
@@ -187,7 +190,9 @@ def _rows(question: ConfirmationView, tool: ToolView | None, now: int) -> list[t
         rows.append(("may approve", one_line(", ".join(question.approvers))))
     if question.expires_at is not None:
         left = question.expires_at - now
-        rows.append(("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired"))
+        rows.append(
+            ("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired")
+        )
     return rows
 
 

@@ -64,7 +64,7 @@ class Root(LazyGroup):
         formatter.write_text(self.epilog or "")
 
 
-def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
         click.echo(f"remit {__version__}")
         context.exit()
@@ -101,8 +101,8 @@ def root(
 ) -> None:
     """Run agents' work so that every tool call is checked, recorded and can be approved by a person.
 
-    A job runs a recipe (a Python function) or a plan (a YAML file). Whatever it does is written to a journal, so that it
-    can be stopped, resumed, explained and replayed.
+    A job runs a recipe (a Python function) or a plan (a YAML file). Whatever it does is written to a journal, so
+    that it can be stopped, resumed, explained and replayed.
     """
     state = context.ensure_object(State)
     state.journal, state.config, state.principal = journal, config, principal
@@ -121,6 +121,8 @@ def run(args: Sequence[str] | None = None) -> int:
         _never_fails(stream)
     try:
         status: Any = root.main(given, prog_name="remit", standalone_mode=False, obj=state)
+    except SystemExit as leaving:  # a shell was told what it can complete
+        return leaving.code if isinstance(leaving.code, int) else exit_codes.OK
     except BrokenPipeError:
         return exit_codes.OK  # whoever read the output has seen enough
     except BaseException as error:  # noqa: BLE001 - the one place where every error ends up

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
 _MOST_SEGMENTS: Final = 40
-_EFFECTS: Final = {"committed": "it happened", "none": "nothing happened", "unknown": "nobody knows whether it happened"}
+_EFFECTS: Final = {
+    "committed": "it happened",
+    "none": "nothing happened",
+    "unknown": "nobody knows whether it happened",
+}
 
 
 class Story:
@@ -50,7 +54,12 @@ class Story:
             [
                 ("asked by", one_line(told.principal)),
                 ("created", moment(told.created_at)),
-                ("ended", f"{moment(told.ended_at)}, {duration(told.ended_at - told.created_at)} later" if told.ended_at else ""),
+                (
+                    "ended",
+                    f"{moment(told.ended_at)}, {duration(told.ended_at - told.created_at)} later"
+                    if told.ended_at
+                    else "",
+                ),
                 ("code", _joined(told.execution_version, told.planner_version)),
                 ("tools", _digest(told.tool_registry_version)),
                 ("input", self._cut(told.input_preview, 14)),
@@ -125,8 +134,9 @@ class Story:
             self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
 
     def _asked(self, asked: Asked) -> None:
-        edited = f", edited from {asked.edited_from}" if asked.edited_from else ""
-        self._more(f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}{edited}, digest {_digest(asked.digest)}")
+        self._more(f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {_digest(asked.digest)}")
+        if asked.edited_from:
+            self._more(f"  in place of {asked.edited_from}")
         for one in asked.decisions:
             digest = f", shown {_digest(one.digest)}" if one.digest else ""
             became = f", now {one.replaced_by}" if one.replaced_by else ""

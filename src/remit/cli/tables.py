@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -65,9 +65,7 @@ def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2
 
 
 def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None, indent: int) -> list[int]:
-    widths = [
-        max([cells(column.title), *(cells(row[index]) for row in rows)]) for index, column in enumerate(columns)
-    ]
+    widths = [max([cells(column.title), *(cells(row[index]) for row in rows)]) for index, column in enumerate(columns)]
     if limit is None:
         return widths
     excess = indent + sum(widths) + _GAP * (len(widths) - 1) - limit
@@ -125,5 +123,5 @@ def age(micros: int) -> str:
     return f"{seconds // size} {unit}"
 
 
-def _local(micros: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(micros / _SECOND).astimezone()
+def _local(micros: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(micros / _SECOND).astimezone()

@@ -117,7 +117,9 @@ class Asker(Protocol):
 class Watch:
     """Follows some jobs."""
 
-    def __init__(self, remit: Remit, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool) -> None:
+    def __init__(
+        self, remit: Remit, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool
+    ) -> None:
         """`patient`: also wait for what others have to do."""
         self.jobs = jobs
         self._remit = remit

@@ -49,10 +49,7 @@ async def _work(
     view = _view(state)
     async with state.remit(creates=True, report=view.progress) as remit:
         chosen += await choose(remit)
-        for job in chosen:
-            state.note(f"job {job}")
-        if not chosen:
-            state.note("there is nothing to resume")
+        _announce(state, chosen)
         engine = remit.runtime.engine
         stop.hurry = engine.stop
         engine.start(only=set(chosen))
@@ -65,6 +62,13 @@ async def _work(
             await _stop_working(state, remit, jobs)
             raise
         return jobs, [await left(remit, job) for job in jobs]
+
+
+def _announce(state: State, jobs: list[str]) -> None:
+    if len(jobs) == 1:
+        state.note(f"job {jobs[0]}")
+    else:
+        state.note(f"{len(jobs)} jobs" if jobs else "there is nothing to resume")
 
 
 async def _stop_working(state: State, remit: Remit, jobs: list[Followed]) -> None:
@@ -97,5 +101,3 @@ def _detached(state: State, jobs: list[str]) -> InterruptedByUserError:
         )
     what = jobs[0] if len(jobs) == 1 else f"{len(jobs)} jobs"
     return InterruptedByUserError(f"stopped; everything recorded of {what} stays", hints)
-
-

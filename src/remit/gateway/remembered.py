@@ -27,12 +27,15 @@ _log: Final = logging.getLogger("remit.gateway")
 class RememberedApprovals:
     """Keeps, lists and revokes them."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Keep them in `journal`."""
+    def __init__(self, journal: Journal, *, count: bool = True) -> None:
+        """Keep them in `journal`; where they do not `count`, none is ever active."""
         self._journal = journal
+        self._count = count
 
     async def active(self, tool: str | None = None) -> list[Remembered]:
         """Those that hold now, newest first, whoever made them, in whatever process; for one tool, or all."""
+        if not self._count:
+            return []
         now = self._journal.clock.now()
         found = [await self._load(head.stream) for head in await self._heads({_TOOL: tool} if tool else {})]
         return [rule for rule in found if rule is not None and now < rule.expires_at]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
 
-JobState = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
 """The kind of job streams."""

@@ -73,24 +73,28 @@ class _Question(NamedTuple):
     """What is asked, and what each word of it is worth among the sentences that were read."""
 
     weights: dict[str, float]
-    contexts: list[AbstractSet[str]]
-    """The words of each piece's path, title and heading."""
-    bodies: list[AbstractSet[str]]
+    contexts: Sequence[AbstractSet[str]]
+    """The words of each piece's folder, path, title and heading."""
+    bodies: Sequence[AbstractSet[str]]
     """The words of each piece's text."""
     mean: float
     """Words of a sentence."""
 
 
-def choose(query: str, pieces: Sequence[Piece], *, max_sources: int) -> list[Claim]:
-    """The best sentences, best first, from at most `max_sources` files; none where nothing is about the question."""
+def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str = "") -> list[Claim]:
+    """The best sentences, best first, from at most `max_sources` files; none where nothing is about the question.
+
+    `folder` is what the folder is called that the pieces are from: a word of the question there is met by all of them.
+    """
     names = compounds(query)
     asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
     candidates = _candidates(names, pieces)
     if not asked or not candidates:
         return []
+    contexts = [_terms(names, f"{folder} {piece.path} {piece.title} {piece.heading}").keys() for piece in pieces]
     question = _Question(
-        weights=_weights(asked, candidates),
-        contexts=[_terms(names, f"{piece.path} {piece.title} {piece.heading}").keys() for piece in pieces],
+        weights=_weights(asked, candidates, contexts),
+        contexts=contexts,
         bodies=[_terms(names, piece.text).keys() for piece in pieces],
         mean=sum(candidate.length for candidate in candidates) / len(candidates),
     )
@@ -131,11 +135,19 @@ def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidat
     return found
 
 
-def _weights(asked: Sequence[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
-    """How much each asked word tells one sentence from another; one that none of them has tells nothing."""
+def _weights(
+    asked: Sequence[str], candidates: Sequence[_Candidate], contexts: Sequence[AbstractSet[str]]
+) -> dict[str, float]:
+    """How much each asked word tells one sentence, with what stands around it, from another.
+
+    A word that all of them have tells next to nothing, and so does one that none has.
+    """
     total = len(candidates)
-    having = {term: sum(term in candidate.counts for candidate in candidates) for term in asked}
-    return {term: math.log(1 + (total - n + 0.5) / (n + 0.5)) if n else 0.0 for term, n in having.items()}
+    weights: dict[str, float] = {}
+    for term in asked:
+        having = sum(term in each.counts or term in contexts[each.piece] for each in candidates)
+        weights[term] = math.log(1 + (total - having + 0.5) / (having + 0.5)) if having else 0.0
+    return weights
 
 
 def _answering(question: _Question, piece: int) -> bool:
@@ -145,10 +157,10 @@ def _answering(question: _Question, piece: int) -> bool:
 
 
 def _about(question: _Question, candidate: _Candidate) -> bool:
-    """Whether a sentence has a word of the question, and with title and heading half of what tells one from another."""
+    """Whether a sentence has a word of the question, and with its title and heading a third of what they all weigh."""
     own, context = candidate.counts, question.contexts[candidate.piece]
     covered = sum(weight for term, weight in question.weights.items() if term in own or term in context)
-    return any(term in own for term in question.weights) and 2 * covered >= sum(question.weights.values())
+    return any(term in own for term in question.weights) and 3 * covered >= sum(question.weights.values())
 
 
 def _score(question: _Question, candidate: _Candidate) -> float:

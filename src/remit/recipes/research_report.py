@@ -29,8 +29,9 @@ async def research_report(run: Run, query: str, folder: str, max_sources: int = 
     found = (await run.call("folder.search", {"folder": folder, "query": query, "limit": _HITS})).value
     pieces = await _read(run, folder, _spread(found["items"]), _READS_PER_SOURCE * max_sources)
     run.progress("choosing quotations")
-    claims = verified(choose(query, pieces, max_sources=max_sources))
-    return compose(query, folder, claims, Searched(files=found["files"], passages=found["passages"]))
+    called = found["folder"].rpartition("/")[2]
+    claims = verified(choose(query, pieces, max_sources=max_sources, folder=called))
+    return compose(query, found["folder"], claims, Searched(files=found["files"], passages=found["passages"]))
 
 
 def _spread(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError
 from remit.gateway.confirmations import KIND as CONFIRMATION
 from remit.gateway.confirmations import Confirmation
+from remit.gateway.readiness import Snapshot
 from remit.ids import trace_id
 from remit.jobs.replay import ReplayReport, replay
 from remit.jobs.state import KIND, History, stream_of
@@ -158,6 +159,10 @@ class Queries:
         """One question. Raises NotFoundError."""
         return confirmation_view(await self._services.confirmations.find(reference))
 
+    async def readiness(self) -> Snapshot:
+        """Which dependencies of tools are ready."""
+        return await self._services.readiness.snapshot()
+
     async def remembered(self) -> list[Remembered]:
         """Remembered approvals that hold now."""
         return await self._services.remembered.active()
@@ -188,7 +193,10 @@ class Queries:
         return [tool_view(tool) for tool in sorted(await self._services.catalog.tools(), key=lambda t: t.meta.name)]
 
     async def tool(self, name: str) -> ToolView:
-        """One tool by its full name, wire name, or a key that covers no other. Raises ResolveError; a quarantined tool is found."""
+        """One tool by its full name, wire name, or a key that covers no other; also a quarantined one.
+
+        Raises ResolveError.
+        """
         await self._services.catalog.tools()
         known = self._services.catalog.known(name)
         return tool_view(known or self._services.catalog.lookup(name, {})[0])

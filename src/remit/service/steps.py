@@ -7,7 +7,7 @@ from remit.service.views import OpenWait, StepRow
 from remit.trace.step import call_state, shown
 
 _STUCK = "stuck:"
-"""Begins the key of the wait of a job that the code at hand could not go on with; its head says whether it still holds."""
+"""Begins the key of a wait that is none: the code at hand could not go on. Whether that still holds, the head says."""
 
 
 def step_rows(history: History) -> tuple[StepRow, ...]:

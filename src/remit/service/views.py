@@ -57,7 +57,7 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """`timer`, `signal`, `human`, `webhook` or `message`."""
     key: str
-    """The signal's name, the confirmation's identifier, or `uncertain:<attempt>` where a person has to say what happened."""
+    """The signal's name, the confirmation's identifier, or `uncertain:<attempt>`: a person has to say what happened."""
     reason: str
     due_at: int | None
     """When waiting ends without it."""

@@ -148,10 +148,6 @@ class EvidenceSettings(msgspec.Struct, frozen=True):
         Count,
         About("How many pieces of evidence a report may list.", env=("EVIDENCE_MAX_ITEMS_PER_REPORT",)),
     ] = 50
-    retention_days: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=36_500)],
-        About("How many days stored evidence is kept.", env=("EVIDENCE_RETENTION_DAYS",)),
-    ] = 7
 
 
 class OutputSettings(msgspec.Struct, frozen=True):

@@ -182,6 +182,8 @@ def _path_schema(kind: type) -> JsonSchema:
 
 
 def _decoded(kind: type, value: Any) -> Any:
+    if kind is object:
+        return value
     if isinstance(value, str):
         return kind(value)
     raise TypeError(f"Expected a path, got `{type(value).__name__}`")

@@ -17,7 +17,7 @@ class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    """Such as `tool_output`, `http_body_preview`, `stderr`: decides the class A, B or C (contract: tickets, "Evidence")."""
+    """Such as `tool_output`, `http_body_preview`, `stderr`: decides the class (contract: tickets, "Evidence")."""
     source: str
     """Where it came from: a URL, a path, a tool."""
     retrieved_at: int
@@ -72,8 +72,8 @@ class ToolProvider(Protocol):
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool that was listed, with arguments that passed its schema.
 
-        Raises ProviderError for a failure it understands; any other exception counts as `TOOL_EXEC_FAILED`. Cancellation
-        means the deadline passed or the caller gave up: stop the work, then let it through.
+        Raises ProviderError for a failure it understands; any other exception counts as `TOOL_EXEC_FAILED`.
+        Cancellation means the deadline passed or the caller gave up: stop the work, then let it through.
         """
         ...
 

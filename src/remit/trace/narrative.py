@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from remit.jobs.state import History, job_of
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.trace.question import read_question
 from remit.trace.segments import Segment, segments
 from remit.trace.step import (
     Asked,
     Attempt,
-    Decided,
     LlmInvocation,
     StateDiff,
     StepNarrative,
@@ -23,8 +23,6 @@ from remit.trace.step import (
     call_state,
     shown,
 )
-
-_VALUES = (k.TimeRecorded, k.RandomRecorded, k.UuidRecorded)
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +68,7 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
     recoveries: tuple[Recovery, ...]
 
 
-def narrate(
-    events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None
-) -> Narrative:
+def narrate(events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None) -> Narrative:
     """The story that a job's events tell; `confirmations` are the events of its questions, by identifier."""
     recorded = tuple(events)
     teller = _Teller(recorded)
@@ -109,7 +105,7 @@ class _Teller:
 
     def ask(self, identifier: str, events: Iterable[Event]) -> None:
         """Put a question and its answers beside the step that asked."""
-        asked = _asked(identifier, events)
+        asked = read_question(identifier, events)
         if asked is not None:
             step, question = asked
             self._step(step, question.asked_at).asked.append(question)
@@ -148,38 +144,36 @@ class _Teller:
         return found
 
     def _read(self, payload: k.Payload, at: int) -> None:
-        match payload:
-            case k.ToolInvocationStarted():
-                self._step(payload.step, at).attempts.append(Attempt(number=payload.attempt, started_at=at))
-            case k.ToolInvocationFinished():
-                self._finish(payload, at)
-            case k.JobWaiting():
-                self._wait(payload, at)
-            case k.WaitCompleted() | k.TimerFired():
-                self._end_wait(payload, at)
-            case k.CommandCommitted():
-                self._step(payload.step, at).answer = payload
-            case k.VersionMismatchRecorded():
-                self._drift(payload.subject, payload.recorded, payload.current, at)
-            case k.SchemaDriftRecorded():
-                self._drift(payload.tool_name, payload.recorded, payload.current, at)
-            case k.RecoveryStarted():
-                self.recoveries.append(
-                    Recovery(
-                        at=at, owner=payload.owner, previous_owner=payload.previous_owner, replayed_steps=None
-                    )
-                )
-            case k.RecoveryCompleted():
-                if self.recoveries:
-                    self.recoveries[-1] = msgspec.structs.replace(
-                        self.recoveries[-1], replayed_steps=payload.replayed_steps
-                    )
-            case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
-                self.ended_at = at
-            case _:
-                step = getattr(payload, "step", "")
-                if step:
-                    self._step(step, at)
+        read = self._readers.get(type(payload))
+        if read is not None:
+            read(self, payload, at)
+        elif step := getattr(payload, "step", ""):
+            self._step(step, at)
+
+    def _start(self, payload: k.ToolInvocationStarted, at: int) -> None:
+        self._step(payload.step, at).attempts.append(Attempt(number=payload.attempt, started_at=at))
+
+    def _answer(self, payload: k.CommandCommitted, at: int) -> None:
+        self._step(payload.step, at).answer = payload
+
+    def _mismatch(self, payload: k.VersionMismatchRecorded, at: int) -> None:
+        self.drifts.append(Drift(subject=payload.subject, recorded=payload.recorded, current=payload.current, at=at))
+
+    def _drift(self, payload: k.SchemaDriftRecorded, at: int) -> None:
+        self.drifts.append(Drift(subject=payload.tool_name, recorded=payload.recorded, current=payload.current, at=at))
+
+    def _recover(self, payload: k.RecoveryStarted, at: int) -> None:
+        self.recoveries.append(
+            Recovery(at=at, owner=payload.owner, previous_owner=payload.previous_owner, replayed_steps=None)
+        )
+
+    def _recovered(self, payload: k.RecoveryCompleted, _at: int) -> None:
+        if self.recoveries:
+            done = msgspec.structs.replace(self.recoveries[-1], replayed_steps=payload.replayed_steps)
+            self.recoveries[-1] = done
+
+    def _end(self, _payload: k.Payload, at: int) -> None:
+        self.ended_at = at
 
     def _finish(self, payload: k.ToolInvocationFinished, at: int) -> None:
         step = self._step(payload.step, at)
@@ -215,8 +209,21 @@ class _Teller:
             open_wait = msgspec.structs.replace(open_wait, by=payload.by, timed_out=payload.timed_out)
         waits[payload.correlation_key] = msgspec.structs.replace(open_wait, until=at)
 
-    def _drift(self, subject: str, recorded: str, current: str, at: int) -> None:
-        self.drifts.append(Drift(subject=subject, recorded=recorded, current=current, at=at))
+    _readers: ClassVar[dict[type[k.Payload], Callable[[Any, Any, int], None]]] = {
+        k.ToolInvocationStarted: _start,
+        k.ToolInvocationFinished: _finish,
+        k.CommandCommitted: _answer,
+        k.JobWaiting: _wait,
+        k.WaitCompleted: _end_wait,
+        k.TimerFired: _end_wait,
+        k.VersionMismatchRecorded: _mismatch,
+        k.SchemaDriftRecorded: _drift,
+        k.RecoveryStarted: _recover,
+        k.RecoveryCompleted: _recovered,
+        k.JobCompleted: _end,
+        k.JobFailed: _end,
+        k.JobCancelled: _end,
+    }
 
     # --- telling
 
@@ -235,9 +242,7 @@ class _Teller:
         if step in self.history.values:
             value = self.history.values[step]
             name = value.KIND.removesuffix("_recorded")
-            return StepNarrative(
-                name=name, state="ok", ended_at=one.until, result_preview=str(value.value), **common
-            )
+            return StepNarrative(name=name, state="ok", ended_at=one.until, result_preview=str(value.value), **common)
         if step in self.history.children:
             child = self.history.children[step]
             return StepNarrative(
@@ -328,44 +333,4 @@ def _wait_step(kind: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
         reason=waits[0].reason if waits else "",
         args_preview=waits[0].key if waits and kind == "signal" else "",
         **common,
-    )
-
-
-def _asked(identifier: str, events: Iterable[Event]) -> tuple[str, Asked] | None:
-    """The step that asked, and the question with its answers."""
-    request: k.ConfirmationRequested | None = None
-    asked_at, used_at = 0, None
-    decisions: list[Decided] = []
-    for event in events:
-        match k.decode(event.kind, event.data):
-            case k.ConfirmationRequested() as request:
-                asked_at = event.at
-            case k.ConfirmationDecided() as decided:
-                decisions.append(
-                    Decided(
-                        decision=decided.decision,
-                        by=decided.by,
-                        at=event.at,
-                        digest=decided.digest,
-                        reason=decided.reason,
-                        replaced_by=decided.replaced_by,
-                    )
-                )
-            case k.ConfirmationUsed():
-                used_at = event.at
-            case _:
-                continue
-    if request is None:
-        return None
-    return request.step, Asked(
-        confirmation=identifier,
-        asked_at=asked_at,
-        digest=request.digest,
-        question=request.question,
-        rule_id=request.rule_id,
-        approvals=request.approvals,
-        expires_at=request.expires_at,
-        edited_from=request.edited_from,
-        decisions=tuple(decisions),
-        used_at=used_at,
     )

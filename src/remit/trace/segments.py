@@ -17,7 +17,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of time."""
 
     kind: SegmentKind
-    """`stuck`: the code at hand could not go on; `interrupted`: no worker held the job, though nothing was waited for."""
+    """`stuck`: the code at hand could not go on; `interrupted`: no worker held the job, which waited for nothing."""
     since: int
     """Microseconds since the Unix epoch."""
     until: int | None

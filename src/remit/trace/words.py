@@ -77,7 +77,9 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
-    k.CommandCommitted: lambda one: _joined(one.step, one.llm_provider, one.llm_model, shown(one.result, one.result_blob)),
+    k.CommandCommitted: lambda one: _joined(
+        one.step, one.llm_provider, one.llm_model, shown(one.result, one.result_blob)
+    ),
     k.EvidenceAttached: lambda one: f"{one.step} {len(one.items)} pieces",
     k.JobWaiting: _waiting,
     k.WaitCompleted: _came,

@@ -101,6 +101,7 @@ async def test_a_passage_is_found_with_its_exact_place(folder: Path, tmp_path: P
     assert text[item["start"] : item["end"]] == TASKS.strip()
     assert item["sha256"] == sha256(TASKS.encode())
     assert "cancel itself" in item["snippet"]
+    assert found["folder"] == str(folder.resolve())
     assert found["files"] == 4
     assert found["skipped"] == {"binary": 0, "too_large": 0, "unreadable": 0}
 
@@ -112,6 +113,11 @@ async def test_code_is_preferred_to_the_test_that_repeats_its_words(folder: Path
 async def test_forms_of_a_word_and_words_of_the_path_match(folder: Path, tmp_path: Path) -> None:
     assert (await paths(tmp_path, "cancelling"))[0] == "asyncio/tasks.py"
     assert (await paths(tmp_path, "asyncio"))[0] == "asyncio/tasks.py"
+
+
+async def test_what_the_folder_is_called_is_part_of_every_path(folder: Path, tmp_path: Path) -> None:
+    found = await search(tmp_path, "asyncio", folder=str(folder / "asyncio"))
+    assert [item["path"] for item in found["items"]] == ["tasks.py"]
 
 
 async def test_sections_are_passages_of_their_own_if_they_are_long_enough(folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 
@@ -20,14 +20,14 @@ _PATIENCE_S: Final = 10.0
 
 
 @click.command("cancel")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @click.option("--reason", default="", help="Why; it is recorded.")
 @pass_state
 def command(state: State, job: str, reason: str) -> int:
     """Stop a job for good.
 
-    Whoever works on it stops what is under way; where nobody does, the job ends here and now. JOB is a job's id, an ending
-    of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
+    Whoever works on it stops what is under way; where nobody does, the job ends here and now. JOB is a job's id, an
+    ending of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
     """
     from remit.cli.logs import log_to_stderr
     from remit.cli.output import reserved_stdout

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -37,7 +37,7 @@ class _Answer(NamedTuple):
 
 
 @click.command("confirm")
-@click.argument("confirmation", required=False, metavar="[ID]")
+@click.argument("confirmation", required=False, metavar="[ID]", shell_complete=complete.confirmations)
 @click.option("--approve", is_flag=True, help="Let the call run.")
 @click.option("--deny", is_flag=True, help="Refuse it.")
 @click.option("--edit", metavar="JSON|@FILE", help="Ask again with these arguments; they have to be approved in turn.")
@@ -48,8 +48,12 @@ class _Answer(NamedTuple):
     type=click.Choice(["job", "session", "everything"]),
     help="With --approve: let it hold for later calls too, within this.",
 )
-@click.option("--for", "time", metavar="TIME", help=f"How long it is remembered, such as 30m or 2d. Default: {_REMEMBERED}.")
-@click.option("--any-args", is_flag=True, help="Remember it for the tool whatever its arguments; else only for the same.")
+@click.option(
+    "--for", "time", metavar="TIME", help=f"How long it is remembered, such as 30m or 2d. Default: {_REMEMBERED}."
+)
+@click.option(
+    "--any-args", is_flag=True, help="Remember it for the tool whatever its arguments; else only for the same."
+)
 @click.option("--as", "by", default="", metavar="NAME", help="Who answers. Default: you.")
 @json_option("the questions, or what became of one,")
 @pass_state
@@ -70,8 +74,8 @@ def command(
 ) -> int:
     """List the questions that jobs ask, or answer one.
 
-    Without ID the open questions are listed. With ID alone one is shown whole and, at a terminal, asked. ID may be an ending
-    that fits only one. The job goes on where a worker runs, or with `remit resume`.
+    Without ID the open questions are listed. With ID alone one is shown whole and, at a terminal, asked. ID may be
+    an ending that fits only one. The job goes on where a worker runs, or with `remit resume`.
     """
     from remit.cli.running import run_async
     from remit.cli.values import seconds

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.values import json_value
 
 
 @click.command("decide")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @click.argument("step")
 @click.option("--done", metavar="JSON|@FILE", help="It happened, and this is its result.")
 @click.option("--retry", is_flag=True, help="It did not happen: make the call again.")
@@ -26,8 +26,8 @@ def command(
 ) -> int:
     """Say what came of a step whose end nobody saw.
 
-    When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess. JOB is
-    a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
+    When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess.
+    JOB is a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
     """
     if [done is not None, retry, fail].count(True) != 1:
         raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.checks import Check
 
 
 @click.command("doctor")
@@ -15,10 +20,10 @@ from remit.cli.options import json_option, pass_state
 def command(state: State) -> int:
     """Check that everything Remit needs is in order.
 
-    Python, SQLite, settings, rules, your modules, the journal and its disk, tools, folders, the terminal. Whatever is not in
-    order comes with a way to mend it. Exits with status 1 where a check fails.
+    Python, SQLite, settings, rules, your modules, the journal and its disk, tools, folders, the terminal. Whatever
+    is not in order comes with a way to mend it. Exits with status 1 where a check fails.
     """
-    from remit.cli.checks import Check, checks
+    from remit.cli.checks import checks
     from remit.cli.running import run_async
 
     async def look() -> list[Check]:
@@ -33,11 +38,11 @@ def command(state: State) -> int:
     return exit_codes.ERROR if any(check.verdict == "fail" for check in found) else exit_codes.OK
 
 
-def _print(state: State, check: object) -> None:
+def _print(state: State, check: Check) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out
-    name, verdict, detail, remedy = check  # type: ignore[misc]
+    name, verdict, detail, remedy = check
     out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {one_line(detail)}")
     if remedy:
         out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

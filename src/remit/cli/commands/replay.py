@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -21,15 +21,15 @@ _WORDS: Final = {
 
 
 @click.command("replay")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @json_option("verdict, divergence and drifts")
 @pass_state
 def command(state: State, job: str) -> int:
     """Run a job again on its record alone, and compare.
 
-    No tool is called and nothing is written: every result comes from the journal. Shown are the first place where the
-    recipe of today goes another way than the record, if there is one, and every tool or code version that has changed since.
-    Exits with status 6 where they differ.
+    No tool is called and nothing is written: every result comes from the journal. Shown are the first place where
+    the recipe of today goes another way than the record, if there is one, and every tool or code version that has
+    changed since. Exits with status 6 where they differ.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -17,7 +18,7 @@ _MOST: Final = 10_000
 
 
 @click.command("resume")
-@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
 @click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
 @json_option("job, state and result or error (a list where there are several)")
@@ -26,8 +27,8 @@ _MOST: Final = 10_000
 def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
     """Go on with jobs that were stopped or had to wait.
 
-    Nothing that is recorded is done again. What a process that died held is taken over at once; a job that another process
-    works on is only watched. Otherwise it is like `remit run`.
+    Nothing that is recorded is done again. What a process that died held is taken over at once; a job that another
+    process works on is only watched. Otherwise it is like `remit run`.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """

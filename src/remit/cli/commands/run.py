@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.values import json_object, pairs
@@ -23,7 +23,7 @@ _PLANS: Final = (".yaml", ".yml", ".json")
 @click.command(
     "run", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
 )
-@click.argument("name", required=False, metavar="NAME")
+@click.argument("name", required=False, metavar="NAME", shell_complete=complete.recipes)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
 @click.option("--input", "given", metavar="JSON|@FILE", help="Parameters as one JSON object; @- reads stdin.")
 @click.option("--title", default="", help="What lists show.")
@@ -53,8 +53,9 @@ def command(
     NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan. What the recipe takes is given as
     options: `remit run NAME --help` lists them.
 
-    Progress goes to stderr, the result to stdout. Ctrl-C stops working and leaves the job to be resumed. Where a call needs
-    approval you are asked, if you are at a terminal; otherwise the command says how to answer and exits with status 4.
+    Progress goes to stderr, the result to stdout. Ctrl-C stops working and leaves the job to be resumed. Where a
+    call needs approval you are asked, if you are at a terminal; otherwise the command says how to answer and exits
+    with status 4.
     """
     if name is None:
         if not help_:
@@ -94,9 +95,7 @@ class _Start:
         recipe = remit.queries.recipes.get(self.name)
         return [await self._recipe(remit, recipe, recipe_input(recipe, self.words), options)]
 
-    async def _recipe(
-        self, remit: Remit, recipe: Recipe[..., Any], words: dict[str, Any], options: Options
-    ) -> str:
+    async def _recipe(self, remit: Remit, recipe: Recipe[..., Any], words: dict[str, Any], options: Options) -> str:
         return await remit.commands.start_named(recipe.name, {**self.given, **words}, options)
 
 

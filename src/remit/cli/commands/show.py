@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -19,14 +19,14 @@ _VALUE: Final = 4_000
 
 
 @click.command("show")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @json_option("all of the job")
 @pass_state
 def command(state: State, job: str) -> int:
     """Show one job: what it was given, its steps, its result.
 
-    JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are masked; --json shows values as they are
-    recorded.
+    JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are masked; --json shows values as
+    they are recorded.
     """
     from remit.cli.running import run_async
 
@@ -60,7 +60,7 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
     fields(
         out,
         [
-            ("title", one_line(row.title.removeprefix(f"{row.name} "))),
+            ("title", "" if row.title.startswith(f"{row.name} {{") else one_line(row.title)),
             ("asked by", one_line(view.principal)),
             ("created", moment(row.created_at)),
             ("last event", f"{moment(row.updated_at)}, {duration(row.updated_at - row.created_at)} later"),

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.values import json_value
 
 
 @click.command("signal")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @click.argument("name")
 @click.argument("payload", default="null", metavar="[PAYLOAD]")
 @pass_state
 def command(state: State, job: str, name: str, payload: str) -> int:
     """Send a signal to a job.
 
-    PAYLOAD is JSON, or @FILE; without one it is null. It is kept if the job does not wait for it yet. JOB is a job's id, an
-    ending of it that fits only one, or `last`.
+    PAYLOAD is JSON, or @FILE; without one it is null. It is kept if the job does not wait for it yet. JOB is a
+    job's id, an ending of it that fits only one, or `last`.
     """
     from remit.cli.running import run_async
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 @click.command("tools")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.tools)
 @json_option("the tools, or all of one,")
 @pass_state
 def command(state: State, name: str | None) -> int:
     """List the tools, or show one.
 
-    Levels: L0 only reads, L1 writes, L2 executes or uses the network. What is asked about first is so by default; rules may
-    say otherwise (`remit policy explain`). A tool is withheld when its schema cannot be used.
+    Levels: L0 only reads, L1 writes, L2 executes or uses the network. What is asked about first is so by default;
+    rules may say otherwise (`remit policy explain`). A tool is withheld when its schema cannot be used.
     """
     from remit.cli.running import run_async
 
@@ -90,7 +90,12 @@ def _one(state: State, tool: ToolView) -> None:
             ("by default", _first(tool)),
             ("provider", tool.provider_id),
             ("version", tool.version),
-            ("side effects", ("yes, a repetition changes nothing more" if tool.idempotent else "yes") if tool.side_effects else "none"),
+            (
+                "side effects",
+                ("yes, a repetition changes nothing more" if tool.idempotent else "yes")
+                if tool.side_effects
+                else "none",
+            ),
             ("time limit", duration(tool.timeout_ms * 1000)),
             ("key", tool.key),
             ("for models", tool.wire_name),

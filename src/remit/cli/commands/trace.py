@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 @click.command("trace")
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @click.option("-f", "--follow", is_flag=True, help="Print each event as it comes, until the job has ended.")
 @json_option("the events, one a line,")
 @pass_state
 def command(state: State, job: str, follow: bool) -> int:
     """Tell what a job did: times, versions, who allowed what.
 
-    For every step: when it began and how long it took, arguments and result in short, the tool's provider, version and
-    schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it that fits
-    only one, or `last`.
+    For every step: when it began and how long it took, arguments and result in short, the tool's provider, version
+    and schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it
+    that fits only one, or `last`.
     """
     from remit.cli.running import run_async
 

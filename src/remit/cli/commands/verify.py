@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
@@ -19,7 +19,7 @@ _DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_M
 
 
 @click.command("verify")
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="The whole journal; so it is without JOB.")
 @json_option("what was checked and what is wrong")
 @pass_state
@@ -27,8 +27,8 @@ _DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_M
 def command(context: click.Context, state: State, job: str | None, everything: bool) -> int:
     """Check that nothing recorded was changed.
 
-    Every event is chained to the one before it by a hash. Names the first event of a stream that does not match, and exits
-    with status 7. JOB (an id, an ending of one, or `last`) stands for the job and all that belongs to it.
+    Every event is chained to the one before it by a hash. Names the first event of a stream that does not match,
+    and exits with status 7. JOB (an id, an ending of one, or `last`) stands for the job and all that belongs to it.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,8 +26,9 @@ _INFO: Final = 1
 def command(state: State, concurrency: int | None) -> int:
     """Work on every job that is due, until told to stop.
 
-    Several workers may share a journal, on one machine. SIGTERM or Ctrl-C lets running jobs go on for jobs.drain_seconds and
-    then gives them up, to be resumed by another worker; a second one gives them up at once. Logs go to stderr.
+    Several workers may share a journal, on one machine. SIGTERM or Ctrl-C lets running jobs go on for
+    jobs.drain_seconds and then gives them up, to be resumed by another worker; a second one gives them up at once.
+    Logs go to stderr.
     """
     from remit.cli.logs import log_to_stderr
     from remit.cli.output import reserved_stdout
@@ -62,7 +63,8 @@ async def _stopped(remit: Remit, stop: Stop) -> None:
     """Until somebody asks to stop. Raises JournalError where the engine had to."""
     failed = remit.runtime.engine.ended("")  # no job has this name: it ends only with the engine
     asked = asyncio.create_task(stop.requested.wait())
-    await asyncio.wait({failed, asked}, return_when=asyncio.FIRST_COMPLETED)
+    waited: set[asyncio.Future[Any]] = {failed, asked}
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     if failed.done():
         failed.result()

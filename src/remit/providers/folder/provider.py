@@ -8,6 +8,7 @@ of the policy decides.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,7 +19,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.folder import rank
-from remit.providers.folder.refresh import LARGEST, Progress, is_left_out, refresh
+from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_out
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 from remit.providers.folder.store import DamagedError, Hit, Index, State
 from remit.tools.blocking import Stop, in_thread
@@ -151,7 +152,14 @@ class FolderSearchProvider:
             too_large=states.get("too_large", 0),
             unreadable=states.get("unreadable", 0) + vanished,
         )
-        return SearchResult(items=items, files=files, passages=passages, skipped=skipped, truncated=truncated)
+        return SearchResult(
+            folder=os.fsencode(folder).decode(errors="backslashreplace"),
+            items=items,
+            files=files,
+            passages=passages,
+            skipped=skipped,
+            truncated=truncated,
+        )
 
     def _hits(self, folder: Path, root: Rooted, query: str, stop: Stop, progress: Progress) -> _Found:
         index = Index(self._index_dir, folder)
@@ -159,7 +167,7 @@ class FolderSearchProvider:
 
         def attempt() -> _Found:
             with index.opened(stop) as (store, now_ns):
-                truncated = refresh(store, root, now_ns, stop, progress)
+                truncated = Refresh(store, root, folder.name, now_ns).run(stop, progress)
                 hits = store.hits(expression, _CANDIDATES) if expression else []
                 return _Found(*store.counts(), hits, truncated)
 

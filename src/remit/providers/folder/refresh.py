@@ -33,30 +33,50 @@ Progress = Callable[[int, int], None]
 """Takes the number of files read and of files to read."""
 
 
-def refresh(store: Store, root: Rooted, now_ns: int, stop: Stop, progress: Progress) -> bool:
-    """Bring the index up to date with the folder, and say whether it holds more files than are looked at.
+class Refresh:
+    """One pass over a folder."""
 
-    Raises StoppedError; what was done by then is kept.
-    """
-    entries = survey(root, stop)
-    truncated = len(entries) > FILES_MOST
-    del entries[FILES_MOST:]
-    known = store.known()
-    present = {entry.path for entry in entries}
-    with store.transaction():
-        for path in known.keys() - present:
-            store.forget(known[path].id)
-    changed = [entry for entry in entries if _differs(entry, known.get(entry.path))]
-    rest = iter(changed)
-    done = 0
-    while batch := list(islice(rest, _BATCH)):
-        with store.transaction():
-            for entry in batch:
-                stop.check()
-                _update(store, root, entry, known.get(entry.path), now_ns)
-        done += len(batch)
-        progress(done, len(changed))
-    return truncated
+    def __init__(self, store: Store, root: Rooted, name: str, now_ns: int) -> None:
+        """`name` is what the folder is called; `now_ns` is the file system's own time."""
+        self._store = store
+        self._root = root
+        self._name = name
+        self._now_ns = now_ns
+
+    def run(self, stop: Stop, progress: Progress) -> bool:
+        """Bring the index up to date with the folder, and say whether it holds more files than are looked at.
+
+        Raises StoppedError; what was done by then is kept.
+        """
+        entries = survey(self._root, stop)
+        truncated = len(entries) > FILES_MOST
+        del entries[FILES_MOST:]
+        known = self._store.known()
+        self._forget(known, {entry.path for entry in entries})
+        changed = [entry for entry in entries if _differs(entry, known.get(entry.path))]
+        for start in range(0, len(changed), _BATCH):
+            with self._store.transaction():
+                for entry in changed[start : start + _BATCH]:
+                    stop.check()
+                    self._update(entry, known.get(entry.path))
+            progress(min(start + _BATCH, len(changed)), len(changed))
+        return truncated
+
+    def _forget(self, known: dict[str, Known], present: set[str]) -> None:
+        with self._store.transaction():
+            for path in known.keys() - present:
+                self._store.forget(known[path].id)
+
+    def _update(self, entry: Entry, known: Known | None) -> None:
+        file = _load(self._root, entry)
+        if file.state == "unreadable" or file.mtime_ns > self._now_ns - _SETTLED_NS:
+            file = file._replace(mtime_ns=0)
+        if known is not None and file.sha256 and file.sha256 == known.sha256:
+            self._store.touch(known.id, file.size, file.mtime_ns)
+            return
+        if known is not None:
+            self._store.forget(known.id)
+        self._store.add(file, self._name)
 
 
 def survey(root: Rooted, stop: Stop) -> list[Entry]:
@@ -82,18 +102,6 @@ def is_left_out(name: str) -> bool:
 
 def _differs(entry: Entry, known: Known | None) -> bool:
     return known is None or (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
-
-
-def _update(store: Store, root: Rooted, entry: Entry, known: Known | None, now_ns: int) -> None:
-    file = _load(root, entry)
-    if file.state == "unreadable" or file.mtime_ns > now_ns - _SETTLED_NS:
-        file = file._replace(mtime_ns=0)
-    if known is not None and file.sha256 and file.sha256 == known.sha256:
-        store.touch(known.id, file.size, file.mtime_ns)
-        return
-    if known is not None:
-        store.forget(known.id)
-    store.add(file)
 
 
 def _load(root: Rooted, entry: Entry) -> Indexed:

@@ -43,6 +43,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """Passages, best first, and what was searched."""
 
+    folder: Annotated[str, Meta(description="The real path of the folder.")]
     items: list[Item]
     files: Annotated[int, Meta(description="Files searched.")]
     passages: Annotated[int, Meta(description="Passages they were cut into.")]

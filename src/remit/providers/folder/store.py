@@ -115,8 +115,8 @@ class Store:
         """Note that a file was found unchanged under a new modification time."""
         self._db.execute("UPDATE files SET size = ?, mtime_ns = ? WHERE id = ?", (size, mtime_ns, file))
 
-    def add(self, file: Indexed) -> None:
-        """Add a file that the index does not know."""
+    def add(self, file: Indexed, folder: str) -> None:
+        """Add a file that the index does not know; `folder` is what the folder is called that all of them are in."""
         db = self._db
         db.execute(
             "INSERT INTO files (path, size, mtime_ns, state, sha256, title) VALUES (?, ?, ?, ?, ?, ?)",
@@ -128,7 +128,7 @@ class Store:
             "INSERT INTO passages (id, file, start, end, heading) VALUES (?, ?, ?, ?, ?)",
             ((i, number, p.start, p.end, p.heading) for i, (p, _) in enumerate(file.passages, last + 1)),
         )
-        title, path = words_of(file.title), words_of(file.path)
+        title, path = words_of(file.title), words_of(f"{folder} {file.path}")
         db.executemany(
             "INSERT INTO words (rowid, title, path, heading, body) VALUES (?, ?, ?, ?, ?)",
             ((i, title, path, words_of(p.names), body) for i, (p, body) in enumerate(file.passages, last + 1)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from remit.cli import exit_codes
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.values import json_object
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete.tools)
 @click.option("--args", "given", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
 @click.option("--as", "principal", default="", metavar="NAME", help="Who calls. Default: you.")
 @click.option("--recipe", default="", metavar="NAME", help="The recipe whose job calls.")
@@ -40,7 +40,9 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
 
     async def look() -> Explanation:
         async with state.remit() as remit:
-            return await remit.queries.explain(tool, args, principal=principal or remit.settings.app.principal, kind=chosen, recipe=recipe)
+            return await remit.queries.explain(
+                tool, args, principal=principal or remit.settings.app.principal, kind=chosen, recipe=recipe
+            )
 
     found = run_async(lambda _stop: look())
     if state.as_json:

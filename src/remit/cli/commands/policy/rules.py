@@ -50,10 +50,7 @@ def _rules(state: State, rules: tuple[Rule, ...]) -> None:
     columns = (
         Column("RULE"), Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False)
     )  # fmt: skip
-    rows = [
-        (rule.id, rule.effect, _about(rule), "; ".join(map(str, rule.when)))
-        for rule in rules
-    ]
+    rows = [(rule.id, rule.effect, _about(rule), "; ".join(map(str, rule.when))) for rule in rules]
     table(state.output.out, columns, rows)
 
 
@@ -75,8 +72,13 @@ def _remembered(state: State, found: list[Remembered]) -> None:
         Column("UNTIL"),
     )  # fmt: skip
     rows = [
-        (one.id, one.tool + ("" if one.args_digest else " with any arguments"), f"{one.principal} in {one.stream or 'everything'}",
-         ", ".join(one.made_by), moment(one.expires_at))
+        (
+            one.id,
+            one.tool if one.args_digest else f"{one.tool} with any arguments",
+            f"{one.principal} in {one.stream or 'everything'}",
+            ", ".join(one.made_by),
+            moment(one.expires_at),
+        )
         for one in found
-    ]  # fmt: skip
+    ]
     table(out, columns, rows)

@@ -15,8 +15,8 @@ from remit.cli.options import json_option, pass_state
 def command(state: State) -> int:
     """Run the tests that stand beside the rules.
 
-    A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1 where they
-    say something else.
+    A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1
+    where they say something else.
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
 

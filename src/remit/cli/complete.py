@@ -1,0 +1,86 @@
+"""What a shell offers for an argument: jobs, questions, recipes, tools. Whatever goes wrong offers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from remit.cli.context import MEMORY, State
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+    from remit.app import Remit
+
+_RECENT: Final = 50
+Found = list[tuple[str, str]]
+"""Words and what they are."""
+
+
+def jobs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Recent jobs, and `last`."""
+
+    async def look(remit: Remit) -> Found:
+        rows = await remit.queries.jobs(limit=_RECENT)
+        return [("last", "the newest job"), *((row.job, f"{row.state} {row.name}") for row in rows)]
+
+    return _offered(context, incomplete, look)
+
+
+def confirmations(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Open questions."""
+
+    async def look(remit: Remit) -> Found:
+        return [(one.confirmation, one.tool or one.question) for one in await remit.queries.confirmations()]
+
+    return _offered(context, incomplete, look)
+
+
+def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Recipes, or files, which may be plans."""
+    from click.shell_completion import CompletionItem
+
+    async def look(remit: Remit) -> Found:
+        known = remit.queries.recipes
+        return [(name, (known.get(name).__doc__ or "").partition("\n")[0]) for name in known.names()]
+
+    return _offered(context, incomplete, look, code=True) or [CompletionItem(incomplete, type="file")]
+
+
+def tools(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Tools."""
+
+    async def look(remit: Remit) -> Found:
+        return [(tool.name, tool.description) for tool in await remit.queries.tools()]
+
+    return _offered(context, incomplete, look, code=True)
+
+
+def _offered(
+    context: click.Context, incomplete: str, look: Callable[[Remit], Awaitable[Found]], *, code: bool = False
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from remit.cli.running import run_async
+
+    state = State()
+    given = context.find_root().params
+    state.quiet, state.config = True, given.get("config")
+    state.journal = MEMORY if code else given.get("journal")
+
+    async def found() -> Found:
+        async with state.remit(code="wanted" if code else "unused") as remit:
+            return await look(remit)
+
+    try:
+        words = run_async(lambda _stop: found())
+    except Exception:  # noqa: BLE001 - a shell's prompt is no place for errors
+        return []
+    return [CompletionItem(word, help=_plain(text)) for word, text in words if word.startswith(incomplete)]
+
+
+def _plain(text: str) -> str:
+    from remit.cli.text import cut, one_line
+
+    return cut(one_line(text), 60)

@@ -1,0 +1,128 @@
+"""A project folder with the sample module, and three ways to run the command there."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from remit.cli.root import run
+from tests.cli.terminal import PATIENCE_S, Terminal
+
+ROOT = Path(__file__).parents[2]
+MODULE = Path(__file__).with_name("sample_module.py")
+
+
+class Finished(NamedTuple):
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout as the one JSON value that it must be."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        """Its stderr as the one JSON value that it must be."""
+        return json.loads(self.err)
+
+
+class Project:
+    """A folder with a remit.toml."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self._captured = captured
+        self.env = {
+            "HOME": str(folder),
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONWARNINGS": "error",
+            "LANG": "C.UTF-8",
+            "REMIT_PRINCIPAL": "alice",
+        }
+        self.configure()
+
+    def configure(self, more: str = "", *, modules: bool = True) -> None:
+        """Write remit.toml anew."""
+        app = f'[app]\nmodules = ["{MODULE}"]\n' if modules else ""
+        (self.folder / "remit.toml").write_text(app + more, encoding="utf-8")
+
+    def here(self, *words: str, stdin: str = "") -> Finished:
+        """Run a command in this process: the fast way."""
+        for name in [name for name in os.environ if name.startswith("REMIT_") or name in {"NO_COLOR", "FORCE_COLOR"}]:
+            self._monkeypatch.delenv(name)
+        for name, value in self.env.items():
+            self._monkeypatch.setenv(name, value)
+        self._monkeypatch.chdir(self.folder)
+        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self._captured.readouterr()
+        status = run(list(words))
+        return Finished(status, *self._captured.readouterr())
+
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Run a command as a process of its own, with pipes."""
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def apart(self, *words: str, env: Mapping[str, str] | None = None) -> Finished:
+        """Run a command as a process of its own, to its end."""
+        with self.start(*words, env=env) as process:
+            out, err = process.communicate(timeout=PATIENCE_S)
+            return Finished(process.returncode, out, err)
+
+    def terminal(self, *words: str, columns: int = 100, env: Mapping[str, str] | None = None) -> Terminal:
+        """Run a command at a pseudo-terminal."""
+        return Terminal(self.command(*words), cwd=self.folder, env={**self.env, **(env or {})}, columns=columns)
+
+    def command(self, *words: str) -> list[str]:
+        """The command line of a process."""
+        return [sys.executable, "-m", "remit", *words]
+
+    def job(self, *words: str) -> str:
+        """Run a job in this process, however it is left; its id."""
+        job: str = self.here("run", *words, "--json").json["job"]
+        return job
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Project]:
+    """A project in a folder of the test's own; what commands do to this process's logging is undone."""
+    logger = logging.getLogger("remit")
+    kept = (list(logger.handlers), logger.level, logger.propagate)
+    yield Project(tmp_path, monkeypatch, capsys)
+    logger.handlers[:], logger.level, logger.propagate = kept
+
+
+def lines_until(process: subprocess.Popen[str], wanted: Callable[[str], bool]) -> list[str]:
+    """Read a process's stderr up to a line."""
+    found = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        found.append(line)
+        if wanted(line):
+            return found
+    msg = f"it ended before the line came: {found}"
+    raise AssertionError(msg)
