@@ -21,6 +21,14 @@ ROOT = Path(__file__).parents[2]
 MODULE = Path(__file__).with_name("sample_module.py")
 
 
+RISKY_MAY_RUN = """
+[[policy.rules]]
+id = "risky-may-run"
+effect = "allow"
+tools = ["risky.write"]
+"""
+
+
 class Finished(NamedTuple):
     """What a command came to."""
 
@@ -58,7 +66,7 @@ class Project:
 
     def configure(self, more: str = "", *, modules: bool = True) -> None:
         """Write remit.toml anew."""
-        app = f'[app]\nmodules = ["{MODULE}"]\n' if modules else ""
+        app = f'[app]\nmodules = ["{MODULE}"]\n{RISKY_MAY_RUN}' if modules else ""
         (self.folder / "remit.toml").write_text(app + more, encoding="utf-8")
 
     def here(self, *words: str, stdin: str = "") -> Finished:

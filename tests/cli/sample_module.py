@@ -52,7 +52,7 @@ def block_a_thread() -> None:
     os.read(read_end, 1)
 
 
-@tool("risky.write", confirm=False, timeout=600)
+@tool("risky.write", timeout=600)
 async def write_riskily(done: str) -> str:
     """Have side effects until the file `done` is there; a FIFO, so that nobody polls."""
     shout("a write is under way")

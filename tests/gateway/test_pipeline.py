@@ -29,12 +29,12 @@ from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import odd, opened
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
 ANYTHING = JSON | st.recursive(
-    st.just(float("nan")) | st.integers() | st.binary() | st.just(object()) | st.just("\ud800") | st.complex_numbers(),
+    st.sampled_from([float("nan"), float("inf")]) | st.integers() | st.binary() | st.just(object()) | st.just("\ud800") | st.complex_numbers(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
     max_leaves=6,
 )

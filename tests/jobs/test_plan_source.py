@@ -81,6 +81,10 @@ class TestPlaces:
             "p.yaml:4:5 nodes[0]: found no `id`, expected a field `id`"
         ]
 
+    def test_problems_of_one_line_are_in_the_order_of_the_line(self) -> None:
+        lines = lines_of(PLAN.replace('args: {folder: ${inputs.folder}, query: "cancel"}', 'args: {a: ${x}, b: "${"}'))
+        assert [line.split(" ")[0] for line in lines] == ["p.yaml:8:15", "p.yaml:8:24"]
+
     def test_a_second_use_of_an_id_names_the_line_of_the_first(self) -> None:
         assert "`find` is used twice, first in line 6" in lines_of(PLAN.replace("id: read", "id: find"))[0]
 

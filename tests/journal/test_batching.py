@@ -210,9 +210,12 @@ def test_a_loop_that_ended_first_does_not_keep_the_thread_from_ending() -> None:
         thread = CommitThread("t", script.write, script.notice)
         script.gate.clear()
         thread.submit(Commit(appends=(), at=1))
+        thread.run(told.set).cancel()
         return thread
 
+    told = threading.Event()
     thread = asyncio.run(forgetful())
     script.gate.set()
+    assert told.wait(10), "the thread has tried to tell of the first commit"
     asyncio.run(asyncio.wait_for(thread.close(), 10))
     assert script.groups == [[1]], "what was submitted is written though nobody can be told"

@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tools.no_mcp": (True, False, True),
     "policy.remembered": (False, True, False),
     "policy.rules": ([{"effect": "ask"}], [{"effect": "deny"}], []),
+    "policy.tests": ([{"expect": "ask"}], [{"expect": "deny"}], []),
 }
 
 
@@ -60,11 +61,11 @@ def write(folder: Path, text: str) -> Path:
 
 
 def as_toml(given: dict[str, Any]) -> str:
-    """A file with these settings; `[[policy.rules]]` as an inline array."""
+    """A file with these settings; lists of tables as inline arrays."""
     tables: dict[str, list[str]] = {}
     for key, value in given.items():
         section, name = key.split(".")
-        text = json.dumps(value).replace('{"effect": ', '{"effect" = ')
+        text = json.dumps(value).replace('": ', '" = ')
         tables.setdefault(section, []).append(f"{name} = {text}")
     return "\n".join("\n".join([f"[{section}]", *lines]) for section, lines in tables.items())
 

@@ -112,6 +112,23 @@ def test_what_is_declared_under_not_does_not_count() -> None:
     assert not accepts(schema, {"a": 1, "b": 2})
 
 
+def test_what_is_declared_under_not_keeps_no_old_draft_open() -> None:
+    schema = {"$schema": DRAFT_7, "properties": {"a": {}}, "not": {"properties": {"b": {}}, "required": ["b"]}}
+    assert accepts(schema, {"a": 1})
+    assert not accepts(schema, {"c": 1})
+
+
+def test_parts_that_are_booleans_or_come_round_to_themselves_are_no_trouble() -> None:
+    loop = {"properties": {"b": {}}, "anyOf": [True, {"$ref": "#/$defs/loop"}]}
+    schema = {
+        "properties": {"a": {}},
+        "allOf": [True, {"$ref": "#/$defs/loop"}, {"$ref": "#"}],
+        "$defs": {"loop": loop},
+    }
+    assert accepts(schema, {"a": 1, "b": 2})
+    assert not accepts(schema, {"c": 3})
+
+
 def test_the_owners_schema_is_left_as_it_is() -> None:
     schema = {"type": "object", "properties": {"a": {}}}
     compile_schema(schema, closed=True)

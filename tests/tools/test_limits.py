@@ -130,11 +130,13 @@ def test_a_schema_that_contains_itself_as_an_object_is_refused() -> None:
         "#/type",
         "#nowhere",
         "#/$defs/%FF",
+        "#/allOf/1",
+        "#/allOf/x",
     ],
 )
 def test_a_reference_that_leaves_the_schema_or_hangs_is_refused(reference: str) -> None:
     with pytest.raises(SchemaError, match=r"\$ref"):
-        check_limits({"type": "object", "properties": {"a": {"$ref": reference}}})
+        check_limits({"type": "object", "allOf": [{}], "properties": {"a": {"$ref": reference}}})
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ class LocalEngine:
         self._passes: dict[str, tuple[Pass, asyncio.Task[None]]] = {}
         self._ended: dict[str, list[asyncio.Future[Ended]]] = {}
         self._poke = asyncio.Event()
+        self._news = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
         self._helpers: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -59,6 +60,7 @@ class LocalEngine:
             self._working = asyncio.create_task(self._work(), name="remit:engine")
             self._helpers = [
                 asyncio.create_task(self._watch(), name="remit:watch"),
+                asyncio.create_task(self._tell(), name="remit:news"),
                 asyncio.create_task(self._renew(), name="remit:leases"),
             ]
 
@@ -223,20 +225,28 @@ class LocalEngine:
 
     async def _watch(self) -> None:
         """Pass on every change of the journal: there may be work, or news for a running job."""
-        mark, look_again = 0, 0.0
-        clock = self._journal.clock
+        mark = 0
         try:
             while True:
                 mark = await self._journal.changed(mark)
-                await clock.sleep(_SPACING_S)
+                await self._journal.clock.sleep(_SPACING_S)
                 if self._free:
                     self._poke.set()
-                if self._passes and clock.monotonic() >= look_again:
-                    look_again = clock.monotonic() + _NEWS_S
-                    wakes = await self._journal.wakes(tuple(self._passes))
-                    for stream, count in wakes.items():
-                        if stream in self._passes:
-                            self._passes[stream][0].news(count)
+                self._news.set()
+        except JournalError as error:
+            self._fail(error)
+
+    async def _tell(self) -> None:
+        """Tell running jobs how often they were woken; a change that comes while this rests is told of after it."""
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                wakes = await self._journal.wakes(tuple(self._passes)) if self._passes else {}
+                for stream, count in wakes.items():
+                    if stream in self._passes:
+                        self._passes[stream][0].news(count)
+                await self._journal.clock.sleep(_NEWS_S)
         except JournalError as error:
             self._fail(error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from remit.jobs.order import loops
@@ -113,14 +113,12 @@ class _Links:
         """The first step into a result is one of its fields."""
         reference = link.reference
         field = reference.path[0] if reference.path else "value"
-        fields = [one for one in RESULT_FIELDS if one in _fields(node)]
+        fields = _fields(node)
         if field in fields or (node.action is BROKEN and field in RESULT_FIELDS):
             return
         meant = Reference(reference.root, ("value", *reference.path))
-        suggestion = (
-            "" if field in RESULT_FIELDS else self.findings.near(field, fields)
-        ) or f"; did you mean `{meant}`?"
-        expected = one_of(fields) + suggestion
+        slip = self.findings.near(field, fields) if field not in RESULT_FIELDS else ""
+        expected = one_of(fields) + (slip or f"; did you mean `{meant}`?")
         self.findings.add(link.path, f"unknown part `{cut(field)}` of a result in {reference}", expected)
 
     def _after(self) -> None:
@@ -147,11 +145,11 @@ class _Links:
             self.edges[waiting].append(name)
 
 
-def _fields(node: Node) -> Mapping[str, None]:
-    """What a node's result can hold."""
-    fields = dict.fromkeys(("ok", "value", "code", "reason"))
+def _fields(node: Node) -> list[str]:
+    """What a node's result can hold, of RESULT_FIELDS."""
+    fields = ["ok", "value", "code", "reason"]
     if isinstance(node.action, Human) and node.for_each is None:
-        fields["by"] = None
+        fields.append("by")
     if node.for_each is not None:
-        fields["failures"] = None
+        fields.append("failures")
     return fields

@@ -101,6 +101,10 @@ class Run:
         for task in tasks:
             if not task.cancelled():
                 task.exception()  # the first error is raised below; unseen, the others would be complained of
+        errors = [task.exception() for task in tasks if not task.cancelled()]  # all are looked at, one is raised
+        first = next((error for error in errors if error is not None), None)
+        if first is not None:
+            raise first
         return [task.result() for task in tasks]
 
     async def until(self, future: asyncio.Future[T]) -> T:

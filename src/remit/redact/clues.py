@@ -14,6 +14,8 @@ NAMES: Final = (
     *(f"{of}{between}key" for of in _KEYS for between in ("", "_", "-", " ")),
 )
 """Parts of names that hold secrets, in lower case."""
+_ESCAPES: Final = ("\\u", "\\/")
+"""In which any clue may be written."""
 
 
 class Clues(NamedTuple):
@@ -23,14 +25,18 @@ class Clues(NamedTuple):
     shapes: tuple[Shape, ...]
 
     def within(self, text: str) -> bool:
-        """Whether this part of the text holds one of them."""
-        return any(shape.clue in text for shape in self.shapes) or names_secret(text, self.names)
+        """Whether this part of the text may hold one of them."""
+        return (
+            names_secret(text, self.names)
+            or any(shape.clue in text for shape in self.shapes)
+            or any(escape in text for escape in _ESCAPES)
+        )
 
 
 def clues_of(text: str) -> Clues | None:
     """What the text holds; None where it holds nothing."""
-    if "\\u" in text or "\\/" in text:
-        return Clues(NAMES, SHAPES)  # they may be written in escapes
+    if any(escape in text for escape in _ESCAPES):
+        return Clues(NAMES, SHAPES)
     lowered = lower(text)
     names = tuple([name for name in NAMES if name in lowered])
     shapes = tuple([shape for shape in SHAPES if shape.clue in text])

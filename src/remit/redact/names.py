@@ -23,7 +23,8 @@ _QUOTED_REST: Final = re.compile(
     rf"(?:,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}})?[:=]\s{{0,8}}"
 )
 _BARE_REST: Final = re.compile(
-    r"[\w.\[\]-]{0,64}(?P<entity>%2[27]|&quot;|&#3[49];)?\s{0,8}(?:=>|[:=]|%3[AD])[^\S\r\n]{0,8}"
+    "[\\w.\\[\\]\ue000-\ue01f-]{0,64}"  # also what stands for JSON, such as an index
+    r"(?P<entity>%2[27]|&quot;|&#3[49];)?\s{0,8}(?:=>|[:=]|%3[AD])[^\S\r\n]{0,8}"
 )
 _OPTION: Final = re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))--?[\w.-]{0,64}\Z")
 _OPTION_REST: Final = re.compile(rf"[\w.-]{{0,64}}(?:{_QUOTE}\s{{0,8}},\s{{0,8}}|\s{{1,8}})")

@@ -17,10 +17,10 @@ _GRACE_S: Final = 5.0
 
 
 class Stop(threading.Event):
-    """Set once nobody waits for the work any more; long work looks at it and raises Stopped."""
+    """Set once nobody waits for the work any more; long work looks at it and raises StoppedError."""
 
     def check(self) -> None:
-        """Raise Stopped if the work is to end."""
+        """Raise StoppedError if the work is to end."""
         if self.is_set():
             raise StoppedError
 

@@ -174,7 +174,7 @@ def _is_utf8(text: str) -> bool:
 
 def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
     try:
-        if create and not present(fd, part):
+        if create and not _present(fd, part):
             _make_folder(fd, part)
         return os.open(part, _FOLDER, dir_fd=fd)
     except FileNotFoundError:
@@ -186,8 +186,7 @@ def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
         raise
 
 
-def present(fd: int, name: str) -> bool:
-    """Whether the open folder holds anything of this name."""
+def _present(fd: int, name: str) -> bool:
     try:
         os.lstat(name, dir_fd=fd)
     except FileNotFoundError:

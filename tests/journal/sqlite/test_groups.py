@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remit.errors import JournalError
@@ -89,6 +89,8 @@ def _planned(writers: Sequence[StreamWriter], index: int, action: str, one: int,
     return Commit(appends=appends, at=START, blobs=blobs, wakes=(STREAMS[1],))
 
 
+@example([("append", 1, 1), ("append", 0, 1), ("append", 1, 1)]).via("a superseded writer left the very same event")
+@example([("append", 2, 1), ("append", 3, 1), ("append", 2, 1)]).via("two writers left the very same event")
 @given(st.lists(ACTIONS, max_size=14))
 def test_a_group_does_what_its_commits_do_one_by_one(actions: list[tuple[str, int, int]]) -> None:
     together, apart = opened(), opened()

@@ -66,7 +66,7 @@ async def test_of_a_page_its_text_is_read(folder: Path) -> None:
 
 async def test_a_reading_leaves_evidence(folder: Path) -> None:
     [evidence] = (await read(folder, "a.txt", start=0, end=3)).evidence
-    assert (evidence.text, evidence.source) == ("one", "a.txt")
+    assert (evidence.text, evidence.source) == ("one", f"{folder}/a.txt")
     assert evidence.metadata == {"sha256": sha256(TEXT.encode()), "start": 0, "end": 3}
 
 

@@ -101,7 +101,7 @@ async def test_a_passage_is_found_with_its_exact_place(folder: Path, tmp_path: P
     assert text[item["start"] : item["end"]] == TASKS.strip()
     assert item["sha256"] == sha256(TASKS.encode())
     assert "cancel itself" in item["snippet"]
-    assert found["folder"] == str(folder.resolve())
+    assert found["folder"] == str(folder)
     assert found["files"] == 4
     assert found["skipped"] == {"binary": 0, "too_large": 0, "unreadable": 0}
 
@@ -255,6 +255,14 @@ async def test_a_folder_without_text_is_empty(tmp_path: Path) -> None:
     assert await refused(provider(tmp_path), folder=str(tmp_path / "bare")) is Code.FOLDER_EMPTY
     write(tmp_path / "bare", "image", b"\0")
     assert await refused(provider(tmp_path), folder=str(tmp_path / "bare")) is Code.FOLDER_EMPTY
+
+
+async def test_a_folder_whose_real_name_is_not_utf8_is_searched(folder: Path, tmp_path: Path) -> None:
+    os.rename(folder, os.fsencode(tmp_path) + b"/caf\xe9")  # noqa: PTH104 - pathlib takes no bytes
+    (tmp_path / "library").symlink_to(os.fsdecode(b"caf\xe9"))
+    found = await search(tmp_path, "cancel task")
+    assert found["folder"] == f"{tmp_path}/caf\\xe9"
+    assert len(found["items"]) == 2
 
 
 async def test_only_folders_below_the_roots_are_searched(folder: Path, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
+import re
 from time import process_time
 
 import pytest
@@ -10,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import ProviderError
+from remit.providers.fs import edits
 from remit.providers.fs.edits import applied, diff, undone
 from remit.providers.fs.shapes import Replacement
 
 texts = st.text(st.sampled_from("ab\n"), max_size=30)
-edits = st.lists(
+changes_made = st.lists(
     st.builds(
         Replacement,
         st.text(st.sampled_from("ab\n"), min_size=1, max_size=4),
@@ -28,7 +27,7 @@ lines = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12).map(
 )
 
 
-@given(texts, edits)
+@given(texts, changes_made)
 def test_what_is_undone_is_what_was_there(text: str, changes: list[Replacement]) -> None:
     try:
         after = applied(text, changes)
@@ -37,7 +36,7 @@ def test_what_is_undone_is_what_was_there(text: str, changes: list[Replacement])
     assert undone(after, changes) in {text, None}
 
 
-@given(texts, edits)
+@given(texts, changes_made)
 def test_an_edit_replaces_every_occurrence_there_is_namely_one(text: str, changes: list[Replacement]) -> None:
     first = changes[:1]
     count = sum(text.startswith(first[0].search, at) for at in range(len(text)))
@@ -49,38 +48,54 @@ def test_an_edit_replaces_every_occurrence_there_is_namely_one(text: str, change
     assert applied(text, first) == before + first[0].replace + after
 
 
-PATCH = shutil.which("patch") or ""
+def patched(before: str, shown: str) -> str:
+    """The text after a unified diff, which has to fit it exactly."""
+    old, new, at = before.splitlines(keepends=True), list[str](), 0
+    marked = shown.replace("\n\\ No newline at end of file\n", "\0\n").splitlines(keepends=True)[2:]
+    for line in marked:
+        if header := re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n", line):
+            start = int(header[1]) - (header[2] != "0")
+            new += old[at:start]
+            at = start
+            assert len(new) == int(header[3]) - (header[4] != "0")
+            continue
+        content = line[1:].replace("\0\n", "")
+        if line[0] in " -":
+            assert old[at] == content
+            at += 1
+        if line[0] in " +":
+            new.append(content)
+    return "".join(new + old[at:])
 
 
-@pytest.mark.skipif(not PATCH, reason="needs the program patch")
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a\n" * 10 + "b\n" + "a\n" * 10, "a\n" * 10 + "c\n" + "a\n" * 10),
-        ("a\nb", "a\nc\n"),
-        ("", "a\n"),
-        ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50) if n not in {3, 40})),
-        ("".join(f"{n}\n" for n in range(2_500)), "".join(f"x{n}\n" for n in range(2_500))),
-    ],
-)
-def test_a_diff_is_one_that_patch_takes(tmp_path: Path, before: str, after: str) -> None:
-    (tmp_path / "f").write_text(before)
+@given(lines, lines, st.booleans(), st.booleans())
+def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str, cut_before: bool, cut_after: bool) -> None:
+    before = before.removesuffix("\n") if cut_before else before
+    after = after.removesuffix("\n") if cut_after else after
+    assert patched(before, diff("f", before, after).text) == after
+
+
+@pytest.mark.parametrize("changed", [{3}, {3, 40}, set(range(100))])
+def test_a_diff_shows_little_more_than_what_changed(changed: set[int]) -> None:
+    before = "".join(f"{n}\n" for n in range(100))
+    after = "".join(f"{n}x\n" if n in changed else f"{n}\n" for n in range(100))
     shown = diff("f", before, after)
-    if shown.truncated:
-        assert len(shown.text) == 20_000
-        return
-    subprocess.run([PATCH, "-s", "-p1"], input=shown.text.encode(), cwd=tmp_path, check=True)
-    assert (tmp_path / "f").read_text() == after
+    assert patched(before, shown.text) == after
+    assert len(shown.text.splitlines()) <= 2 + 9 * len(changed)
 
 
-@given(lines, lines)
-def test_a_diff_holds_every_line_that_went_or_came(before: str, after: str) -> None:
-    shown = diff("f", before, after).text.splitlines()[2:]
-    gone = [line[1:] for line in shown if line[:1] in {" ", "-"}]
-    come = [line[1:] for line in shown if line[:1] in {" ", "+"}]
-    for part, whole in ((gone, before), (come, after)):
-        rest = iter(whole.splitlines())
-        assert all(line in rest for line in part)
+def test_a_rewrite_too_long_to_compare_is_shown_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edits, "_DIFF_LINES", 3)
+    before, after = "a\nb\nc\nd\ne\nf\n", "a\nB\nc\nD\nE\nf\n"
+    shown = diff("f", before, after).text
+    assert patched(before, shown) == after
+    assert shown.splitlines()[2:] == ["@@ -2,4 +2,4 @@", "-b", "-c", "-d", "-e", "+B", "+c", "+D", "+E"]
+
+
+def test_a_long_diff_is_cut_and_says_so() -> None:
+    shown = diff("f", "", "x" * 50_000)
+    assert shown.truncated
+    assert len(shown.text) == 20_000
 
 
 def test_a_name_with_a_line_end_cannot_pass_for_part_of_a_diff() -> None:

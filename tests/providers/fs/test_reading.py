@@ -194,6 +194,15 @@ async def test_with_several_roots_a_path_begins_with_the_name_of_its_root(root: 
     assert "root-2/c.txt" in [item["path"] for item in everything["items"]]
 
 
+async def test_roots_of_one_name_are_numbered(tmp_path: Path) -> None:
+    roots = [tmp_path / name / "docs" for name in "abc"] + [tmp_path / "data"]
+    for folder in roots:
+        folder.mkdir(parents=True)
+    listed = await call(roots, "fs.list")
+    assert [item["path"] for item in listed["items"]] == ["data", "docs", "docs-2", "docs-3"]
+    assert {item["kind"] for item in listed["items"]} == {"folder"}
+
+
 async def test_with_several_roots_a_path_without_one_is_refused_with_the_choice(root: Path, tmp_path: Path) -> None:
     error = await refused([root, tmp_path], "fs.read", path="b.py")
     assert error.code is Code.PATH_NOT_ALLOWED

@@ -177,6 +177,22 @@ async def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
     assert names(root) == ["a.txt"]
 
 
+async def test_a_write_whose_folder_cannot_be_synced_may_or_may_not_last(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def failing(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    assert (await refused(root, "fs.write", path="a.txt", content="new")).code is Code.OUTCOME_UNKNOWN
+    assert (root / "a.txt").read_text() == "new"
+    assert names(root) == ["a.txt"]
+
+
 async def test_content_reaches_the_disk_before_its_name_and_the_folder_after(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

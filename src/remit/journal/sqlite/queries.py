@@ -87,11 +87,13 @@ def head(db: apsw.Connection, stream: str) -> Head | None:
 def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     """Heads that match, newest first."""
     where, values = ["1"], list[Any]()
+    # A plus keeps SQLite from the index on kinds: names that share a prefix are few, streams of a kind are not.
+    plus = "+" if query.prefix else ""
     if query.kind is not None:
-        where.append("kind = ?")
+        where.append(f"{plus}kind = ?")
         values.append(query.kind)
     if query.states:
-        where.append(f"state IN ({', '.join('?' * len(query.states))})")
+        where.append(f"{plus}state IN ({', '.join('?' * len(query.states))})")
         values += query.states
     if query.prefix:
         # A range, not LIKE: it uses the index on names and needs no escaping.

@@ -1,7 +1,8 @@
 """The tables, and how an older file becomes a newer one.
 
-`heads.id` keeps stream names out of the events table; `events` is a rowid table, so that it grows at its end and stays
-dense, with one narrow index to find a stream. Every migration runs in one transaction with the version it leads to.
+`heads.id` keeps stream names out of the events table, and ends every index on heads, so that lists come out newest
+first; `events` is a rowid table, so that it grows at its end and stays dense, with one narrow index to find a stream.
+Every migration runs in one transaction with the version it leads to.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         updated_at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX heads_due ON heads (kind, priority, due_at) WHERE due_at IS NOT NULL AND NOT closed;
-    CREATE INDEX heads_state ON heads (kind, state, id);
+    CREATE INDEX heads_kind ON heads (kind);
+    CREATE INDEX heads_state ON heads (kind, state);
     CREATE INDEX heads_leased ON heads (kind, lease_until) WHERE lease_owner IS NOT NULL AND NOT closed;
     CREATE TABLE events (
         position INTEGER PRIMARY KEY,

@@ -133,7 +133,7 @@ class FolderSearchProvider:
         found = await in_thread(lambda _: self._passage(asked))
         evidence = EvidenceCandidate(
             kind="tool_output",
-            source=found.path,
+            source=f"{asked.folder.rstrip('/')}/{found.path}",
             retrieved_at=ctx.now,
             text=found.text,
             metadata={"sha256": found.sha256, "start": found.start, "end": found.end},
@@ -153,7 +153,7 @@ class FolderSearchProvider:
             unreadable=states.get("unreadable", 0) + vanished,
         )
         return SearchResult(
-            folder=os.fsencode(folder).decode(errors="backslashreplace"),
+            folder=_shown(folder),
             items=items,
             files=files,
             passages=passages,
@@ -167,7 +167,7 @@ class FolderSearchProvider:
 
         def attempt() -> _Found:
             with index.opened(stop) as (store, now_ns):
-                truncated = Refresh(store, root, folder.name, now_ns).run(stop, progress)
+                truncated = Refresh(store, root, _shown(folder).rpartition("/")[2], now_ns).run(stop, progress)
                 hits = store.hits(expression, _CANDIDATES) if expression else []
                 return _Found(*store.counts(), hits, truncated)
 
@@ -198,6 +198,11 @@ class FolderSearchProvider:
             if folder.is_relative_to(root):
                 return folder, Rooted(root, folder.relative_to(root).parts)
         raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
+
+
+def _shown(folder: Path) -> str:
+    """A path as JSON and the index can carry it, whatever bytes it is made of."""
+    return os.fsencode(folder).decode(errors="backslashreplace")
 
 
 def _rebuilt_if_damaged(attempt: Callable[[], T], remove: Callable[[], None]) -> T:

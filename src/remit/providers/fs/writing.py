@@ -149,7 +149,13 @@ def _replace(fd: int, name: str, data: bytes, old: os.stat_result | None, key: s
         with suppress(OSError):
             os.unlink(beside, dir_fd=fd)
         raise
-    os.fsync(fd)
+    try:
+        os.fsync(fd)
+    except OSError as exc:
+        # The new content is in place, but a crash could still bring the old one back: neither yes nor no.
+        raise ProviderError(
+            f"{name!r} was replaced, but its folder cannot be synced: {exc.strerror}.", code=Code.OUTCOME_UNKNOWN
+        ) from exc
 
 
 def _write_new(fd: int, name: str, data: bytes, old: os.stat_result | None) -> None:
@@ -169,7 +175,7 @@ def _write_new(fd: int, name: str, data: bytes, old: os.stat_result | None) -> N
 
 def _settle(fd: int, name: str) -> None:
     """Make sure that content already there survives a crash: an earlier attempt may not have got so far."""
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     try:
         os.fsync(file)
     finally:

@@ -1,0 +1,231 @@
+"""What jobs, show, trace, replay, verify, tools and config say of what happened."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import MODULE, Project
+
+
+@pytest.fixture
+def asked(project: Project) -> str:
+    """A job that wrote a note after bob approved it."""
+    job = project.job("notes", "--path", "n.txt")
+    (question,) = project.here("confirm", "--json").json
+    assert project.here("confirm", question["confirmation"], "--approve", "--as", "bob").status == 0
+    assert project.here("resume", job).status == 0
+    return job
+
+
+# --- jobs
+
+
+def test_jobs_are_listed_newest_first_with_whole_ids(project: Project) -> None:
+    first, second = project.job("report"), project.job("fails")
+    out = project.here("jobs").out
+    lines = out.splitlines()
+    assert lines[0].split() == ["JOB", "STATE", "CREATED", "NAME", "ABOUT"]
+    assert [line.split()[0] for line in lines[1:]] == [second, first]
+    assert "failed" in lines[1]
+    assert "TOOL_EXEC_FAILED" in lines[1]
+
+
+def test_jobs_can_be_chosen_by_state_and_label(project: Project) -> None:
+    labelled = project.job("report", "--label", "team=a")
+    failed = project.job("fails")
+    assert [row["job"] for row in project.here("jobs", "--state", "failed", "--json").json] == [failed]
+    assert [row["job"] for row in project.here("jobs", "--label", "team=a", "--json").json] == [labelled]
+    assert len(project.here("jobs", "--limit", "1", "--json").json) == 1
+    assert project.here("jobs", "--state", "cancelled").err == "no such jobs\n"
+
+
+def test_no_jobs_is_said(project: Project) -> None:
+    done = project.here("jobs")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("no jobs in ")
+
+
+# --- show
+
+
+def test_a_job_answers_to_its_id_an_ending_of_it_and_last(project: Project) -> None:
+    job = project.job("report")
+    shown = project.here("show", job).out
+    assert shown.startswith(f"{job}  report  completed\n")
+    assert project.here("show", job[-12:]).out == shown
+    assert project.here("show", "last").out == shown
+
+
+def test_show_has_input_steps_and_result(project: Project, asked: str) -> None:
+    out = project.here("show", asked).out
+    assert '"path": "n.txt"' in out
+    assert [line.split()[:3] for line in out.splitlines() if "note.write" in line] == [["1", "note.write", "ok"]]
+    assert '"HELLO"' in out
+
+
+def test_show_masks_secrets_and_json_does_not(project: Project) -> None:
+    job = project.job("notes", "--path", "n", "--text", "api_key=sk-live-0123456789abcdef0123")
+    assert "sk-live" not in project.here("show", job).out
+    assert "sk-live-0123456789abcdef0123" in project.here("show", job, "--json").out
+
+
+def test_show_of_a_failed_job_names_the_error(project: Project) -> None:
+    done = project.here("show", project.job("fails"))
+    assert done.status == 0
+    assert "error: TOOL_EXEC_FAILED: bad.always: ValueError: no luck today" in done.err
+
+
+def test_show_of_a_waiting_job_says_how_to_go_on(project: Project) -> None:
+    job = project.job("waits")
+    assert f"-> remit signal {job} go [PAYLOAD]" in project.here("show", job).err
+
+
+# --- trace
+
+
+def test_trace_tells_who_allowed_what_with_which_versions(project: Project, asked: str) -> None:
+    out = project.here("trace", asked).out
+    assert out.startswith(f"{asked}  notes  completed\n")
+    assert "asked by  alice" in out
+    assert "approve by bob at " in out
+    assert "local, schema in " in out
+    assert "rule default:L1" in out
+    assert "write: it happened, key " in out
+    assert [line.split()[1] for line in out.splitlines() if "  waiting  " in line] == ["waiting"]
+
+
+def test_trace_as_json_is_the_events_one_a_line(project: Project, asked: str) -> None:
+    lines = [json.loads(line) for line in project.here("trace", asked, "--json").out.splitlines()]
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    kinds = [line["kind"] for line in lines]
+    assert kinds[0] == "job_created"
+    assert kinds[-1] == "job_completed"
+    started = next(line["data"] for line in lines if line["kind"] == "tool_invocation_started")
+    assert started["args"] == {"path": "n.txt", "text": "hello"}
+
+
+def test_trace_follows_a_job_to_its_end(project: Project, asked: str) -> None:
+    done = project.here("trace", asked, "--follow")
+    words = [line.split()[1] for line in done.out.splitlines()]
+    assert (done.status, words[0], words[-1]) == (0, "job_created", "job_completed")
+    assert project.here("trace", asked, "--follow", "--json").out == project.here("trace", asked, "--json").out
+
+
+# --- replay
+
+
+def test_replay_of_unchanged_code_is_the_same(project: Project, asked: str) -> None:
+    done = project.here("replay", asked)
+    assert done.status == 0
+    assert f"{asked}  same" in done.out
+    assert project.here("replay", asked, "--json").json["verdict"] == "same"
+
+
+def test_replay_of_a_job_under_way_is_incomplete(project: Project) -> None:
+    job = project.job("waits")
+    assert project.here("replay", job, "--json").json["verdict"] == "incomplete"
+    assert project.here("replay", job).status == 0
+
+
+def test_replay_shows_both_sides_of_the_first_difference_and_exits_with_6(project: Project) -> None:
+    changed = use_own_module(project.folder, 'await run.call("own.tool", {"n": 1})')
+    project.configure(f'[app]\nmodules = ["{changed}"]\n', modules=False)
+    job = project.apart("run", "own", "--json").json["job"]
+    use_own_module(project.folder, 'await run.call("own.tool", {"n": 2})')
+    done = project.apart("replay", job)
+    assert done.status == 6
+    assert 'recorded  own.tool {"n":1}' in done.out
+    assert 'now       own.tool {"n":2}' in done.out
+    assert "changed since execution" in done.out
+    report = project.apart("replay", job, "--json").json
+    assert report["divergence"]["step"] == "1"
+    assert report["drifts"][0]["subject"] == "execution"
+
+
+def use_own_module(folder: Path, body: str) -> Path:
+    path = folder / "own_module.py"
+    text = f"""
+from remit import Run, recipe, tool
+
+@tool("own.tool", level="L0")
+def own_tool(n: int) -> int:
+    "Give back."
+    return n
+
+@recipe("own")
+async def own(run: Run) -> int:
+    {body}
+    return 1
+"""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- verify
+
+
+def test_verify_counts_what_it_checked(project: Project, asked: str) -> None:
+    done = project.here("verify", asked)
+    assert done.status == 0
+    assert done.out.startswith("ok ")
+    everything = project.here("verify", "--all", "--json").json
+    assert everything["ok"] is True
+    assert everything["problems"] == []
+    assert everything["streams"] == 2
+
+
+def test_verify_names_the_first_bad_event_and_exits_with_7(project: Project, asked: str) -> None:
+    with sqlite3.connect(project.folder / ".remit" / "journal.db") as db:
+        sql = "UPDATE events SET data = CAST(replace(data, 'n.txt', 'x.txt') AS BLOB) WHERE kind = 'tool_invocation_started'"
+        assert db.execute(sql).rowcount == 1
+    done = project.here("verify", asked)
+    assert done.status == 7
+    assert f"damaged job/{asked}: event 5 (tool_invocation_started) does not match its hash" in done.out
+    assert project.here("verify", "--json").json["ok"] is False
+
+
+def test_verify_of_a_file_that_is_no_journal_is_damage(project: Project) -> None:
+    (project.folder / "x.db").write_bytes(b"this is no database at all" * 100)
+    done = project.here("--journal", "x.db", "verify")
+    assert done.status == 7
+
+
+def test_verify_takes_a_job_or_everything(project: Project) -> None:
+    assert project.here("verify", "last", "--all").status == 2
+
+
+# --- tools and config
+
+
+def test_tools_are_listed_with_level_and_what_comes_first(project: Project) -> None:
+    lines = {line.split()[0]: line.split()[1:4] for line in project.here("tools").out.splitlines()}
+    assert lines["note.write"] == ["L1", "asks", "local"]
+    assert lines["note.read"] == ["L0", "runs", "local"]
+    assert lines["fs.read"] == ["L0", "runs", "builtin"]
+
+
+def test_one_tool_is_shown_whole(project: Project) -> None:
+    out = project.here("tools", "note.read").out
+    assert "version       2" in out
+    assert '"path"' in out
+    view = project.here("tools", "note__read", "--json").json
+    assert view["name"] == "note.read"
+    assert view["input_schema"]["required"] == ["path"]
+
+
+def test_an_unknown_tool_is_an_error_with_a_suggestion(project: Project) -> None:
+    done = project.here("tools", "note.reed")
+    assert done.status == 2
+    assert "note.read" in done.err
+
+
+def test_config_shows_every_setting_with_its_source(project: Project) -> None:
+    lines = {line.split()[0]: line for line in project.here("config").out.splitlines()}
+    assert lines["app.modules"].endswith(str(project.folder / "remit.toml"))
+    assert str(MODULE) in lines["app.modules"]
+    assert lines["app.principal"].endswith("REMIT_PRINCIPAL")
+    assert lines["jobs.concurrency"].endswith("default")

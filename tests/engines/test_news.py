@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import asyncio
+
+from remit import Run, recipe, tool
+from tests.opened import OpenRemit
+
+
+@tool("news.never", level="L0", timeout=600)
+async def never() -> None:
+    """Wait until cancelled."""
+    await asyncio.Event().wait()
+
+
+@recipe("listens")
+async def listens(run: Run) -> None:
+    """Call a tool that never answers."""
+    await run.call("news.never", {})
+
+
+async def test_the_last_of_many_messages_in_a_row_is_not_slept_through(remit_in: OpenRemit) -> None:
+    # So long a lease that nothing else would make the engine look again within the time a test has.
+    async with remit_in(tools=[never], recipes=[listens], flags={"jobs.lease_seconds": 3_600}) as remit:
+        job = await remit.start(listens())
+        async for event in remit.queries.follow(f"job/{job.id}"):
+            if event.kind == "tool_invocation_started":
+                break
+        for number in range(20):
+            await job.signal("noise", number)
+        await job.cancel()
+        assert (await remit.ended(job.id)).state == "cancelled"

@@ -1,0 +1,74 @@
+"""The table of stable codes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+
+import pytest
+
+from remit.codes import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Code
+
+CLIENT_CLOSED = 499
+"""Nginx's status for a client that left; no RFC has one."""
+
+CONTRACT = {
+    BLOCKED: "INVALID_TOOL_STEP UNKNOWN_TOOL INVALID_TOOL_ARGS INVALID_BUDGET MCP_REQUIRED_UNAVAILABLE BUDGET_EXCEEDED "
+    "INVALID_EVIDENCE_CANDIDATE",
+    FAILED: "RUN_TIMEOUT TOOL_TIMEOUT TOOL_EXEC_FAILED TOOL_UNAVAILABLE",
+    HEALTH: "DEP_UNAVAILABLE DEP_INIT_FAILED DEP_TIMEOUT DEP_UNKNOWN",
+}
+"""Codes that the contracts promise, by what they do to a call."""
+PROMISED = (
+    "ToolNotFound SpawnFailed Timeout ConnectionError ProviderClosed InvalidInput AuthError NetworkError BadGateway "
+    "missing type_mismatch unknown_field schema_invalid tool_verdict_invalid SCHEMA_VALIDATION_FAILED APPEND_CONFLICT "
+    "EXECUTION_VERSION_MISMATCH TOOL_SCHEMA_DRIFT MODEL_DRIFT EVIDENCE_INLINE_TOO_LARGE EVIDENCE_RAW_TOO_LARGE "
+    "EVIDENCE_REDACTED EVIDENCE_WRITE_FAILED EVIDENCE_PATH_TRAVERSAL EVIDENCE_INVALID_POINTER EVIDENCE_INVALID_ITEM "
+    "EVIDENCE_INVALID_TRUNCATION"
+)
+"""Other codes that the contracts promise."""
+
+
+def test_no_two_names_share_one_meaning() -> None:
+    assert len(Code.__members__) == len(set(Code)), "equal rows make one code an alias of the other"
+    meanings = Counter(code.meaning for code in Code)
+    assert [meaning for meaning, times in meanings.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("code", Code)
+def test_a_row_is_complete(code: Code) -> None:
+    assert code.status in {BLOCKED, FAILED, PENDING, ERROR, HEALTH, NOTE}
+    assert code.http == CLIENT_CLOSED or HTTPStatus(code.http)
+    assert isinstance(code.retryable, bool)
+    assert code.meaning[0].isupper()
+    assert code.meaning.endswith(".")
+    assert str(code) == code.name
+
+
+@pytest.mark.parametrize(("status", "names"), CONTRACT.items())
+def test_the_contracts_codes_do_to_a_call_what_the_contract_says(status: str, names: str) -> None:
+    assert {Code[name].status for name in names.split()} == {status}
+
+
+@pytest.mark.parametrize("name", PROMISED.split())
+def test_what_the_contracts_promise_is_there(name: str) -> None:
+    assert Code[name]
+
+
+def test_of_failed_calls_only_these_can_be_tried_again_by_the_contract() -> None:
+    names = (CONTRACT[BLOCKED] + " " + CONTRACT[FAILED]).split()
+    again = {name for name in names if Code[name].retryable}
+    assert again == {"TOOL_TIMEOUT", "TOOL_UNAVAILABLE", "MCP_REQUIRED_UNAVAILABLE"}
+
+
+@pytest.mark.parametrize("code", [code for code in Code if code.status in {BLOCKED, FAILED, PENDING, ERROR}])
+def test_an_answer_that_is_no_success_has_no_status_of_one(code: Code) -> None:
+    if code.status == PENDING:
+        assert code.http == HTTPStatus.ACCEPTED
+    else:
+        assert code.http >= HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize("code", [code for code in Code if code.retryable])
+def test_what_can_be_tried_again_is_the_servers_trouble(code: Code) -> None:
+    assert code.http >= HTTPStatus.INTERNAL_SERVER_ERROR
