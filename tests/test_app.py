@@ -9,7 +9,7 @@ import pytest
 
 from remit import Code, JobEndedError, Options, Remit, Run, recipe, tool
 from remit.errors import NotFoundError, StateError
-from remit.jobs.plan_source import parse_plan
+from remit.jobs.plans.source import parse_plan
 from tests.opened import OpenRemit, until_waiting
 
 

@@ -38,7 +38,7 @@ def test_no_two_names_share_one_meaning() -> None:
 @pytest.mark.parametrize("code", Code)
 def test_a_row_is_complete(code: Code) -> None:
     assert code.status in {BLOCKED, FAILED, PENDING, ERROR, HEALTH, NOTE}
-    assert code.http == CLIENT_CLOSED or HTTPStatus(code.http)
+    assert code.http == CLIENT_CLOSED or code.http in set(HTTPStatus)
     assert isinstance(code.retryable, bool)
     assert code.meaning[0].isupper()
     assert code.meaning.endswith(".")
@@ -52,7 +52,7 @@ def test_the_contracts_codes_do_to_a_call_what_the_contract_says(status: str, na
 
 @pytest.mark.parametrize("name", PROMISED.split())
 def test_what_the_contracts_promise_is_there(name: str) -> None:
-    assert Code[name]
+    assert name in Code.__members__
 
 
 def test_of_failed_calls_only_these_can_be_tried_again_by_the_contract() -> None:

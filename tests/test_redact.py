@@ -47,7 +47,7 @@ def test_what_a_secrets_name_holds_is_masked(name: str) -> None:
     assert preview(encoded({name: SECRET, "n": 1})) == f'{{"{name}":"{MASK}","n":1}}'
 
 
-@pytest.mark.parametrize("value", [SECRET, [SECRET], {"a": SECRET, "b": [SECRET]}, 12345678, f"a\"b\\{SECRET}", ""])
+@pytest.mark.parametrize("value", [SECRET, [SECRET], {"a": SECRET, "b": [SECRET]}, 12345678, f'a"b\\{SECRET}', ""])
 def test_whatever_shape_it_has(value: Any) -> None:
     assert preview_of({"password": value, "n": 1}) == f'{{"password":"{MASK}","n":1}}'
 
@@ -108,7 +108,7 @@ def test_a_list_of_words_is_no_pair() -> None:
         f"&quot;password&quot;:&quot;{SECRET} {SECRET}&quot;",
         f"%22password%22%3A%22{SECRET}",
         f'"pass\\u0077ord": "{SECRET}"',
-        f'{{\\u0022password\\u0022:\\u0022{SECRET}\\u0022}}',
+        f"{{\\u0022password\\u0022:\\u0022{SECRET}\\u0022}}",
         f'name="token" value="x" token[0]={SECRET}',
     ],
 )
@@ -143,7 +143,9 @@ def test_ordinary_words_stay(text: str) -> None:
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_tokens_are_known_by_their_shape(token: str) -> None:
-    for before, after in product(["", "x ", "x\n", "\t", '"', "'", "(", "=", "/", "é", "\\", ","], ["", " ", "\n", '"', ",", "\\"]):
+    for before, after in product(
+        ["", "x ", "x\n", "\t", '"', "'", "(", "=", "/", "é", "\\", ","], ["", " ", "\n", '"', ",", "\\"]
+    ):
         text = f"{before}{token}{after}"
         assert not leaked(mask(text))
         assert not leaked(preview_of({"a": [text]}))
@@ -244,9 +246,10 @@ DOCUMENTS = st.recursive(
 
 
 @given(document=DOCUMENTS, cut=st.floats(0, 1), padding=st.integers(0, 1_100))
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
-@example(document={"credentials\\\"]": [".", SECRET]}, cut=0.9, padding=0)
-@example(document={"pwd": f"}}\":\"\r]'\\u0022a{SECRET}\n"}, cut=1, padding=0)
+@example(document={'credentials\\"]': [".", SECRET]}, cut=0.9, padding=0)
+@example(document={"pwd": f'}}":"\r]\'\\u0022a{SECRET}\n'}, cut=1, padding=0)
 def test_no_secret_is_shown_wherever_it_stands_and_wherever_the_text_ends(
     document: Any, cut: float, padding: int
 ) -> None:
@@ -259,7 +262,7 @@ def test_no_secret_is_shown_wherever_it_stands_and_wherever_the_text_ends(
 
 
 @given(document=DOCUMENTS, before=st.text("abc :\n,.", max_size=8), after=st.text(max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_secret_is_shown_in_a_line_around_a_document(document: Any, before: str, after: str) -> None:
     assert not leaked(mask(f"{before}{encoded(document).decode()}{after}"))
     assert not leaked(line(f"{before}{encoded(document).decode()}{after}", 10_000))
@@ -278,7 +281,8 @@ def test_masking_any_text_ends_and_masks_no_less_the_second_time(text: str) -> N
     ["token" * 5_000, '"token' * 4_000, "\\" * 20_000, "://a:" * 4_000, "-" * 20_000, 'token["' * 3_000, "eyJ" * 7_000],
     ids=lambda text: text[:7],
 )
-def test_a_hostile_text_takes_no_longer_than_its_length_explains(text: str) -> None:
-    for _ in range(3):
-        assert len(preview_of(text)) <= LENGTH
-        assert len(line(text)) <= LENGTH
+@pytest.mark.timeout(20)  # seconds; exponential or cubic work would take longer than anybody waits
+def test_a_hostile_text_is_masked_in_no_time_to_speak_of(text: str) -> None:
+    assert isinstance(mask(text), str)
+    assert len(preview_of(text)) <= LENGTH
+    assert len(line(text)) <= LENGTH

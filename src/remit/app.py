@@ -21,7 +21,7 @@ from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
 from remit.ids import new_id
 from remit.jobs.bound import Bound
-from remit.jobs.plan import Plan
+from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.state import ENDED
 from remit.journal.writer import StreamWriter

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from remit.codes import Code
-from remit.jobs.duration import parse_duration
-from remit.jobs.plan import CONCURRENCY, MAX_ITEMS, MAX_ITEMS_CEILING, SCHEMA_VERSION
-from remit.jobs.plan_check import INPUT_FIELDS, MAX_CONCURRENCY, MAX_NODES, NODE_FIELDS, PLAN_FIELDS, WAIT_FIELDS
-from remit.jobs.plan_problem import InvalidPlanError
-from remit.jobs.plan_schema import TASKGRAPH_V1
-from remit.jobs.plan_shape import MAX_DEPTH, MAX_VALUES
-from remit.jobs.plan_source import MAX_BYTES, load_plan, parse_plan
-from remit.jobs.references import RESULT_FIELDS
+from remit.jobs.plans.check import INPUT_FIELDS, MAX_CONCURRENCY, MAX_NODES, NODE_FIELDS, PLAN_FIELDS, WAIT_FIELDS
+from remit.jobs.plans.duration import parse_duration
+from remit.jobs.plans.plan import CONCURRENCY, MAX_ITEMS, MAX_ITEMS_CEILING, SCHEMA_VERSION
+from remit.jobs.plans.problem import InvalidPlanError
+from remit.jobs.plans.references import RESULT_FIELDS
+from remit.jobs.plans.schema import TASKGRAPH_V1
+from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES
+from remit.jobs.plans.source import MAX_BYTES, load_plan, parse_plan
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/plans.md").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def test_the_durations_on_the_page_are_durations() -> None:
 
 def test_the_schema_is_where_the_page_says_and_has_the_same_fields() -> None:
     assert f"{TASKGRAPH_V1['title']}" == SCHEMA_VERSION
-    assert "`remit.jobs.plan_schema.TASKGRAPH_V1`" in PAGE
+    assert "`remit.jobs.plans.schema.TASKGRAPH_V1`" in PAGE
     properties = TASKGRAPH_V1["properties"]
     node = properties["nodes"]["items"]["properties"]
     assert set(properties) == set(PLAN_FIELDS)

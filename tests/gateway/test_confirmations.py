@@ -266,7 +266,7 @@ async def test_open_questions_are_listed_oldest_first_of_one_caller_or_all() -> 
         assert [found.id for found in await world.confirmations.pending(world.stream)] == [first.id]
 
 
-async def test_what_was_loaded_is_as_it_was_at_one_moment() -> None:
+async def test_what_was_loaded_is_as_it_was_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(write, rules=[ask(2)]) as world:
         found = await question(world)
         head = await world.journal.head(found.stream)
@@ -275,7 +275,7 @@ async def test_what_was_loaded_is_as_it_was_at_one_moment() -> None:
         async def stale(_stream: str) -> Any:
             return head
 
-        world.journal.head = stale  # type: ignore[method-assign] # read just before somebody approved
+        monkeypatch.setattr(world.journal, "head", stale)  # read just before somebody approved
         loaded = await world.confirmations.load(found.stream)
         assert loaded is not None
         assert loaded.approved_by == ()

@@ -79,7 +79,9 @@ def test_something_else_is_no_candidate(thing: object) -> None:
 
 
 @pytest.mark.parametrize("key", [*sorted(FORBIDDEN), "Bytes", "BASE64"])
-@pytest.mark.parametrize("nest", [lambda inner: inner, lambda inner: {"a": [{"b": inner}]}, lambda inner: {"a": (inner,)}])
+@pytest.mark.parametrize(
+    "nest", [lambda inner: inner, lambda inner: {"a": [{"b": inner}]}, lambda inner: {"a": (inner,)}]
+)
 def test_bytes_may_not_travel_under_their_names_at_any_depth(key: str, nest: Any) -> None:
     assert repr(key) in problem(candidate(metadata=nest({key: "aGVsbG8="})))
 
@@ -213,7 +215,9 @@ def test_a_source_that_must_be_content_is_cut() -> None:
             candidate,
             st.none() | st.text(st.characters(), max_size=150),
             st.sampled_from([*CLASS_A, *CUT, *NEVER]),
-            metadata=st.dictionaries(st.text(max_size=3), st.integers() | st.text(st.characters(), max_size=3), max_size=3),
+            metadata=st.dictionaries(
+                st.text(max_size=3), st.integers() | st.text(st.characters(), max_size=3), max_size=3
+            ),
         ),
         max_size=6,
     )

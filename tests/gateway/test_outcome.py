@@ -20,7 +20,10 @@ def test_without_a_reason_the_codes_meaning_is_one() -> None:
 
 
 def test_words_are_one_line_without_secrets_whoever_chose_them() -> None:
-    for outcome in (refused(Code.POLICY_DENIED, "a\nb token=hunter2hunter2", "x\ty"), failed(Code.RUN_TIMEOUT, "a\nb", "x\ty")):
+    for outcome in (
+        refused(Code.POLICY_DENIED, "a\nb token=hunter2hunter2", "x\ty"),
+        failed(Code.RUN_TIMEOUT, "a\nb", "x\ty"),
+    ):
         assert outcome.reason.startswith("a b")
         assert (outcome.remedy, "hunter2" in outcome.reason) == ("x y", False)
     assert len(refused(Code.POLICY_DENIED, "x" * 5_000).reason) == 1_000

@@ -29,12 +29,21 @@ from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import odd, opened
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
 ANYTHING = JSON | st.recursive(
-    st.sampled_from([float("nan"), float("inf")]) | st.integers() | st.binary() | st.just(object()) | st.just("\ud800") | st.complex_numbers(),
+    st.sampled_from([float("nan"), float("inf")])
+    | st.integers()
+    | st.binary()
+    | st.just(object())
+    | st.just("\ud800")
+    | st.complex_numbers(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
     max_leaves=6,
 )
@@ -124,7 +133,7 @@ async def test_after_a_lost_stream_every_call_says_so_and_nothing_runs(ran: list
 
 
 @given(args=st.dictionaries(st.text(), JSON, max_size=4), value=JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_arguments_and_result_are_recorded_as_they_were(args: dict[str, Any], value: Any) -> None:
     async def scenario() -> None:
         seen: list[Any] = []
@@ -154,7 +163,7 @@ def test_arguments_and_result_are_recorded_as_they_were(args: dict[str, Any], va
     confirmation=st.none() | st.text(max_size=5),
     gate=st.sampled_from(["strict", "warn", "off"]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_nothing_a_caller_asks_for_makes_the_gateway_raise(
     name: str, args: Any, timeout: Any, confirmation: str | None, gate: str
 ) -> None:
@@ -163,7 +172,9 @@ def test_nothing_a_caller_asks_for_makes_the_gateway_raise(
             outcome = await world.call(name, args, timeout_s=timeout, confirmation=confirmation)
             kinds = await world.kinds()
             assert kinds == (
-                ["gate_refused"] if outcome.status == "blocked" else ["tool_invocation_started", "tool_invocation_finished"]
+                ["gate_refused"]
+                if outcome.status == "blocked"
+                else ["tool_invocation_started", "tool_invocation_finished"]
             )
 
     asyncio.run(scenario())
@@ -180,10 +191,12 @@ class _Odd(Exception):  # noqa: N818 - whatever somebody may have written
 
 ERRORS = st.one_of(
     ANYTHING.map(_Odd),
-    st.builds(ProviderError, st.text(st.characters()), cause=st.sampled_from(Code) | st.just("?"), code=st.sampled_from(Code)),
-    st.sampled_from([TimeoutError, ConnectionError, MemoryError, RecursionError, SystemExit, asyncio.CancelledError]).map(
-        lambda kind: kind()
+    st.builds(
+        ProviderError, st.text(st.characters()), cause=st.sampled_from(Code) | st.just("?"), code=st.sampled_from(Code)
     ),
+    st.sampled_from(
+        [TimeoutError, ConnectionError, MemoryError, RecursionError, SystemExit, asyncio.CancelledError]
+    ).map(lambda kind: kind()),
     st.builds(lambda text: ExceptionGroup("group", [ValueError(text)]), st.text(st.characters())),
 )
 CANDIDATES = st.builds(
@@ -197,7 +210,7 @@ CANDIDATES = st.builds(
 
 
 @given(error=ERRORS, level=st.sampled_from([Level.L0, Level.L1]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_nothing_a_provider_raises_makes_the_gateway_raise(error: BaseException, level: Level) -> None:
     async def scenario() -> None:
         def behave(_args: Any, _ctx: Any) -> ToolResult:
@@ -221,7 +234,7 @@ def test_nothing_a_provider_raises_makes_the_gateway_raise(error: BaseException,
     | st.builds(ToolResult, ANYTHING)
     | st.builds(ToolResult, JSON, ANYTHING | st.tuples(CANDIDATES) | st.lists(ANYTHING | CANDIDATES, max_size=3))
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_nothing_a_provider_answers_makes_the_gateway_raise(answer: Any) -> None:
     async def scenario() -> None:
         async with opened(odd(lambda _a, _c: answer)) as world:

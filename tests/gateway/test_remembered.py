@@ -78,7 +78,7 @@ async def test_it_ends_when_it_is_revoked_and_only_once() -> None:
         assert raised.value.code is Code.STREAM_NOT_FOUND
 
 
-async def test_of_two_who_revoke_at_once_the_later_is_told_that_none_is_active() -> None:
+async def test_of_two_who_revoke_at_once_the_later_is_told_that_none_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened() as world:
         rule = await world.remembered.keep(approval(world), "c_1", "bob")
         head = await world.journal.head(f"approval/{rule.id}")
@@ -87,7 +87,7 @@ async def test_of_two_who_revoke_at_once_the_later_is_told_that_none_is_active()
         async def stale(_stream: str) -> Any:
             return head
 
-        world.journal.head = stale  # type: ignore[method-assign] # read just before somebody revoked it
+        monkeypatch.setattr(world.journal, "head", stale)  # read just before somebody revoked it
         with pytest.raises(NotFoundError):
             await world.remembered.revoke(rule.id, "carol")
 

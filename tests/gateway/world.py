@@ -235,5 +235,3 @@ async def opened(
     finally:
         await world.catalog.close()
         await world.journal.close()
-
-

@@ -110,5 +110,5 @@ class OneStream(RuleBasedStateMachine):
             assert (head.epoch, head.wakes, head.closed) == (self.epoch, self.wakes, self.closed)
 
 
-OneStream.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
-TestOneStream = OneStream.TestCase
+class TestOneStream(OneStream.TestCase):  # type: ignore[misc, valid-type] # hypothesis makes it
+    settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

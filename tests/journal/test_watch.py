@@ -15,11 +15,9 @@ class Others:
     def __init__(self) -> None:
         self.version: int | None = 1
         self.error: JournalError | None = None
-        self.looks = 0
         self.looked = asyncio.Event()
 
     def __call__(self) -> int | None:
-        self.looks += 1
         self.looked.set()
         if self.error is not None:
             raise self.error

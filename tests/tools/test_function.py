@@ -86,6 +86,8 @@ def test_above_that_it_has_side_effects_and_asks_unless_said_otherwise(level: st
 def test_the_default_is_a_write_with_thirty_seconds() -> None:
     assert add.meta.capability_level is Level.L1
     assert add.meta.timeout_ms == DEFAULT_TIMEOUT_MS
+    assert not add.meta.idempotent
+    assert tool("a.b", timeout=0.25)(lambda: None).meta.timeout_ms == 250
 
 
 def test_what_contradicts_itself_is_refused_where_it_is_written() -> None:

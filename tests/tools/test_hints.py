@@ -77,6 +77,17 @@ def test_parameters_become_fields_and_those_without_a_default_are_required() -> 
     }
 
 
+def test_a_required_parameter_may_follow_one_with_a_default() -> None:
+    def f(a: int = 1, *, b: int) -> None: ...
+
+    signature = read(f)
+    assert signature.input_schema["required"] == ["b"]
+    assert from_json({"b": 2}, signature.arguments) == signature.arguments(b=2)
+    for unknown in ({"a": 1}, {"b": 2, "c": 3}):
+        with pytest.raises(msgspec.ValidationError):
+            from_json(unknown, signature.arguments)
+
+
 def test_a_function_without_parameters_takes_an_empty_object() -> None:
     def ping() -> None: ...
 
@@ -177,7 +188,7 @@ def test_a_hint_that_has_no_schema_is_refused_with_the_names_of_function_and_par
     with pytest.raises(SchemaError) as error:
         schema_of(function)
     assert f"test_hints.{function.__name__}" in error.value.message
-    assert re.search(r"\b(parameter|hint of) a\b", error.value.message)
+    assert re.search(r"\b(parameter|hint of) a\b(?! parameter)", error.value.message)
     assert error.value.remedy
 
 

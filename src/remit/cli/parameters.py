@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from remit.jobs.plan import Plan
+    from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
 
 _TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

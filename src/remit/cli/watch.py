@@ -79,6 +79,13 @@ class Followed:
         return self.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
 
 
+async def followed(remit: Remit, job: str) -> Followed:
+    """A job with everything that is recorded of it by now. Raises NotFoundError."""
+    found = Followed(await remit.queries.row(job))
+    found.history = await remit.queries.history(job)
+    return found
+
+
 class View(Protocol):
     """Shows how far jobs are."""
 

@@ -13,7 +13,7 @@ from remit.cli.logs import log_to_stderr
 from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
-from remit.cli.watch import Followed, Watch
+from remit.cli.watch import Followed, Watch, followed
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -52,15 +52,16 @@ async def _work(
         _announce(state, chosen)
         engine = remit.runtime.engine
         stop.hurry = engine.stop
-        engine.start(only=set(chosen))
-        jobs = [Followed(await remit.queries.row(job)) for job in chosen]
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         try:
+            engine.start(only=set(chosen))
+            jobs = [Followed(await remit.queries.row(job)) for job in chosen]
             async with view:
                 await Watch(remit, jobs, view, asker, patient=patient).run()
         except asyncio.CancelledError:
-            await _stop_working(state, remit, jobs)
-            raise
+            jobs = await _stopped(state, remit, chosen)
+            if not all(job.ended for job in jobs):
+                raise
         return jobs, [await left(remit, job) for job in jobs]
 
 
@@ -71,14 +72,15 @@ def _announce(state: State, jobs: list[str]) -> None:
         state.note(f"{len(jobs)} jobs" if jobs else "there is nothing to resume")
 
 
-async def _stop_working(state: State, remit: Remit, jobs: list[Followed]) -> None:
-    """Stop at once, unless a call with side effects is under way: it gets its time to end."""
-    risky = [job.job for job in jobs if job.risky]
-    if not risky:
-        await remit.runtime.engine.stop()
-        return
-    seconds = remit.settings.jobs.drain_seconds
-    state.note(f"a call with side effects is under way; it has {seconds} s to end. Once more stops at once.")
+async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[Followed]:
+    """The jobs as they are left: at once, unless a call with side effects is under way, which gets its time to end."""
+    engine = remit.runtime.engine
+    if any(job.risky for job in [await followed(remit, job) for job in chosen]):
+        seconds = remit.settings.jobs.drain_seconds
+        state.note(f"a call with side effects is under way; it has {seconds} s to end. Once more stops at once.")
+        await engine.drain(seconds)
+    await engine.stop()
+    return [await followed(remit, job) for job in chosen]
 
 
 def _view(state: State) -> Silent:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remit.errors import VersionError
-from remit.jobs.graph import run_plan
-from remit.jobs.plan_check import read_plan
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.graph import run_plan
 from remit.jobs.recipe import Recipes
 from remit.jobs.state import History
 from remit.version import __version__

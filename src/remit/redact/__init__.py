@@ -23,12 +23,7 @@ _SCAN: Final = 1_024
 
 def mask(text: str) -> str:
     """The text with secrets masked, whether it is JSON or not, and wherever it was cut."""
-    clues = clues_of(text)
-    if clues is None:
-        return text
-    from remit.redact.values import masked  # noqa: PLC0415 - its patterns take a while to compile
-
-    return masked(text, clues, MASK)
+    return _masked(text, is_json=False)
 
 
 def line(text: str, length: int = LENGTH) -> str:
@@ -39,7 +34,8 @@ def line(text: str, length: int = LENGTH) -> str:
 
 def preview(encoded: bytes, length: int = LENGTH) -> str:
     """A JSON value, as recorded, on one line of at most `length` characters."""
-    return _cut(mask(encoded[:_SCAN].decode("utf-8", "ignore")), length, whole=len(encoded) <= _SCAN)
+    text = encoded[:_SCAN].decode("utf-8", "ignore")
+    return _cut(_masked(text, is_json=True), length, whole=len(encoded) <= _SCAN)
 
 
 def preview_of(value: Any, length: int = LENGTH) -> str:
@@ -49,6 +45,15 @@ def preview_of(value: Any, length: int = LENGTH) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return line(repr(value), length)
     return preview(encoded, length)
+
+
+def _masked(text: str, *, is_json: bool) -> str:
+    clues = clues_of(text)
+    if clues is None:
+        return text
+    from remit.redact.values import masked  # noqa: PLC0415 - its patterns take a while to compile
+
+    return masked(text, clues, MASK, is_json=is_json)
 
 
 def _cut(masked: str, length: int, *, whole: bool) -> str:

@@ -14,10 +14,10 @@ from remit.redact.names import COUNT, without_named
 
 _DEPTH: Final = 16
 """JSON in a string in JSON … as deep as it is taken apart."""
-_FRAGMENT: Final = re.compile(r'[\[{]|\A\s*"')
+_FRAGMENT: Final = re.compile(r"[\[{]")
 _FRAGMENTS: Final = 32
 """Places at most where JSON is looked for in a text."""
-_OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"|"')
+_OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"')
 """What begins like JSON so clearly that it is taken for JSON that was cut."""
 _FIRST_PLACE: Final = 0xE000
 _PLACE: Final = re.compile("[\ue000-\ue01f]")
@@ -26,9 +26,10 @@ _PLAIN_NAME: Final = re.compile(r"[\w-]{1,64}")
 _DECODER: Final = JSONDecoder(strict=False)
 
 
-def masked(text: str, clues: Clues, mask: str) -> str:
+def masked(text: str, clues: Clues, mask: str, *, is_json: bool) -> str:
     """The text with `mask` in the place of secrets, given all the clues it holds."""
-    return _Masking(clues, mask).text(text, _DEPTH)
+    masking = _Masking(clues, mask)
+    return masking.json(text) if is_json else masking.text(text, _DEPTH)
 
 
 class _Masking:
@@ -37,6 +38,13 @@ class _Masking:
     def __init__(self, clues: Clues, mask: str) -> None:
         self._clues = clues
         self._mask = mask
+
+    def json(self, text: str) -> str:
+        """JSON as a whole, even if it was cut; only here a string is told from a text that begins with a quote."""
+        try:
+            return msgspec.json.encode(self._value(_decoded(text), _DEPTH)).decode()
+        except (ValueError, RecursionError):
+            return self.text(text, _DEPTH)
 
     def text(self, text: str, depth: int) -> str:
         if not self._clues.within(text):
@@ -100,6 +108,14 @@ class _Masking:
         return (before.startswith("-") or len(items) == 2) and names_secret(before, self._clues.names)  # noqa: PLR2004
 
 
+def _decoded(text: str) -> Any:
+    """The value of JSON that may have been cut. Raises ValueError or RecursionError."""
+    try:
+        return _DECODER.decode(text)
+    except ValueError:
+        return _DECODER.decode(_closed(text))
+
+
 def _parsed(text: str, start: int) -> tuple[Any, int]:
     """The JSON value that begins at `start`, even if it was cut, and its end.
 
@@ -111,8 +127,6 @@ def _parsed(text: str, start: int) -> tuple[Any, int]:
         if not _OBJECT.match(text, start):
             raise
         value, end = _DECODER.raw_decode(_closed(text[start:]))[0], len(text)
-    if isinstance(value, str) and text[end:].strip():
-        raise ValueError(text)  # a quote that only happens to come first
     return value, end
 
 

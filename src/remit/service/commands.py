@@ -14,7 +14,7 @@ from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.confirmations import Confirmation
 from remit.ids import new_id
 from remit.jobs.inbox import Inbox, Message
-from remit.jobs.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
+from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.recipe import recipe_of
 from remit.jobs.state import ENDED, KIND, History, stream_of

@@ -95,11 +95,11 @@ async def test_arguments_beyond_the_limit_are_refused() -> None:
         assert "limit is 100" in outcome.reason
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("-inf"), "5", None])
-async def test_a_timeout_has_to_be_positive(timeout: Any) -> None:
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("-inf"), "5", None])
+async def test_a_timeout_has_to_be_positive(seconds: Any) -> None:
     async with opened(echo()) as world:
-        outcome = await world.call(timeout_s=timeout)
-        if timeout is None:
+        outcome = await world.call(timeout_s=seconds)
+        if seconds is None:
             assert outcome.ok
         else:
             assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_BUDGET)

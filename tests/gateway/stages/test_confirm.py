@@ -255,7 +255,9 @@ async def test_a_withdrawn_question_counts_for_nothing() -> None:
         assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
 
 
-async def test_a_refusal_that_comes_while_the_question_is_withdrawn_counts(ran: list[object]) -> None:
+async def test_a_refusal_that_comes_while_the_question_is_withdrawn_counts(
+    ran: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with opened(write) as world:
         pending = await world.call("note.write", HELLO)
         world.under([ALLOW])
@@ -266,12 +268,12 @@ async def test_a_refusal_that_comes_while_the_question_is_withdrawn_counts(ran: 
                 await world.deny(pending)
             return await withdraw(found, reason, replaced_by=replaced_by)
 
-        world.confirmations.withdraw = overtaken  # type: ignore[method-assign] # somebody decides at that moment
+        monkeypatch.setattr(world.confirmations, "withdraw", overtaken)
         assert (await world.again(pending, "note.write", HELLO)).code is Code.CONFIRMATION_DENIED
         assert not ran
 
 
-async def test_an_approval_that_comes_as_the_time_runs_out_counts() -> None:
+async def test_an_approval_that_comes_as_the_time_runs_out_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(write, confirm_expires_s=60) as world:
         pending = await world.call("note.write", HELLO)
         expire = world.confirmations.expire
@@ -282,7 +284,7 @@ async def test_an_approval_that_comes_as_the_time_runs_out_counts() -> None:
             await world.approve(pending)
             return await expire(found)
 
-        world.confirmations.expire = overtaken  # type: ignore[method-assign] # somebody decides at that moment
+        monkeypatch.setattr(world.confirmations, "expire", overtaken)
         assert (await world.again(pending, "note.write", HELLO)).ok
 
 

@@ -80,16 +80,16 @@ async def test_a_code_that_is_no_outcome_of_a_call_is_not_taken_over(code: Any) 
 
 
 async def test_a_provider_error_that_is_not_made_as_it_should_be_is_a_failure() -> None:
-    class Strange(ProviderError):
+    class StrangeError(ProviderError):
         def __init__(self) -> None:
             self.cause: Any = "no code"
 
         def __str__(self) -> str:
             raise RuntimeError("not even this")
 
-    async with opened(odd(raises(Strange()))) as world:
+    async with opened(odd(raises(StrangeError()))) as world:
         outcome = await world.call()
-        assert (outcome.code, outcome.cause, outcome.reason) == (Code.TOOL_EXEC_FAILED, None, "odd.tool: Strange")
+        assert (outcome.code, outcome.cause, outcome.reason) == (Code.TOOL_EXEC_FAILED, None, "odd.tool: StrangeError")
 
 
 async def test_a_reason_is_one_short_line_without_secrets() -> None:
@@ -303,21 +303,20 @@ async def test_a_cancellation_before_the_provider_begins_is_not_the_providers() 
 
 async def test_an_interrupt_from_the_keyboard_is_not_the_tools() -> None:
     async with opened(odd(raises(KeyboardInterrupt()))) as world:
-        call = world.call(timeout_s=30)
         with pytest.raises(KeyboardInterrupt):
-            while True:
-                await _step(call)
+            await by_hand(world.call())
 
 
-async def _step(coroutine: Any) -> None:
-    """Drive a coroutine by hand: a task would hand the interrupt to the event loop."""
-    try:
-        future = coroutine.send(None)
-    except StopIteration:
-        raise AssertionError("the interrupt was swallowed") from None
-    if future is not None:
-        future._asyncio_future_blocking = False
-        await future
+async def by_hand(coroutine: Any) -> None:
+    """Drive a coroutine to its end; a task of its own would hand the interrupt to the event loop."""
+    while True:
+        try:
+            future = coroutine.send(None)
+        except StopIteration:
+            return
+        if future is not None:
+            future._asyncio_future_blocking = False
+            await future
 
 
 # --- the rest
@@ -331,7 +330,11 @@ async def test_an_answer_of_unclear_shape_is_not_ok(answer: Any) -> None:
 
 
 async def test_how_long_it_took_is_measured_by_the_clock() -> None:
-    async with opened(odd(lambda _a, _c: world.clock.advance(1.5) or ToolResult(None))) as world:
+    def behave(_args: Any, _ctx: Any) -> ToolResult:
+        world.clock.advance(1.5)
+        return ToolResult(None)
+
+    async with opened(odd(behave)) as world:
         assert (await world.call()).duration_us == 1_500_000
         assert (await world.last(ToolInvocationFinished)).duration_us == 1_500_000
 

@@ -83,7 +83,7 @@ async def test_an_open_question_is_withdrawn_with_the_reason_of_the_refusal() ->
         assert (found.state, found.last.decision, found.last.reason) == ("withdrawn", "revoke", outcome.reason)
 
 
-async def test_a_question_that_was_decided_at_the_same_moment_is_left_as_it_is() -> None:
+async def test_a_question_that_was_decided_at_the_same_moment_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(write) as world:
         pending = await world.call("note.write", HELLO)
         world.under([NO])
@@ -93,7 +93,7 @@ async def test_a_question_that_was_decided_at_the_same_moment_is_left_as_it_is()
             await world.deny(pending)
             return await withdraw(found, reason)
 
-        world.confirmations.withdraw = overtaken  # type: ignore[assignment] # somebody decides at that moment
+        monkeypatch.setattr(world.confirmations, "withdraw", overtaken)
         assert (await world.again(pending, "note.write", HELLO)).code is Code.POLICY_DENIED
         assert (await world.question(pending)).state == "denied"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from remit.canonical import digest
 from remit.codes import Code
 from remit.gateway.call import asked
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
-from remit.canonical import digest
 from remit.tools.function import tool
 from tests.gateway.samples import ALLOW, add
 from tests.gateway.world import ALICE, meta, odd, opened, state

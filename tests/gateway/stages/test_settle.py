@@ -104,7 +104,11 @@ async def test_an_error_is_recorded_as_it_is_given() -> None:
         outcome = await world.call()
         recorded = (await world.last(ToolInvocationFinished)).error
         assert recorded is not None
-        assert (recorded.code, recorded.message, recorded.remedy) == ("TOOL_EXEC_FAILED", outcome.reason, outcome.remedy)
+        assert (recorded.code, recorded.message, recorded.remedy) == (
+            "TOOL_EXEC_FAILED",
+            outcome.reason,
+            outcome.remedy,
+        )
         assert (recorded.cause, recorded.retryable) == ("AuthError", False)
 
 

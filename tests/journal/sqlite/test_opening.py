@@ -171,7 +171,8 @@ def open_umask() -> Iterator[None]:
     os.umask(before)
 
 
-async def test_other_users_cannot_read_what_is_made(tmp_path: Path, open_umask: None) -> None:
+@pytest.mark.usefixtures("open_umask")
+async def test_other_users_cannot_read_what_is_made(tmp_path: Path) -> None:
     path = tmp_path / "above" / ".remit" / "journal.db"
     journal = Journal(SqliteStore(str(path), SystemClock()))
     await job(journal, "job/a")
@@ -182,7 +183,8 @@ async def test_other_users_cannot_read_what_is_made(tmp_path: Path, open_umask: 
     await journal.close()
 
 
-async def test_what_exists_keeps_its_mode(tmp_path: Path, open_umask: None) -> None:
+@pytest.mark.usefixtures("open_umask")
+async def test_what_exists_keeps_its_mode(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir(mode=0o770)
     (folder / "journal.db").touch(mode=0o660)
@@ -252,10 +254,10 @@ async def test_what_cannot_be_written_is_refused(lock: Callable[[Path], None], p
     path.parent.mkdir(mode=0o777)
     await use(path)
     lock(path)
-    with unprivileged():
-        code = await refusal(path)
+    with unprivileged(), pytest.raises(JournalError) as error:
+        SqliteStore(str(path), SystemClock())
     path.parent.chmod(0o777)
-    assert code is Code.JOURNAL_READ_ONLY
+    assert error.value.code is Code.JOURNAL_READ_ONLY
 
 
 async def test_nothing_can_be_made_below_a_folder_that_is_read_only(public: Path) -> None:

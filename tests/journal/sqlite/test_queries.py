@@ -84,9 +84,9 @@ def plans(db: apsw.Connection, ask: Callable[[], object]) -> list[str]:
         asked.append((sql, bindings))
         return True
 
-    db.exec_trace = note_down
+    db.set_exec_trace(note_down)
     ask()
-    db.exec_trace = None
+    db.set_exec_trace(None)
     return [" ".join(row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, values)) for sql, values in asked]
 
 

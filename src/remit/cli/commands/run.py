@@ -105,7 +105,7 @@ def is_plan(name: str) -> bool:
 
 
 async def _plan(remit: Remit, file: str) -> Any:
-    from remit.jobs.plan_source import load_plan
+    from remit.jobs.plans.source import load_plan
 
     tools = {word for tool in await remit.queries.tools() for word in (tool.name, tool.key, tool.wire_name)}
     return load_plan(file, tools=tools, recipes=remit.queries.recipes.names())

@@ -31,19 +31,17 @@ def command(state: State, job: str) -> int:
     from remit.cli.running import run_async
 
     async def look() -> tuple[JobView, Followed]:
-        from remit.cli.watch import Followed
+        from remit.cli.watch import followed
 
         async with state.remit(code="unused") as remit:
             found = await remit.queries.find(job)
-            followed = Followed(await remit.queries.row(found))
-            followed.history = await remit.queries.history(found)
-            return await remit.queries.job(found), followed
+            return await remit.queries.job(found), await followed(remit, found)
 
-    view, followed = run_async(lambda _stop: look())
+    view, read = run_async(lambda _stop: look())
     if state.as_json:
         state.output.json(view)
     else:
-        _print(state, view, followed)
+        _print(state, view, read)
     return exit_codes.OK
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import yaml
 
-from remit.jobs.plan_document import Document, UnreadableError, number
-from remit.jobs.plan_problem import Place
+from remit.jobs.plans.document import Document, UnreadableError, number
+from remit.jobs.plans.problem import Place
 
 LOADERS: Final[list[Any]] = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
 """The one that is used, which is the fast one where the package was built with it, and the one that is always there."""

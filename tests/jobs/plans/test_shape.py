@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import PlanError
-from remit.jobs.plan_check import read_plan
-from tests.jobs.plan_samples import node, only_problem, plan_with, problems_of
+from remit.jobs.plans.check import read_plan
+from tests.jobs.plans.plan_samples import node, only_problem, plan_with, problems_of
 
 anything = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text() | st.integers(),

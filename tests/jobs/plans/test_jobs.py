@@ -9,9 +9,9 @@ import pytest
 
 from remit import CallContext, Code, JobEndedError, Run, recipe, tool
 from remit.errors import PlanError
-from remit.jobs.plan import plan_hash, task_graph
-from remit.jobs.plan_check import read_plan
-from remit.jobs.plan_source import parse_plan
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.plan import plan_hash, task_graph
+from remit.jobs.plans.source import parse_plan
 from tests.opened import OpenRemit, until_waiting
 
 PLAN = parse_plan("""\

@@ -8,17 +8,17 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.jobs.plan_check import read_plan
-from remit.jobs.plan_document import Document, UnreadableError
-from remit.jobs.plan_json import read_json
-from remit.jobs.plan_problem import InvalidPlanError, Place, PlanProblem
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.document import Document, UnreadableError
+from remit.jobs.plans.json_text import read_json
+from remit.jobs.plans.problem import InvalidPlanError, Place, PlanProblem
 
 if TYPE_CHECKING:
-    from remit.jobs.plan import Plan
+    from remit.jobs.plans.plan import Plan
 
 MAX_BYTES: Final = 1024 * 1024
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue002-\ufffd\U00010000-\U0010ffff]")
-"""What a plan may not hold as it is: control characters, lone surrogates, and the two that plan_yaml.py needs."""
+"""What a plan may not hold as it is: control characters, lone surrogates, and the two that yaml_text.py needs."""
 
 
 def load_plan(
@@ -74,7 +74,7 @@ def read_text(text: str, file: str) -> Document:
         if file.endswith(".json"):
             read_json(text, document)
         else:
-            from remit.jobs.plan_yaml import read_yaml  # noqa: PLC0415 - see plan_yaml.py: it is slow to load
+            from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415 - see yaml_text.py: it is slow to load
 
             read_yaml(text, document)
     except UnreadableError as error:

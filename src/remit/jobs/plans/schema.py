@@ -1,14 +1,14 @@
 """The format `taskgraph-v1` as a JSON schema (2020-12), for editors and other programs.
 
-plan_check.py is stricter: a schema cannot say that a name is known, or that nodes do not wait for each other.
+check.py is stricter: a schema cannot say that a name is known, or that nodes do not wait for each other.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from remit.jobs.plan import MAX_ITEMS_CEILING, SCHEMA_VERSION, InputType, OnFailure
-from remit.jobs.plan_check import MAX_CONCURRENCY, MAX_NODES
+from remit.jobs.plans.check import MAX_CONCURRENCY, MAX_NODES
+from remit.jobs.plans.plan import MAX_ITEMS_CEILING, SCHEMA_VERSION, InputType, OnFailure
 
 _TEXT: Final = {"type": "string"}
 _VALUES: Final = {"type": "object", "description": "Values by name; texts in it may hold references."}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.jobs.plan_check import read_plan
-from remit.jobs.plan_problem import InvalidPlanError
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.problem import InvalidPlanError
 
 
 def plan_with(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from remit.canonical import MAX_INT
-from remit.jobs.plan_problem import Findings, Path, cut
+from remit.jobs.plans.problem import Findings, Path, cut
 
 MAX_DEPTH: Final = 50
 """Objects and lists that may lie within one another."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.jobs.plan_document import Document, UnreadableError, number
-from remit.jobs.plan_problem import Place
+from remit.jobs.plans.document import Document, UnreadableError, number
+from remit.jobs.plans.problem import Place
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'[{}\[\],:]|"(?:[^"\\\x00-\x1f]|\\.)*"|[^ \t\r\n{}\[\],:"]+')

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from remit.jobs.order import loops
-from remit.jobs.plan import Action, Human, Node, Plan, Timer
-from remit.jobs.plan_problem import Findings, Path, cut, one_of
-from remit.jobs.references import INDEX, INPUTS, RESERVED, RESULT_FIELDS, Reference
+from remit.jobs.plans.order import loops
+from remit.jobs.plans.plan import Action, Human, Node, Plan, Timer
+from remit.jobs.plans.problem import Findings, Path, cut, one_of
+from remit.jobs.plans.references import INDEX, INPUTS, RESERVED, RESULT_FIELDS, Reference
 
 BROKEN: Final[Action] = Timer(after_ms=0)
 """Stands in for an action that was found to be wrong."""

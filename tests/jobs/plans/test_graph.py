@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import JournalError, NondeterminismError, PlanError, RunError
-from remit.jobs.graph import run_plan
-from remit.jobs.plan_check import read_plan
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.graph import run_plan
 from remit.jobs.run import CallError
-from tests.jobs.plan_runs import TIMED_OUT, call, failing, last, ok, ran, world_of
-from tests.jobs.plan_strategies import graphs, tool_plan
-from tests.jobs.scripted_world import Choose, Effect, ScriptedWorld
+from tests.jobs.plans.plan_runs import TIMED_OUT, call, failing, last, ok, ran, world_of
+from tests.jobs.plans.plan_strategies import graphs, tool_plan
+from tests.jobs.plans.scripted_world import Choose, Effect, ScriptedWorld
 
 
 class TestOrder:

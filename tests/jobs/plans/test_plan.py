@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import PlanError
-from remit.jobs.plan import Human, Input, Plan, Signal, Timer, Tool, bind_inputs, plan_hash, task_graph
-from remit.jobs.plan_check import read_plan
-from remit.jobs.plan_schema import TASKGRAPH_V1
-from tests.jobs.plan_samples import node, plan_with, problems_of
-from tests.jobs.plan_strategies import documents
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.plan import Human, Input, Plan, Signal, Timer, Tool, bind_inputs, plan_hash, task_graph
+from remit.jobs.plans.schema import TASKGRAPH_V1
+from tests.jobs.plans.plan_samples import node, plan_with, problems_of
+from tests.jobs.plans.plan_strategies import documents
 
 whole_plans = settings(max_examples=50, deadline=None)  # drawing a whole plan takes a while
 SCHEMA = jsonschema_rs.validator_for(TASKGRAPH_V1)

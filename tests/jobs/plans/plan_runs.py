@@ -8,11 +8,11 @@ from typing import Any
 from remit.codes import Code
 from remit.gateway.outcome import refused
 from remit.jobs.effects import Answer
-from remit.jobs.graph import run_plan
-from remit.jobs.plan_check import read_plan
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.graph import run_plan
 from remit.jobs.recipe import Recipes, recipe
 from remit.jobs.run import Run
-from tests.jobs.scripted_world import Choose, ScriptedWorld
+from tests.jobs.plans.scripted_world import Choose, ScriptedWorld
 
 last: Choose = lambda count: count - 1  # noqa: E731 - as short as what it stands beside
 

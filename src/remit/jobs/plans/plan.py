@@ -10,7 +10,7 @@
     │              Human   ask a person            question and details, the same
     └── output   what it gives; where it is left out, every node's result
 
-These are values that were found to be valid: plan_check.py makes them from a decoded document, and `task_graph` writes
+These are values that were found to be valid: check.py makes them from a decoded document, and `task_graph` writes
 the document that is recorded, out of which the same check makes the same plan again.
 """
 
@@ -24,9 +24,9 @@ from msgspec import UNSET
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.jobs.duration import show_duration
-from remit.jobs.plan_problem import InvalidPlanError, PlanProblem, cut, near, one_of
-from remit.jobs.references import Reference, kind_of, references
+from remit.jobs.plans.duration import show_duration
+from remit.jobs.plans.problem import InvalidPlanError, PlanProblem, cut, near, one_of
+from remit.jobs.plans.references import Reference, kind_of, references
 
 SCHEMA_VERSION: Final = "taskgraph-v1"
 MAX_ITEMS: Final = 1_000

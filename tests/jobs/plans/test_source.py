@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import PlanError
-from remit.jobs.plan import plan_hash
-from remit.jobs.plan_document import Document, UnreadableError
-from remit.jobs.plan_problem import InvalidPlanError
-from remit.jobs.plan_source import load_plan, parse_plan, read_text
-from remit.jobs.plan_yaml import LOADERS, read_yaml
-from tests.jobs.plan_strategies import documents, plain
+from remit.jobs.plans.document import Document, UnreadableError
+from remit.jobs.plans.plan import plan_hash
+from remit.jobs.plans.problem import InvalidPlanError
+from remit.jobs.plans.source import load_plan, parse_plan, read_text
+from remit.jobs.plans.yaml_text import LOADERS, read_yaml
+from tests.jobs.plans.plan_strategies import documents, plain
 
 TEXTS = "no No yes on off y 010 0o7 0x1F 1_000 +1 12:30 2024-01-31 .5 .inf .nan 1. << = \u0661"
 """What YAML 1.1 takes for booleans, numbers, times and more."""
@@ -299,7 +299,7 @@ class TestFiles:
             parse_plan(PLAN, tools=["folder.serch", "folder.read"])
 
     def test_yaml_is_loaded_only_where_it_is_read(self) -> None:
-        code = "import sys; from remit.jobs import plan_source; sys.exit('yaml' in sys.modules)"
+        code = "import sys; from remit.jobs.plans import source; sys.exit('yaml' in sys.modules)"
         subprocess.run([sys.executable, "-c", code], check=True)
 
 

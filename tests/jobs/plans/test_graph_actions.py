@@ -8,7 +8,7 @@ from remit.codes import Code
 from remit.errors import RunError
 from remit.jobs.effects import Answer
 from remit.jobs.recipe import Recipes
-from tests.jobs.plan_runs import RECIPES, call, ok, ran, world_of
+from tests.jobs.plans.plan_runs import RECIPES, call, ok, ran, world_of
 
 
 class TestWaits:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remit.errors import PlanError
-from remit.jobs.plan_check import NODE_FIELDS, read_plan
-from remit.jobs.plan_problem import InvalidPlanError, Marks
-from tests.jobs.plan_samples import node, only_problem, plan_with, problems_of
+from remit.jobs.plans.check import NODE_FIELDS, read_plan
+from remit.jobs.plans.problem import InvalidPlanError, Marks
+from tests.jobs.plans.plan_samples import node, only_problem, plan_with, problems_of
 
 
 class TestProblems:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from remit.jobs.plan_problem import Marks, Path, Place, PlanProblem, cut, show_path
-from remit.jobs.plan_shape import MAX_DEPTH, MAX_VALUES
+from remit.jobs.plans.problem import Marks, Path, Place, PlanProblem, cut, show_path
+from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES
 
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import RunError
-from remit.jobs.references import (
+from remit.jobs.plans.references import (
     Part,
     Reference,
     ReferenceSyntaxError,

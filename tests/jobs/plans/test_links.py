@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.jobs.plan_check import read_plan
-from tests.jobs.plan_samples import node, only_problem, plan_with
-from tests.jobs.plan_strategies import graphs, names, tool_plan
+from remit.jobs.plans.check import read_plan
+from tests.jobs.plans.plan_samples import node, only_problem, plan_with
+from tests.jobs.plans.plan_strategies import graphs, names, tool_plan
 
 whole_plans = settings(max_examples=50, deadline=None)  # drawing a whole plan takes a while
 

@@ -9,8 +9,8 @@ from remit.errors import RunError
 from remit.gateway.outcome import refused
 from remit.jobs.effects import Answer
 from remit.jobs.run import CallError
-from tests.jobs.plan_runs import TIMED_OUT, call, last, ok, ran, world_of
-from tests.jobs.scripted_world import Choose
+from tests.jobs.plans.plan_runs import TIMED_OUT, call, last, ok, ran, world_of
+from tests.jobs.plans.scripted_world import Choose
 
 
 class TestForEach:

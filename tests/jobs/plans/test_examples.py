@@ -9,14 +9,14 @@ import pytest
 
 from remit import Remit, Run, recipe
 from remit.jobs.effects import Answer
-from remit.jobs.graph import run_plan
-from remit.jobs.plan import Plan
-from remit.jobs.plan_source import load_plan
+from remit.jobs.plans.graph import run_plan
+from remit.jobs.plans.plan import Plan
+from remit.jobs.plans.source import load_plan
 from remit.jobs.recipe import Recipes
-from tests.jobs.scripted_world import ScriptedWorld
+from tests.jobs.plans.scripted_world import ScriptedWorld
 from tests.opened import OpenRemit, until_waiting
 
-EXAMPLES = Path(__file__).parents[2] / "examples/plans"
+EXAMPLES = Path(__file__).parents[3] / "examples/plans"
 WRITES = {"policy.rules": [{"effect": "allow", "tools": ["fs.write"]}]}
 
 

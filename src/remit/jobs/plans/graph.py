@@ -18,8 +18,8 @@ from msgspec import UNSET
 
 from remit.codes import Code
 from remit.errors import RemitError, RunError, UsageError
-from remit.jobs.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, bind_inputs
-from remit.jobs.references import INDEX, INPUTS, ITEM, fill, kind_of, resolve
+from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, bind_inputs
+from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

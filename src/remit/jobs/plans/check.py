@@ -1,6 +1,6 @@
 """Whether a decoded document is a plan, and the plan it is. Every problem is collected, not only the first.
 
-Here the parts are checked one by one; what they say of each other (unknown nodes, loops) is checked in plan_links.py.
+Here the parts are checked one by one; what they say of each other (unknown nodes, loops) is checked in links.py.
 A part that is wrong is stood in for, so that the rest can be checked without problems that only follow from it.
 """
 
@@ -12,9 +12,10 @@ from typing import Any, Final, get_args
 
 from msgspec import UNSET
 
-from remit.jobs.duration import EXPECTED as A_DURATION
-from remit.jobs.duration import parse_duration
-from remit.jobs.plan import (
+from remit.jobs.plans.duration import EXPECTED as A_DURATION
+from remit.jobs.plans.duration import parse_duration
+from remit.jobs.plans.links import BROKEN, Link, check_links
+from remit.jobs.plans.plan import (
     CONCURRENCY,
     MAX_ITEMS,
     MAX_ITEMS_CEILING,
@@ -33,10 +34,9 @@ from remit.jobs.plan import (
     Tool,
     fits,
 )
-from remit.jobs.plan_links import BROKEN, Link, check_links
-from remit.jobs.plan_problem import Findings, InvalidPlanError, Marks, Path, cut, one_of
-from remit.jobs.plan_shape import check_shape
-from remit.jobs.references import INPUTS, RESERVED, Reference, ReferenceSyntaxError, kind_of, parse, single, texts
+from remit.jobs.plans.problem import Findings, InvalidPlanError, Marks, Path, cut, one_of
+from remit.jobs.plans.references import INPUTS, RESERVED, Reference, ReferenceSyntaxError, kind_of, parse, single, texts
+from remit.jobs.plans.shape import check_shape
 
 MAX_NODES: Final = 2_000
 MAX_CONCURRENCY: Final = 1_000
