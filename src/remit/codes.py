@@ -39,9 +39,7 @@ class Code(Enum):
     )
     UNKNOWN_TOOL = Row(BLOCKED, 404, False, "No provider offers a tool of this name.")
     INVALID_TOOL_ARGS = Row(BLOCKED, 400, False, "The arguments do not satisfy the tool's input schema.")
-    INVALID_BUDGET = Row(
-        BLOCKED, 400, False, "The call's budget or timeout is not a positive number within the tool's own."
-    )
+    INVALID_BUDGET = Row(BLOCKED, 400, False, "The call's budget or timeout is not a positive number.")
     MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, True, "A dependency the tool requires is not ready.")
     BUDGET_EXCEEDED = Row(BLOCKED, 429, False, "The budget given for this work is used up.")
     INVALID_EVIDENCE_CANDIDATE = Row(

@@ -99,6 +99,11 @@ class Project:
             out, err = process.communicate(timeout=PATIENCE_S)
             return Finished(process.returncode, out, err)
 
+    def run_script(self, path: Path) -> Finished:
+        """Run a script in the project."""
+        done = subprocess.run([path], cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
+        return Finished(done.returncode, done.stdout, done.stderr)
+
     def terminal(self, *words: str, columns: int = 100, env: Mapping[str, str] | None = None) -> Terminal:
         """Run a command at a pseudo-terminal."""
         return Terminal(self.command(*words), cwd=self.folder, env={**self.env, **(env or {})}, columns=columns)
@@ -114,9 +119,7 @@ class Project:
 
 
 @pytest.fixture
-def project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Project]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Project]:
     """A project in a folder of the test's own; what commands do to this process's logging is undone."""
     logger = logging.getLogger("remit")
     kept = (list(logger.handlers), logger.level, logger.propagate)

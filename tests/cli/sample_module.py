@@ -67,7 +67,9 @@ def fail() -> None:
 
 
 @recipe("greet")
-async def greet(run: Run, name: str, times: int = 1, loud: bool = False, tags: list[str] | None = None) -> dict[str, Any]:
+async def greet(
+    run: Run, name: str, times: int = 1, loud: bool = False, tags: list[str] | None = None
+) -> dict[str, Any]:
     """Say hello.
 
     Calls nothing.

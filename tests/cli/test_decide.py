@@ -71,7 +71,9 @@ def test_an_answer_to_another_digest_is_refused(project: Project, question: dict
 
 
 def test_edited_arguments_are_asked_about_anew(project: Project, question: dict[str, Any]) -> None:
-    edited = project.here("confirm", question["confirmation"], "--edit", '{"path": "m.txt", "text": "bye"}', "--json").json
+    edited = project.here(
+        "confirm", question["confirmation"], "--edit", '{"path": "m.txt", "text": "bye"}', "--json"
+    ).json
     assert edited["edited_from"] == question["confirmation"]
     assert edited["digest"] != question["digest"]
     assert project.here("resume", job_of(question)).status == 4
@@ -113,7 +115,9 @@ def test_an_approval_can_be_remembered_for_any_arguments(project: Project, quest
 
 
 def test_who_may_not_decide_is_told_who_may(project: Project) -> None:
-    project.configure('[[policy.rules]]\nid = "r"\neffect = "ask"\ntools = ["note.write"]\napprovers = ["bob", "eve"]\n')
+    project.configure(
+        '[[policy.rules]]\nid = "r"\neffect = "ask"\ntools = ["note.write"]\napprovers = ["bob", "eve"]\n'
+    )
     project.job("notes", "--path", "n.txt")
     (question,) = project.here("confirm", "--json").json
     refused = project.here("confirm", question["confirmation"], "--approve")

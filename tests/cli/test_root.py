@@ -108,9 +108,7 @@ def test_a_traceback_is_shown_only_with_v(project: Project) -> None:
     assert "Traceback" in project.here("-v", "show", "nothing").err
 
 
-def test_a_defect_is_an_error_with_a_hint_and_no_traceback(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_is_an_error_with_a_hint_and_no_traceback(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
@@ -172,7 +170,15 @@ def test_a_closed_pipe_ends_a_command_quietly(project: Project) -> None:
 
 
 def test_looking_makes_no_journal(project: Project) -> None:
-    for words in (("jobs",), ("confirm",), ("tools",), ("doctor",), ("policy", "rules"), ("policy", "lint"), ("verify",)):
+    for words in (
+        ("jobs",),
+        ("confirm",),
+        ("tools",),
+        ("doctor",),
+        ("policy", "rules"),
+        ("policy", "lint"),
+        ("verify",),
+    ):
         assert project.here(*words).status == 0, words
     assert not (project.folder / ".remit").exists()
 

@@ -109,6 +109,12 @@ def test_a_list_needs_every_item_to_be_allowed_and_one_to_be_denied() -> None:
     assert verdict({"glob": ["secret/**"]}, ["docs/a"], wide=True) is False
 
 
+@pytest.mark.parametrize("args", [{"a.b": "docs/x", "a": {"b": "y"}}, {"a.b": "y", "a": {"b": "docs/x"}}])
+def test_an_argument_with_a_dot_in_its_name_counts_beside_the_nested_one(args: dict[str, Any]) -> None:
+    assert judge("a.b", Operator("glob", ["docs/**"]), args, wide=False) is False
+    assert judge("a.b", Operator("glob", ["docs/**"]), args, wide=True) is True
+
+
 def test_lists_within_lists_are_read_to_the_end() -> None:
     deep: list[Any] = ["secret/x"]
     for _ in range(10_000):

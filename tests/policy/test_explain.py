@@ -96,14 +96,15 @@ def test_an_unknown_tool_is_explained_too() -> None:
     unknown = Query(tool=None, key="no.such_tool", args={}, caller=ALICE)
     explanation = explain(Policy.parse([{"effect": "allow"}]), unknown)
     assert (explanation.decision, explanation.level) == (UNKNOWN_TOOL, "")
-    assert explanation.considered[0].why == "the tool is unknown"
+    assert [(one.part, one.why) for one in explanation.considered] == [("no match", "the tool is unknown")]
 
 
 def test_what_made_a_decision_fail_is_shown() -> None:
     asked = Query(tool=WRITE, key="fs_write", args=Hostile(), caller=ALICE)
     explanation = explain(Policy.parse([{"effect": "allow", "when": {"path": {"glob": "a"}}}]), asked)
     assert explanation.decision.rule_id == ERROR_ID
-    assert explanation.considered[0].why == "cannot be evaluated: RuntimeError: no"
+    (considered,) = explanation.considered
+    assert (considered.part, considered.why) == ("no match", "cannot be evaluated: RuntimeError: no")
 
 
 def test_remembered_approvals_are_explained_too() -> None:

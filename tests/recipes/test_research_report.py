@@ -107,6 +107,22 @@ async def test_where_a_file_cannot_be_read_the_next_result_is_taken(
     assert source["path"] != first
 
 
+async def test_results_are_tried_until_there_is_enough(
+    run: ScriptedRun, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "white.md").write_text("# The white task\n\nA white task is cancelled by its white owner.\n")
+    monkeypatch.setattr("remit.recipes.research_report._READS_PER_SOURCE", 1)
+    await report(run, folder, max_sources=2)
+    first, second = (args["path"] for tool, args in run.calls if tool == "folder.read")
+    run.failing |= {first}
+    await report(run, folder, max_sources=2)
+    third = run.calls[-1][1]["path"]
+    run.failing |= {third}
+    found = await report(run, folder, max_sources=2)
+    fourth = ({"red.md", "green.md", "blue.md", "white.md"} - {first, second, third}).pop()
+    assert {source["path"] for source in found["sources"]} == {second, fourth}
+
+
 async def test_where_no_file_can_be_read_the_report_says_so(run: ScriptedRun, folder: Path) -> None:
     run.failing |= {"red.md", "green.md", "blue.md"}
     found = await report(run, folder)

@@ -103,6 +103,12 @@ def once(provider: Broken) -> None:
     provider.calls = 100
 
 
+def once_after_use(provider: Broken) -> None:
+    if provider.calls > 1:
+        raise RuntimeError("closed already")
+    provider.calls *= 2
+
+
 def renamed(provider: Broken) -> str:
     provider.calls += 1
     return f"stub{provider.calls}"
@@ -150,6 +156,7 @@ BROKEN: list[tuple[Check, dict[str, Callable[..., Any]]]] = [
     (suite.check_cancellation_ends_the_call, {"invoke": stubborn}),
     (suite.check_cancellation_ends_the_call, {"invoke": spent}),
     (suite.check_close_may_be_repeated, {"close": once}),
+    (suite.check_close_may_be_repeated, {"close": once_after_use}),
     (suite.check_closed_provider_refuses, {"close": lambda _: None}),
     (suite.check_closed_provider_refuses, {"invoke": answering(ECHO)}),
     (suite.check_closed_provider_refuses, {"list_tools": lambda _, metas: metas}),

@@ -15,9 +15,10 @@ from remit.tools.naming import (
     wire_name,
 )
 
-segments = st.from_regex(r"[a-z0-9]+(_[a-z0-9]+){0,2}", fullmatch=True).filter(lambda text: len(text) < 16)
+words = st.text("abmcpz09", min_size=1, max_size=4)
+segments = st.lists(words, min_size=1, max_size=3).map("_".join)
 plain_names = st.lists(segments, min_size=2, max_size=4).map(".".join).filter(lambda name: not name.startswith("mcp."))
-mcp_tools = st.from_regex(r"[A-Za-z0-9_-]{1,20}", fullmatch=True).filter(lambda text: "__" not in text)
+mcp_tools = st.text("abcXYZ019-_", min_size=1, max_size=12).map(lambda text: text.replace("__", "_-"))
 mcp_names = st.builds(lambda server, tool: f"mcp.{server}.{tool}", segments, mcp_tools)
 names = st.one_of(plain_names, mcp_names).filter(lambda name: len(wire_name(name)) <= MAX_WIRE)
 

@@ -9,6 +9,10 @@ def test_close_names_are_suggested_best_first() -> None:
     assert suggestion("FS.READ", known) == "Did you mean fs.read?"
 
 
+def test_no_more_than_three_names_are_suggested() -> None:
+    assert suggestion("a.tool", [f"a.tool{each}" for each in range(9)]).count("a.tool") == 3
+
+
 def test_without_a_close_name_the_list_is_pointed_at() -> None:
     assert suggestion("zzz", ["web.search"]) == "List what there is with `remit tools`."
     assert suggestion("", []) == "List what there is with `remit tools`."
@@ -23,4 +27,5 @@ def test_names_are_listed_up_to_a_limit() -> None:
     assert listed(["a"], last=" or ") == "a"
     assert listed(["a", "b", "c"], last=" or ") == "a, b or c"
     assert listed(str(each) for each in range(MAX_LISTED)).endswith(", 11")
+    assert listed(str(each) for each in range(MAX_LISTED + 1)).endswith(", 11 and 1 more")
     assert listed(str(each) for each in range(MAX_LISTED + 3)).endswith(", 11 and 3 more")

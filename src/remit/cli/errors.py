@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Final, NamedTuple
 
@@ -79,6 +80,8 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return Failure(Code.DISK_FULL.name, message, "Free space, then run it again.", exit_codes.ERROR)
     return Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
 
 

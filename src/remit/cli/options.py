@@ -24,7 +24,3 @@ def json_option(what: str) -> Callable[[F], F]:
     return click.option(
         "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print {what} as JSON."
     )
-
-
-JOB_HELP: Final = "JOB is a job's id, an ending of it that fits only one, or `last`."
-"""For the help of every command that takes a job."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from remit.cli.context import State
 from remit.cli.errors import report
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.output import Color
+from remit.cli.process import prepare
 from remit.version import __version__
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -37,6 +39,8 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 """Every command; the module of the same name in remit.cli.commands holds it."""
 
+COMPLETE: Final = "_REMIT_COMPLETE"
+"""The environment variable through which a shell asks what it can complete."""
 _EXAMPLES: Final = """\
 Examples:
 
@@ -117,21 +121,20 @@ def run(args: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if args is None else args)
     # Before the options are understood, an error must already know in which form it is wanted.
     state.as_json = "--json" in given
-    for stream in (sys.stdout, sys.stderr):
-        _never_fails(stream)
+    prepare()
+    asked = os.environ.get(COMPLETE)
+    if asked:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root, {}, "remit", COMPLETE, asked)
     try:
-        status: Any = root.main(given, prog_name="remit", standalone_mode=False, obj=state)
-    except SystemExit as leaving:  # a shell was told what it can complete
-        return leaving.code if isinstance(leaving.code, int) else exit_codes.OK
+        # Not root.main(): it answers a closed pipe and Ctrl-C in its own way.
+        with root.make_context("remit", given, obj=state) as context:
+            status: Any = root.invoke(context)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
     except BrokenPipeError:
         return exit_codes.OK  # whoever read the output has seen enough
     except BaseException as error:  # noqa: BLE001 - the one place where every error ends up
         return report(error, state.output, as_json=state.as_json, verbose=bool(state.verbose))
     return status if isinstance(status, int) else exit_codes.OK
-
-
-def _never_fails(stream: Any) -> None:
-    """Let characters that the terminal's encoding lacks become question marks rather than errors."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")

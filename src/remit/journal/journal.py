@@ -176,7 +176,7 @@ class Journal:
                 for event in page:
                     yield event
                 after = page[-1].seq
-            if head is not None and head.closed and after >= head.seq:
+            if head is not None and head.closed:
                 return
 
     async def changed(self, since: int) -> int:

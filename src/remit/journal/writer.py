@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.chain import link, root
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """What a writer is going to append: encoded, so that nothing can fail any more, but without its place yet."""
 
     writer: StreamWriter

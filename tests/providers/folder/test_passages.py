@@ -54,6 +54,12 @@ def test_a_long_text_is_cut_after_a_paragraph() -> None:
     assert all(text[passage.start : passage.end].endswith("sentence.") for passage in found)
 
 
+def test_a_passage_is_as_long_as_its_paragraphs_allow() -> None:
+    paragraph = "Some words of a text. " * 16
+    text = "\n\n".join([paragraph.strip()] * 9)
+    assert [text[passage.start : passage.end].count("\n\n") for passage in cut("a.md", text)] == [3, 3, 0]
+
+
 def test_a_long_list_is_cut_between_its_items() -> None:
     text = "".join(f"- item {n} with some more words\n  and a second line\n" for n in range(100))
     found = cut("a.md", text)

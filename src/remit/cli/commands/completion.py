@@ -23,9 +23,11 @@ def command(context: click.Context, state: State, shell: str) -> int:
     """
     from click.shell_completion import get_completion_class
 
+    from remit.cli.root import COMPLETE
+
     root = context.find_root()
     complete = get_completion_class(shell)
     if complete is None:
         raise click.UsageError(f"There is no completion for {shell}.", context)
-    state.output.out.line(complete(root.command, {}, "remit", "_REMIT_COMPLETE").source().rstrip("\n"))
+    state.output.out.line(complete(root.command, {}, "remit", COMPLETE).source().rstrip("\n"))
     return exit_codes.OK

@@ -81,6 +81,17 @@ async def check_a_name_refused_once_can_be_made_later(storage: Storage) -> None:
         assert [await journal.verify(stream) for stream in ("job/a/other", "job/a/new")] == [4, 5]
 
 
+async def check_a_silent_writer_silences_no_other(storage: Storage) -> None:
+    """A commit that cannot begin, because one of its writers was refused before, leaves the others where they are."""
+    async with opened(storage) as journal:
+        writer, silent = await job(journal, "job/a"), await job(journal, "job/b")
+        silent.supersede()
+        with refused():
+            await journal.commit(writer.draft(note(2)), silent.draft(note(2)), synced=True)
+        await journal.append(writer, note(2), synced=True)
+        assert [await journal.verify(f"job/{name}") for name in "ab"] == [2, 1]
+
+
 async def check_spanning_commits_keep_their_place(storage: Storage) -> None:
     """Written together with appends to the same streams, they stand where they were submitted."""
     async with opened(storage) as journal:

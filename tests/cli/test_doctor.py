@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Project
+
+
+def checks(project: Project, *words: str) -> dict[str, dict[str, Any]]:
+    found: list[dict[str, Any]] = project.here(*words, "doctor", "--json").json
+    return {check["name"]: check for check in found}
+
+
+def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
+    project.job("report")
+    done = project.here("doctor")
+    assert done.status == 0
+    assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
+    names = [line.split()[1] for line in done.out.splitlines()]
+    expected = [
+        "python", "sqlite", "settings", "policy", "module", "disk", "journal", "integrity", "wal", "tools", "folder",
+        "terminal",
+    ]  # fmt: skip
+    assert names == expected
+
+
+def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project) -> None:
+    project.configure("[jobs]\nnope = 1\n")
+    done = project.here("doctor")
+    assert done.status == 1
+    assert any(line.startswith("fail  settings") for line in done.out.splitlines())
+    assert any(line.startswith("ok    python") for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "said"),
+    [
+        ('[[policy.rules]]\nid = "r"\neffect = "perhaps"\n', "policy", "perhaps"),
+        ('[fs]\nroots = ["nowhere"]\n', "folder", "is no folder"),
+        ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be made"),
+    ],
+)
+def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, more: str, name: str, said: str) -> None:
+    project.configure(more)
+    found = checks(project)[name]
+    assert found["verdict"] == "fail"
+    assert said in found["detail"]
+    assert found["remedy"]
+    assert project.here("doctor").status == 1
+
+
+def test_a_module_that_cannot_be_imported_is_named(project: Project) -> None:
+    (project.folder / "broken.py").write_text("1 / 0", encoding="utf-8")
+    (project.folder / "remit.toml").write_text('[app]\nmodules = ["broken.py"]\n', encoding="utf-8")
+    found = checks(project)["module"]
+    assert (found["verdict"], "ZeroDivisionError" in found["detail"]) == ("fail", True)
+
+
+def test_a_damaged_journal_is_named(project: Project) -> None:
+    (project.folder / "x.db").write_bytes(b"this is no database" * 100)
+    assert checks(project, "--journal", "x.db")["journal"]["verdict"] == "fail"
+
+
+def test_a_journal_in_memory_is_warned_of(project: Project) -> None:
+    found = checks(project, "--journal", ":memory:")["journal"]
+    assert (found["verdict"], found["detail"]) == ("warn", "in memory: nothing is kept")
+
+
+def test_a_full_disk_is_warned_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage:
+        free = 50 * 1024**2
+
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: Usage)
+    assert checks(project)["disk"]["verdict"] == "fail"
+    Usage.free *= 10
+    assert checks(project)["disk"]["verdict"] == "warn"
+
+
+def test_a_withheld_tool_is_named_with_its_reason(project: Project) -> None:
+    (project.folder / "own.py").write_text(WITHHELD, encoding="utf-8")
+    project.configure(f'\n[app]\nmodules = ["{project.folder / "own.py"}"]\n', modules=False)
+    found = checks(project)["tool"]
+    assert found["verdict"] == "warn"
+    assert found["detail"].startswith("own.bad is withheld: ")
+    listed = project.here("tools")
+    assert [line.split()[2] for line in listed.out.splitlines() if line.startswith("own.bad")] == ["withheld"]
+
+
+WITHHELD = """
+import msgspec
+from remit import tool
+
+@tool("own.bad", level="L0")
+def bad() -> None:
+    "Has an unusable schema."
+
+bad.meta = msgspec.structs.replace(bad.meta, input_schema={"type": 5})
+"""
+
+
+def test_json_is_a_list_of_checks(project: Project) -> None:
+    found = json.loads(project.here("doctor", "--json").out)
+    assert set(found[0]) == {"name", "verdict", "detail", "remedy"}
+    assert Path(project.folder / ".remit").exists() is False

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Project, lines_until
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_worker_runs_what_is_due_and_stops_when_told(project: Project) -> None:
+    detached = project.here("run", "greet", "--name", "x", "--detach").out.strip()
+    parked = project.job("waits")
+    with project.start("worker", "--concurrency", "2") as worker:
+        lines_until(worker, lambda line: "2 jobs at once" in line)
+        assert '"Hello x"' in wait_for(project, detached)
+        project.here("signal", parked, "go", '"from outside"')
+        assert '"from outside"' in wait_for(project, parked)
+        worker.send_signal(signal.SIGTERM)
+        out, err = worker.communicate(timeout=50)
+    assert (worker.returncode, out) == (0, "")
+    assert err.rstrip().endswith("stopped")
+
+
+def test_a_worker_lets_a_call_under_way_end(project: Project) -> None:
+    os.mkfifo(project.folder / "done")
+    job = project.here("run", "risky", "--done", "done", "--detach").out.strip()
+    with project.start("worker") as worker:
+        lines_until(worker, lambda line: "a write is under way" in line)
+        worker.send_signal(signal.SIGINT)
+        lines_until(worker, lambda line: "1 jobs have 20 s to end" in line)
+        (project.folder / "done").write_text("written", encoding="utf-8")
+        worker.communicate(timeout=50)
+    assert worker.returncode == 0
+    assert project.here("show", job, "--json").json["result"] == "written"
+
+
+def test_a_second_signal_stops_a_worker_at_once_and_another_takes_its_jobs(project: Project) -> None:
+    job = project.here("run", "forever", "--detach").out.strip()
+    for _ in range(2):
+        with project.start("worker") as worker:
+            lines_until(worker, lambda line: "a read is under way" in line)
+            worker.send_signal(signal.SIGTERM)
+            lines_until(worker, lambda line: "have 20 s to end" in line)
+            worker.send_signal(signal.SIGTERM)
+            worker.communicate(timeout=50)
+        assert worker.returncode == 130
+    assert project.here("show", job, "--json").json["row"]["worker"] == ""
+
+
+def test_a_worker_whose_journal_cannot_be_opened_says_why(project: Project) -> None:
+    (project.folder / "x.db").write_bytes(b"this is no database" * 100)
+    done = project.here("--journal", "x.db", "worker")
+    assert done.status == 1
+    assert "JOURNAL_CORRUPT" in done.err
+
+
+def wait_for(project: Project, job: str) -> str:
+    """The end of a job that somebody else works on, as its followed trace tells it."""
+    done = project.here("trace", job, "--follow")
+    assert "job_completed" in done.out
+    return project.here("show", job).out
+
+
+def test_the_demo_shows_run_trace_and_replay(project: Project) -> None:
+    """What scripts/demo.sh does, with the interpreter of these tests and a smaller library to read."""
+    text = (Path(__file__).parents[2] / "scripts" / "demo.sh").read_text(encoding="utf-8")
+    script, replaced = re.subn(r"^library=.*$", f"library={Path(asyncio.__file__).parent}", text, flags=re.MULTILINE)
+    assert replaced == 1
+    (project.folder / "scripts").mkdir()
+    binaries = project.folder / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "python").symlink_to(sys.executable)
+    (binaries / "remit").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m remit "$@"\n', encoding="utf-8")
+    (binaries / "remit").chmod(0o755)
+    demo = project.folder / "scripts" / "demo.sh"
+    demo.write_text(script, encoding="utf-8")
+    demo.chmod(0o755)
+    screen = project.run_script(demo)
+    assert screen.status == 0, screen.err
+    assert "folder.search" in screen.out
+    assert "same" in screen.out
