@@ -60,10 +60,9 @@ async def write_riskily(done: str) -> str:
 
 
 @tool("bad.always", level="L0")
-def fail() -> None:
+def fail(why: str) -> None:
     """Fail."""
-    msg = "no luck today"
-    raise ValueError(msg)
+    raise ValueError(why)
 
 
 @recipe("greet")
@@ -130,9 +129,9 @@ async def naps(run: Run, seconds: float = 0.01) -> str:
 
 
 @recipe("fails")
-async def fails(run: Run) -> None:
+async def fails(run: Run, why: str = "no luck today") -> None:
     """Call a tool that fails."""
-    await run.call("bad.always", {})
+    await run.call("bad.always", {"why": why})
 
 
 @recipe("forever")

@@ -208,6 +208,7 @@ def test_cancel_ends_a_parked_job_here_and_now(project: Project) -> None:
     assert row["state"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_exits_with_5(project: Project) -> None:
     job = project.here("run", "waits", "--detach").out.strip()
     with project.start("resume", job, "--wait") as process:
@@ -261,6 +262,7 @@ def test_resume_of_a_job_whose_recipe_is_gone_says_so_and_keeps_it(project: Proj
     assert project.here("resume", job, "--json").json["result"] == 1
 
 
+@pytest.mark.slow
 def test_resume_takes_over_at_once_what_a_killed_process_held(project: Project) -> None:
     job = started(project, "forever", until="a read is under way")
     assert "stopped" in project.here("jobs").out
@@ -272,6 +274,7 @@ def test_resume_takes_over_at_once_what_a_killed_process_held(project: Project) 
     assert f"resume with: remit resume {job}" in err
 
 
+@pytest.mark.slow
 def test_resume_of_a_job_that_another_process_works_on_says_who_and_watches(project: Project) -> None:
     with project.start("run", "forever") as other:
         job = lines_until(other, lambda line: "a read is under way" in line)[0].split()[1]
@@ -287,6 +290,7 @@ def test_resume_of_a_job_that_another_process_works_on_says_who_and_watches(proj
 # --- decide
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "result"),
     [(("--done", '"by hand"'), 0, "by hand"), (("--retry",), 0, "done"), (("--fail", "--reason", "lost"), 3, None)],

@@ -74,9 +74,18 @@ def test_show_masks_secrets_and_json_does_not(project: Project) -> None:
 
 
 def test_show_of_a_failed_job_names_the_error(project: Project) -> None:
-    done = project.here("show", project.job("fails"))
+    job = project.job("fails")
+    done = project.here("show", job)
     assert done.status == 0
-    assert "error: TOOL_EXEC_FAILED: bad.always: ValueError: no luck today" in done.err
+    assert f"error: TOOL_EXEC_FAILED: {job} step 1: bad.always: ValueError: no luck today" in done.err
+
+
+def test_secrets_in_an_error_are_masked(project: Project) -> None:
+    job = project.job("fails", "--why", "api_key=sk-live-0123456789abcdef0123")
+    for words in (("show", job), ("trace", job), ("run", "fails", "--why", "token=ghp_0123456789abcdef0123456789")):
+        done = project.here(*words)
+        assert "ValueError" in done.out + done.err
+        assert "0123456789" not in done.out + done.err
 
 
 def test_show_of_a_waiting_job_says_how_to_go_on(project: Project) -> None:
@@ -131,9 +140,12 @@ def test_replay_of_a_job_under_way_is_incomplete(project: Project) -> None:
     assert project.here("replay", job).status == 0
 
 
+@pytest.mark.slow
 def test_replay_shows_both_sides_of_the_first_difference_and_exits_with_6(project: Project) -> None:
     changed = use_own_module(project.folder, 'await run.call("own.tool", {"n": 1})')
     project.configure(f'[app]\nmodules = ["{changed}"]\n', modules=False)
+    # Two versions within a second look alike to Python's cache of compiled modules.
+    project.env["PYTHONDONTWRITEBYTECODE"] = "1"
     job = project.apart("run", "own", "--json").json["job"]
     use_own_module(project.folder, 'await run.call("own.tool", {"n": 2})')
     done = project.apart("replay", job)
@@ -180,7 +192,8 @@ def test_verify_counts_what_it_checked(project: Project, asked: str) -> None:
 
 def test_verify_names_the_first_bad_event_and_exits_with_7(project: Project, asked: str) -> None:
     with sqlite3.connect(project.folder / ".remit" / "journal.db") as db:
-        sql = "UPDATE events SET data = CAST(replace(data, 'n.txt', 'x.txt') AS BLOB) WHERE kind = 'tool_invocation_started'"
+        changed = "CAST(replace(data, 'n.txt', 'x.txt') AS BLOB)"
+        sql = f"UPDATE events SET data = {changed} WHERE kind = 'tool_invocation_started'"
         assert db.execute(sql).rowcount == 1
     done = project.here("verify", asked)
     assert done.status == 7

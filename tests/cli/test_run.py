@@ -171,7 +171,8 @@ def test_help_of_a_plan_lists_its_inputs(project: Project) -> None:
 
 
 def test_every_problem_of_a_plan_is_printed_with_its_place_and_nothing_is_recorded(project: Project) -> None:
-    text = "version: taskgraph-v1\nname: p\nnodes:\n  - id: a\n    tool: note.reed\n  - id: b\n    tool: note.read\n    argz: {}\n"
+    nodes = "  - id: a\n    tool: note.reed\n  - id: b\n    tool: note.read\n    argz: {}\n"
+    text = f"version: taskgraph-v1\nname: p\nnodes:\n{nodes}"
     (project.folder / "bad.yaml").write_text(text, encoding="utf-8")
     done = project.here("run", "bad.yaml")
     assert done.status == 2
@@ -191,7 +192,7 @@ def test_wrong_inputs_of_a_plan_are_refused(project: Project, words: tuple[str, 
 
 def test_a_broken_module_is_named(project: Project) -> None:
     (project.folder / "broken.py").write_text("1 / 0", encoding="utf-8")
-    project.configure('modules = ["broken.py"]\n'.join(["[app]\n", ""]), modules=False)
+    project.configure('[app]\nmodules = ["broken.py"]\n', modules=False)
     done = project.here("run", "greet", "--name", "x")
     assert done.status == 2
     assert "MODULE_UNLOADABLE" in done.err

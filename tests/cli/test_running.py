@@ -107,10 +107,9 @@ def test_tasks_left_behind_are_ended() -> None:
         finally:
             ended.append(True)
 
-    async def work(_stop: Stop) -> asyncio.Task[None]:
-        task = asyncio.create_task(left())
-        await asyncio.wait([task], timeout=0)
-        return task
+    async def work(_stop: Stop) -> None:
+        started = asyncio.create_task(left())
+        await asyncio.wait([started], timeout=0)
 
     run_async(work)
     assert ended == [True]

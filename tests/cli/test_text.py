@@ -58,12 +58,12 @@ COLUMNS = (Column("JOB"), Column("NAME", whole=False), Column("ABOUT", whole=Fal
 
 
 @settings(deadline=None)
-@given(st.text(max_size=60), st.text(max_size=200), st.integers(60, 200))
+@given(st.text(max_size=60), st.text(max_size=200), st.integers(20, 200))
 def test_a_table_fits_and_never_cuts_an_id(name: str, about: str, width: int) -> None:
     screen = Screen(width)
     table(screen, COLUMNS, [(ID, name, about)], below=[about])
-    assert all(cells(line) <= width for line in screen.lines)
     assert screen.lines[1].startswith(ID)
+    assert all(cells(line) <= max(width, len(ID) + 20) for line in screen.lines)
 
 
 def test_a_table_into_a_pipe_cuts_nothing_and_ends_no_line_with_spaces() -> None:

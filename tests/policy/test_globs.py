@@ -78,6 +78,7 @@ def test_a_name_glob_says_what_trying_everything_says(pattern: str, name: str) -
         ("docs/**", "docs/a.md", True),
         ("docs/**", "docs/a/b/c.md", True),
         ("docs/**", "docs", False),
+        ("docs/**", "docs/", False),
         ("docs/**", "docs2/a.md", False),
         ("docs/*", "docs/a/b.md", False),
         ("docs/*.md", "docs/a.md", True),
@@ -98,7 +99,14 @@ def test_a_path_glob_of_an_allow_rule(pattern: str, path: str, expected: bool) -
 
 @pytest.mark.parametrize(
     ("pattern", "path"),
-    [("secret/**", "secret"), ("**/secret/**", "a/secret"), ("**", ".env"), ("**/.env", "a/.env"), ("**", "a/.b/c")],
+    [
+        ("secret/**", "secret"),
+        ("**/secret/**", "a/secret"),
+        ("**", ".env"),
+        ("**", ""),
+        ("**/.env", "a/.env"),
+        ("**", "a/.b/c"),
+    ],
 )
 def test_a_path_glob_of_a_deny_rule_covers_the_folder_and_what_is_hidden(pattern: str, path: str) -> None:
     assert covers(pattern, path, wide=True)

@@ -31,6 +31,8 @@ class State:
         self.color: Color | None = None
         self.quiet = False
         self.verbose = 0
+        self.logs = 0
+        """How much is logged without -v."""
         self.as_json = False
         self.output = Output(_color_of(os.environ))
 
@@ -62,7 +64,9 @@ class State:
         Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made.
         """
         from remit.app import Remit
+        from remit.cli.logs import log_to_stderr
 
+        log_to_stderr(max(self.verbose, self.logs))
         settings = self.settings(flags)
         url = settings.journal.url
         if not creates and url != MEMORY and not Path(url).exists():

@@ -12,6 +12,7 @@ from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobFailed
+from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -67,14 +68,14 @@ def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left]) -> Non
         elif job.row.state == "waiting":
             waiting(state, job)
         elif isinstance(end.error, dict):
-            _failed(state, job, end.error)
+            failed(state, job.job, end.error)
 
 
 def waiting(state: State, job: Followed) -> None:
     """Say on stderr what a job waits for, and with which commands to go on."""
     err = state.output.err
     if job.stuck:
-        _failed(state, job, _shown(_error(job) or ErrorInfo(code=job.row.code)))
+        failed(state, job.job, _shown(_error(job) or ErrorInfo(code=job.row.code)))
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")
         for command in _commands(state, job.job, wait):
@@ -112,11 +113,13 @@ def _result(state: State, result: Any) -> None:
         out.raw(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
 
 
-def _failed(state: State, job: Followed, error: dict[str, str]) -> None:
+def failed(state: State, job: str, error: dict[str, str]) -> None:
+    """Print why a job failed or cannot go on."""
     step = error.get("step", "")
-    where = f"{job.job} step {step}" if step else job.job
-    failure = Failure(error["code"], f"{where}: {error['message']}", error["remedy"], exit_codes.FAILED)
-    show(failure, state.output)
+    where = f"{job} step {step}" if step else job
+    # What a tool says of its failure may quote what it was given.
+    message = mask(f"{where}: {error.get('message', '')}")
+    show(Failure(error["code"], message, error.get("remedy", ""), exit_codes.FAILED), state.output)
 
 
 def _error(job: Followed) -> ErrorInfo | None:

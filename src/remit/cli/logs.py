@@ -24,11 +24,11 @@ class _StderrHandler(logging.Handler):
             self.handleError(record)
 
 
-def log_to_stderr(verbose: int, *, least: int = 0) -> None:
-    """Log from now on; `verbose` as often as -v was given, `least` what a command logs anyway."""
+def log_to_stderr(verbose: int) -> None:
+    """Log from now on: warnings, with 1 what happens, with 2 and more everything."""
     handler = _StderrHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("remit")
     logger.handlers[:] = [handler]
-    logger.setLevel(_LEVELS[min(max(verbose, least), len(_LEVELS) - 1)])
+    logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
     logger.propagate = False

@@ -19,7 +19,7 @@ def prepare() -> None:
     for name in _DESCRIPTORS:
         stream = getattr(sys, name)
         if stream is None:  # it was closed before the process began
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it lasts as long as we do
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 

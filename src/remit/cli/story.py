@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from remit.cli.live import short
 from remit.cli.tables import clock_time, duration, fields, moment
 from remit.cli.text import clean, cut, one_line, pad
+from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.cli.output import Channel
@@ -90,7 +91,7 @@ class Story:
         out.line(f"  {self._time(step.started_at)}  {step.step:<{self._place}}  {name}  {state}{took}")
         self._more(self._cut(step.args_preview, 6))
         if step.code:
-            self._more(f"{step.code}: {clean(step.reason)}", "red")
+            self._more(line(f"{step.code}: {step.reason}"), "red")
         elif step.name.startswith("wait."):
             self._more(clean(step.reason))
         self._more(self._cut(step.result_preview, 9), before="-> ")
@@ -169,7 +170,7 @@ class Story:
                 f"{one_line(drift.subject)}: was {_digest(drift.recorded)}, is {current}"
             )
         if told.error is not None:
-            out.line(f"  {out.style('failed', 'failed')}  {told.error.code}: {clean(told.error.message)}")
+            out.line(f"  {out.style('failed', 'failed')}  {line(f'{told.error.code}: {told.error.message}')}")
         elif self._state == "cancelled":
             out.line(f"  cancelled by {one_line(told.cancelled_by) or 'somebody'}")
         elif told.result_preview:

@@ -110,7 +110,7 @@ class Asker(Protocol):
     """Puts questions to the person at the terminal."""
 
     current: str
-    """The question on the screen; empty while there is none, or while its answer is being recorded."""
+    """The question on the screen, or the one last left for later; empty while an answer is being recorded."""
 
     def ask(self, question: ConfirmationView) -> Coroutine[Any, Any, bool]:
         """Whether it was answered; False: it is left for later."""
@@ -136,7 +136,6 @@ class Watch:
         self._patient = patient
         self._later: set[str] = set()
         self._parked: set[tuple[str, str]] = set()
-        self._question = ""
         self._asking: asyncio.Task[bool] | None = None
         self._changing: asyncio.Task[int] | None = None
         self._pause_s = _SPACING_S
@@ -221,7 +220,6 @@ class Watch:
             return
         fresh = [question for question in pending if question.confirmation not in self._later]
         if fresh:
-            self._question = fresh[0].confirmation
             self._view.pause()
             self._asking = asyncio.create_task(self._asker.ask(fresh[0]))
 
@@ -238,11 +236,8 @@ class Watch:
 
     def _answered(self, asking: asyncio.Task[bool]) -> None:
         self._asking = None
-        answered = asking.result()
-        if not answered:
-            self._later.add(self._question)
-            if self._asker is not None and self._asker.current:
-                self._later.add(self._asker.current)
+        if not asking.result() and self._asker is not None:
+            self._later.add(self._asker.current)
         self._view.go_on()
 
 

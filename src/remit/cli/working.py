@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from remit.cli.ends import left, present, status
 from remit.cli.errors import InterruptedByUserError
 from remit.cli.live import Lines, LiveView, Silent
-from remit.cli.logs import log_to_stderr
 from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
@@ -32,7 +31,6 @@ def work_on(state: State, choose: Choose, *, patient: bool) -> int:
 
     `patient`: also wait for what others have to do. Raises InterruptedByUserError, with what to do next.
     """
-    log_to_stderr(state.verbose)
     chosen: list[str] = []
     try:
         with reserved_stdout():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -74,17 +75,21 @@ class _Reporter:
 
     def __call__(self, done: float | None, total: float | None, message: str) -> None:
         """Report; never fails."""
-        try:
-            inside = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            inside = False
-        if inside:
+        if _running_loop() is self._loop:
             self._report(done, total, message)
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._report, done, total, message)
+        else:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._report, done, total, message)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         try:
             self._progress(done, total, message)
         except Exception:  # noqa: BLE001 - it belongs to whoever listens
             _log.debug("a progress report was lost", exc_info=True)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

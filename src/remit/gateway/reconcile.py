@@ -10,7 +10,7 @@ import msgspec
 
 from remit.gateway.context import context_again
 from remit.gateway.outcome import Outcome
-from remit.gateway.result import Results, events_of, words
+from remit.gateway.result import Results, StepOutcome, events_of, words
 from remit.redact import line
 from remit.tools.catalog import ResolveError
 from remit.tools.provider import Reconciles
@@ -66,7 +66,7 @@ class Reconciler:
         checked = self._results.check(tool, found)
         outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.kept.items)
         outcome = msgspec.structs.replace(outcome, invocation_id=started.invocation_id)
-        happened = "side_effect_committed" if tool.meta.side_effects else "pure"
+        happened: StepOutcome = "side_effect_committed" if tool.meta.side_effects else "pure"
         events, blobs = events_of(
             outcome,
             checked,

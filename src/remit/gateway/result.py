@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from remit.gateway.services import Limits
     from remit.journal.event import Blob
     from remit.tools.catalog import Tool
+    from remit.tools.problem import SchemaProblem
+
+StepOutcome = Literal["pure", "side_effect_committed", "retryable_failure", "permanent_failure", "uncertain"]
+"""What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _log: Final = logging.getLogger("remit.gateway")
 _encode: Final = msgspec.json.Encoder().encode
@@ -106,7 +111,7 @@ def events_of(
     *,
     invocation_id: str,
     step: str,
-    step_outcome: Any,
+    step_outcome: StepOutcome,
     schema_hash: str = "",
     by: str = "",
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
@@ -149,7 +154,7 @@ def _error(outcome: Outcome) -> ErrorInfo | None:
     )
 
 
-def problem_text(problems: Any) -> str:
+def problem_text(problems: Sequence[SchemaProblem]) -> str:
     """The first problems a schema has with a value."""
     return line("; ".join(f"{p.path or '/'} {p.message} ({p.code.name})" for p in problems[:5]), 1_000)
 

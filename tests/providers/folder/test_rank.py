@@ -49,17 +49,33 @@ def test_tests_among_examples_explain_least() -> None:
     assert prior("examples/tests/data.json") < prior("tests/a.py") < prior("data.json")
 
 
-def test_a_snippet_shows_where_the_words_are() -> None:
-    passage = "filler words " * 60 + "cancel the\n    task now " + "more filler " * 60
-    shown = snippet("cancel a task", passage)
-    assert "cancel the task now" in shown
-    assert shown.startswith("… ")
-    assert shown.endswith(" …")
-    assert len(shown) < 260
+def test_a_snippet_begins_where_most_of_the_words_are() -> None:
+    passage = "cancel " + "filler " * 60 + "cancel the\n    task now " + "more " * 60
+    assert snippet("cancel a task", passage) == "… cancel the task now" + " more" * 44 + " …"
+
+
+def test_a_snippet_without_a_match_is_the_beginning() -> None:
+    assert snippet("whale", "word " * 100) == " ".join(["word"] * 48) + " …"
+
+
+def test_the_end_of_a_passage_is_no_ellipsis() -> None:
+    assert snippet("whale", "word " * 100 + "whale at last") == "… whale at last"
+
+
+def test_of_equal_stretches_the_first_is_shown() -> None:
+    assert snippet("whale", "filler " * 50 + "whale one " + "filler " * 50 + "whale two").startswith("… whale one")
 
 
 def test_a_short_passage_is_its_own_snippet() -> None:
-    assert snippet("x", "two\n  words") == "two words"
+    assert snippet("words", "two\n  words here") == "two words here"
+    exact = "x" * 120 + " " + "y" * 119
+    assert snippet("x", exact) == exact
+    assert snippet("x", exact + "y") == "x" * 120 + " …"
+
+
+def test_a_word_longer_than_a_snippet_is_cut() -> None:
+    assert snippet("x", "y" * 500 + " x") == "… x"
+    assert snippet("z", "y" * 500) == "y" * 240
 
 
 @given(st.text(), st.text())

@@ -29,11 +29,8 @@ def command(state: State, job: str, reason: str) -> int:
     Whoever works on it stops what is under way; where nobody does, the job ends here and now. JOB is a job's id, an
     ending of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
     """
-    from remit.cli.logs import log_to_stderr
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
-
-    log_to_stderr(state.verbose)
 
     async def stop() -> JobRow:
         async with state.remit(code="wanted") as remit:

@@ -46,7 +46,7 @@ def command(state: State, job: str) -> int:
 
 
 def _print(state: State, view: JobView, followed: Followed) -> None:
-    from remit.cli.ends import waiting
+    from remit.cli.ends import failed, waiting
     from remit.cli.states import holder, is_held, shown_state
     from remit.cli.tables import duration, fields, moment
     from remit.cli.text import one_line
@@ -72,7 +72,8 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
     _value(state, "input", view.input)
     _steps(state, view.steps)
     if view.error is not None:
-        _error(state, view.error)
+        out.flush()
+        failed(state, row.job, view.error)
     elif row.state == "completed":
         _value(state, "result", view.result)
     elif row.state == "waiting":
@@ -109,16 +110,11 @@ def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
 
 
 def _about(step: StepRow) -> str:
+    from remit.redact import line
+
     if step.code:
-        return f"{step.code}: {step.reason}"
+        return line(f"{step.code}: {step.reason}")
     return step.result_preview or step.reason or step.args_preview or step.confirmation
-
-
-def _error(state: State, error: dict[str, str]) -> None:
-    from remit.cli.errors import Failure, show
-
-    state.output.out.flush()
-    show(Failure(error["code"], error.get("message", ""), error.get("remedy", ""), exit_codes.FAILED), state.output)
 
 
 def _value(state: State, name: str, value: object) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from remit.cli.running import Stop
 
 _log: Final = logging.getLogger("remit.worker")
-_INFO: Final = 1
 
 
 @click.command("worker")
@@ -30,11 +29,10 @@ def command(state: State, concurrency: int | None) -> int:
     jobs.drain_seconds and then gives them up, to be resumed by another worker; a second one gives them up at once.
     Logs go to stderr.
     """
-    from remit.cli.logs import log_to_stderr
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
-    log_to_stderr(state.verbose, least=0 if state.quiet else _INFO)
+    state.logs = 0 if state.quiet else 1
     with reserved_stdout():
         return run_async(lambda stop: _work(state, concurrency, stop), gentle=True)
 

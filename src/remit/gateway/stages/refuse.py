@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from remit.codes import Code
     from remit.gateway.services import Services
 
-_MAX_NAME = 200
+_MAX_NAME: Final = 200
 
 
 class Refuse:

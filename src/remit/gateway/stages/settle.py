@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
-from remit.gateway.result import Checked, Results, events_of
+from remit.gateway.result import Checked, Results, StepOutcome, events_of
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -52,7 +52,7 @@ class Settle:
         return outcome
 
 
-def _step_outcome(call: Call, outcome: Outcome) -> str:
+def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
     meta = call.tool.meta
     if outcome.ok:
         return "side_effect_committed" if meta.side_effects else "pure"

@@ -40,38 +40,26 @@ def prior(path: str) -> float:
 
 
 def snippet(query: str, passage: str) -> str:
-    """The stretch of a passage with most of the question's words, on one line."""
+    """The stretch of a passage with most of the question's words, on one line; it begins with one of them."""
     asked = {stem(word) for word in query_words(query)}
     pieces = passage.split()
-    if sum(map(len, pieces)) + len(pieces) <= _SNIPPET:
-        return " ".join(pieces)
     matches = [len(asked & {stem(word) for word in words(piece)}) for piece in pieces]
-    start = _densest(pieces, matches)
-    text = " ".join(pieces[start : _window_end(pieces, start)])[:_SNIPPET]
-    return f"… {text} …" if start else f"{text} …"
+    start, end = _densest(pieces, matches)
+    before, after = "… " if start else "", " …" if end < len(pieces) else ""
+    return before + " ".join(pieces[start:end])[:_SNIPPET] + after
 
 
-def _densest(pieces: list[str], matches: list[int]) -> int:
-    """Where the window that holds most matches begins; the first of equals."""
-    best, best_start = -1, 0
-    start = end = length = found = 0
-    while end < len(pieces):
-        length += len(pieces[end]) + 1
-        found += matches[end]
-        end += 1
-        while length > _SNIPPET and start < end - 1:
-            length -= len(pieces[start]) + 1
-            found -= matches[start]
-            start += 1
-        if found > best:
-            best, best_start = found, start
-    return best_start
-
-
-def _window_end(pieces: list[str], start: int) -> int:
-    length = 0
-    for end in range(start, len(pieces)):
-        length += len(pieces[end]) + 1
-        if length > _SNIPPET + 1:
-            return max(end, start + 1)
-    return len(pieces)
+def _densest(pieces: list[str], matches: list[int]) -> tuple[int, int]:
+    """The window with most matches, of those that begin at the start or at a match; the first of equals."""
+    best, window = -1, (0, 0)
+    end = length = found = 0
+    for start, piece in enumerate(pieces):
+        while end < len(pieces) and (end == start or length + len(pieces[end]) <= _SNIPPET):
+            length += len(pieces[end]) + 1
+            found += matches[end]
+            end += 1
+        if found > best and (matches[start] or start == 0):
+            best, window = found, (start, end)
+        length -= len(piece) + 1
+        found -= matches[start]
+    return window

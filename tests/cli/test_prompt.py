@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit.cli.output import Output
+from remit.cli.prompt import Prompt, pretty, show_question
+from remit.codes import Code
+from remit.errors import StateError
+from remit.service.views import ConfirmationView
+from tests.cli.test_text import Screen
+
+
+def question(**fields: Any) -> ConfirmationView:
+    given: dict[str, Any] = {
+        "confirmation": "c_1",
+        "state": "pending",
+        "caller": "job/job_1",
+        "step": "2",
+        "tool": "note.write",
+        "question": "The tool writes.",
+        "args": {"path": "a.txt"},
+        "digest": "sha256:" + "d" * 64,
+        "principal": "alice",
+        "approvals": 1,
+        "approved_by": (),
+        "approvers": (),
+        "rule_id": "r",
+        "edited_from": "",
+        "expires_at": None,
+        **fields,
+    }
+    return ConfirmationView(**given)
+
+
+class Remit:
+    """As much of one as a prompt uses."""
+
+    def __init__(self, decided: Any) -> None:
+        self.decided = decided
+        self.given: dict[str, Any] = {}
+        self.commands = self.queries = self.runtime = self.journal = self.clock = self
+
+    def now(self) -> int:
+        return 0
+
+    async def tool(self, _name: str) -> None:
+        raise StateError("unknown", code=Code.UNKNOWN_TOOL)
+
+    async def decide(self, confirmation: str, decision: str, **given: Any) -> Any:
+        self.given = {"confirmation": confirmation, "decision": decision, **given}
+        if isinstance(self.decided, Exception):
+            raise self.decided
+        return self.decided
+
+
+class Decided:
+    state = "approved"
+    approved_by = ("alice",)
+
+
+async def ask(
+    monkeypatch: pytest.MonkeyPatch, asked: ConfirmationView, *typed: str | None, decided: Any = Decided
+) -> tuple[bool, Remit, Prompt]:
+    remit: Any = Remit(decided)
+    prompt = Prompt(remit, Output("never"), "bob")
+    answers = iter(typed)
+
+    async def line(_prompt: str) -> str | None:
+        return next(answers)
+
+    monkeypatch.setattr(prompt, "_line", line)
+    return await prompt.ask(asked), remit, prompt
+
+
+async def test_an_answer_carries_the_digest_that_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered, remit, _ = await ask(monkeypatch, question(), "a")
+    assert answered
+    assert remit.given == {
+        "confirmation": "c_1",
+        "decision": "approve",
+        "digest": question().digest,
+        "by": "bob",
+        "reason": "",
+    }
+
+
+@pytest.mark.parametrize("typed", ["a", "A", " approve ", "y", "YES"])
+async def test_yes_has_several_names(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    assert (await ask(monkeypatch, question(), typed))[0]
+
+
+@pytest.mark.parametrize("typed", ["l", "later", None])
+async def test_later_decides_nothing(monkeypatch: pytest.MonkeyPatch, typed: str | None) -> None:
+    answered, remit, prompt = await ask(monkeypatch, question(), typed)
+    assert (answered, remit.given, prompt.current) == (False, {}, "c_1")
+
+
+async def test_nothing_is_taken_for_an_answer_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, remit, _ = await ask(monkeypatch, question(), "", "ok", "approve it", "later")
+    assert remit.given == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "answered"),
+    [(Code.CONFIRMATION_CLOSED, True), (Code.CONFIRMATION_EXPIRED, True), (Code.DECIDER_NOT_ALLOWED, False)],
+)
+async def test_a_refused_answer_is_shown_and_asked_again_only_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: Code, *, answered: bool
+) -> None:
+    error = StateError("no", code=code)
+    assert (await ask(monkeypatch, question(), "a", decided=error))[0] is answered
+    assert f"error: {code.name}: no" in capsys.readouterr().err
+
+
+async def test_one_of_two_approvals_leaves_the_question_to_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Pending(Decided):
+        state = "pending"
+
+    answered, _, prompt = await ask(monkeypatch, question(approvals=2), "a", decided=Pending)
+    assert (answered, prompt.current) == (False, "c_1")
+    assert "1 more must approve" in capsys.readouterr().err
+
+
+# --- the screen
+
+
+def shown(asked: ConfirmationView) -> str:
+    screen = Screen(80)
+    show_question(screen, asked, None, now=0)
+    return "\n".join(screen.lines)
+
+
+def test_everything_that_a_decision_is_made_from_is_shown() -> None:
+    text = shown(question(approvals=2, approvers=("bob", "eve"), approved_by=("bob",), expires_at=3_600_000_000))
+    for part in ("c_1", "note.write", "not known here", "The tool writes.", "alice", "job_1 step 2", "d" * 64):
+        assert part in text
+    assert "2 needed, so far bob" in text
+    assert "bob, eve" in text
+    assert "(in 1 h 0 min)" in text
+
+
+def test_nothing_in_a_call_can_hide_or_forge_what_is_shown() -> None:
+    args = {"path": "a\u202etxt.b", "text": "x\x1b[2J\u200b", "more\r": "\u00a0"}
+    text = shown(question(args=args, question="why\nrule: forged", principal="bob\x1b[1A"))
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert "\\u202e" in text
+    assert "\nrule: forged" not in text
+
+
+def test_long_arguments_are_shown_whole() -> None:
+    args = {"text": "word " * 5_000}
+    assert pretty(args).count("word") == 5_000
+    assert shown(question(args=args)).count("word") == 5_000

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from remit import Remit, Run, recipe, tool
+from remit.cli.live import Silent
+from remit.cli.watch import Followed, Watch, followed
+from remit.service.views import ConfirmationView
+from tests.opened import OpenRemit
+
+
+@tool("memo.write")
+def write(text: str) -> str:
+    """Write."""
+    return text
+
+
+@recipe("memo")
+async def memo(run: Run) -> str:
+    """Write a memo."""
+    return str((await run.call("memo.write", {"text": "x"})).value)
+
+
+@recipe("sleepy")
+async def sleepy(run: Run) -> str:
+    """Ask, and sleep meanwhile."""
+
+    async def nap() -> str:
+        await run.sleep(0.05)
+        return "slept"
+
+    async def ask() -> str:
+        return str((await run.confirm("well?")).approved)
+
+    return ", ".join(await run.gather(nap(), ask()))
+
+
+class Recorder(Silent):
+    """A view that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def show(self, jobs: Sequence[Followed]) -> None:
+        self.told.append(jobs[0].row.state)
+
+    def pause(self) -> None:
+        self.told.append("pause")
+
+    def go_on(self) -> None:
+        self.told.append("go on")
+
+    def parked(self, job: Followed) -> None:
+        self.told.append(f"parked: {job.row.waiting_for.split()[0]}")
+
+
+class Answers:
+    """An asker that answers as it is told, or waits for ever."""
+
+    def __init__(self, remit: Remit, decision: Any = None) -> None:
+        self.current = ""
+        self.withdrawn = asyncio.Event()
+        self.asked = asyncio.Event()
+        self._remit = remit
+        self._decision = decision
+
+    async def ask(self, question: ConfirmationView) -> bool:
+        self.current = question.confirmation
+        self.asked.set()
+        if self._decision is None:
+            await asyncio.Event().wait()
+        if self._decision == "later":
+            return False
+        self.current = ""
+        await self._remit.commands.decide(question.confirmation, self._decision, by="bob")
+        return True
+
+    def withdraw(self) -> None:
+        self.withdrawn.set()
+
+
+OPEN: dict[str, Any] = {"tools": [write], "recipes": [memo, sleepy], "work": False}
+
+
+async def start(remit: Remit, bound: Any) -> Followed:
+    job = await remit.start(bound)
+    remit.runtime.engine.start(only={job.id})
+    return Followed(await job.row())
+
+
+async def test_a_job_that_waits_for_a_person_is_left_to_them(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job = await start(remit, memo())
+        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        assert (job.row.state, job.stuck, job.risky) == ("waiting", False, False)
+        assert [wait.type for wait in job.waits] == ["human"]
+
+
+async def test_a_job_with_a_timer_under_way_is_not_left_before_it_fired(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job = await start(remit, sleepy())
+        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        assert [wait.type for wait in job.waits] == ["human"], "the timer has fired"
+
+
+async def test_patience_waits_for_others_and_says_so_once(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, view = await start(remit, memo()), Recorder()
+        watching = asyncio.create_task(Watch(remit, [job], view, None, patient=True).run())
+        while not (questions := await remit.queries.confirmations(job.job)):
+            await remit.runtime.journal.changed(0)
+        await remit.commands.decide(questions[0].confirmation, "approve", by="bob")
+        await watching
+        assert job.row.state == "completed"
+        assert view.told.count("parked: confirmation") <= 1
+
+
+async def test_questions_are_put_to_the_person_while_the_view_rests(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, view = await start(remit, memo()), Recorder()
+        await Watch(remit, [job], view, Answers(remit, "approve"), patient=False).run()
+        assert job.row.state == "completed"
+        assert view.told.index("pause") < view.told.index("go on")
+
+
+async def test_a_question_left_for_later_is_not_asked_again(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job = await start(remit, memo())
+        await Watch(remit, [job], Recorder(), Answers(remit, "later"), patient=False).run()
+        assert job.row.state == "waiting"
+
+
+async def test_a_question_answered_elsewhere_is_withdrawn(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, answers = await start(remit, memo()), Answers(remit)
+        watching = asyncio.create_task(Watch(remit, [job], Recorder(), answers, patient=False).run())
+        await answers.asked.wait()
+        await remit.commands.decide(answers.current, "deny", by="bob")
+        await watching
+        assert answers.withdrawn.is_set()
+        assert job.row.state == "failed"
+
+
+async def test_a_job_is_read_as_it_stands(remit_in: OpenRemit) -> None:
+    async with remit_in(**OPEN) as remit:
+        job = await start(remit, memo())
+        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        again = await followed(remit, job.job)
+        assert again.steps == job.steps
+        assert [step.name for step in again.steps] == ["tool.memo.write"]

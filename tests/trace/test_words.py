@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from remit.journal import kinds as k
+from remit.journal.event import Event
+from remit.trace.words import _WORDS, words
+
+ERROR = k.ErrorInfo(code="TOOL_EXEC_FAILED", message="no luck")
+
+
+def said(payload: k.Payload) -> str:
+    return words(Event("job/j", 1, payload.KIND, 0, k.encode(payload), b""))
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (k.JobCreated(kind="recipe", name="demo", input=msgspec.Raw(b"{}"), principal="bob"), "demo {} by bob"),
+        (k.ToolInvocationStarted(invocation_id="i", step="1", tool_name="fs.read", attempt=2), "1 fs.read attempt 2"),
+        (
+            k.ToolInvocationFinished(invocation_id="i", step="1", outcome="failure", error=ERROR),
+            "1 failure TOOL_EXEC_FAILED: no luck",
+        ),
+        (k.GateRefused(step="1", tool_name="x.y", code="POLICY_DENIED", reason="no"), "1 x.y POLICY_DENIED: no"),
+        (k.JobWaiting(step="1", wait_type="signal", correlation_key="go"), "1 signal go"),
+        (
+            k.WaitCompleted(step="1", wait_type="signal", correlation_key="go", by="eve", payload=msgspec.Raw(b"5")),
+            "1 signal go by eve 5",
+        ),
+        (
+            k.VersionMismatchRecorded(subject="execution", recorded="1", current="2", policy="warn"),
+            "execution was 1, is 2",
+        ),
+        (k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current=""), "x.y was 1, is gone"),
+        (k.JobFailed(error=ERROR), "TOOL_EXEC_FAILED: no luck"),
+        (k.JobCancelled(by="bob", reason="enough"), "by bob enough"),
+        (k.JobCompleted(result=msgspec.Raw(b'"done"')), '"done"'),
+    ],
+)
+def test_an_event_in_words(payload: k.Payload, expected: str) -> None:
+    assert said(payload) == expected
+
+
+def test_words_are_one_safe_line_without_secrets() -> None:
+    args = msgspec.Raw(msgspec.json.encode({"password": "hunter2", "text": "a\nb\x1b[31m"}))
+    text = said(k.ToolInvocationStarted(invocation_id="i", step="1", tool_name="x.y", args=args))
+    assert text.isprintable()
+    assert "hunter2" not in text
+
+
+def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
+    assert words(Event("job/j", 1, "invented_later", 0, b"{}", b"")) == ""
+
+
+OF_OTHER_STREAMS = {
+    k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
+    k.ApprovalRevoked,
+}  # fmt: skip
+
+
+def test_every_kind_of_a_jobs_own_events_has_words() -> None:
+    assert set(k.KINDS.values()) - set(_WORDS) == OF_OTHER_STREAMS
