@@ -168,7 +168,13 @@ def test_a_closed_pipe_ends_a_command_quietly(project: Project, unbuffered: str)
 def test_an_output_that_is_lost_is_an_error(project: Project) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            project.command("--version"), env=project.env, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            project.command("config"),
+            cwd=project.folder,
+            env=project.env,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 1
 

@@ -76,6 +76,7 @@ async def test_n_of_m_counts_people_not_approvals_and_not_who_asked() -> None:
         for by in ("bob", "bob", "bob"):
             found = await decide(world.confirmations, found, "approve", by)
             assert found.state == "pending"
+            assert (found.head.closed, found.head.due_at) == (False, found.request.expires_at)
         for decision in ("approve", "deny"):
             with pytest.raises(UsageError, match="alice asked for this call") as raised:
                 await decide(world.confirmations, found, decision, "alice")

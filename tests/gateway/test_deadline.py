@@ -42,6 +42,13 @@ async def test_who_is_done_in_time_is_left_alone() -> None:
     assert reached == ["only this"]
 
 
+async def test_after_the_last_one_the_clock_is_left_alone() -> None:
+    troubles: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: troubles.append(context))
+    assert (await limited(Deadlines(), 0.01, [], "only")).expired
+    assert troubles == []
+
+
 async def test_a_time_that_is_already_over_cancels_at_the_first_chance() -> None:
     deadlines, reached = Deadlines(), list[str]()
     for timeout in (0, -5):

@@ -122,8 +122,9 @@ class Prompt:
 
     async def _edited(self, text: str) -> str | None:
         if not has_editor():
-            self._err.line("no editor is set (EDITOR); type the new arguments as JSON on one line, or nothing:")
-            return await self._line("")
+            return await self._line(
+                "no editor is set (EDITOR); type the new arguments as JSON on one line, or nothing:\n"
+            )
         import click
 
         try:

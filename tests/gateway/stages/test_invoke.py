@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -350,7 +351,7 @@ async def test_progress_reaches_the_caller_from_any_thread_and_its_errors_stay_t
     seen: list[Any] = []
 
     def report(done: float | None, total: float | None, message: str) -> None:
-        seen.append((done, total, message))
+        seen.append((done, total, message, threading.current_thread() is threading.main_thread()))
         raise RuntimeError("the listener's own")
 
     async def behave(_args: Any, ctx: CallContext) -> ToolResult:
@@ -360,4 +361,4 @@ async def test_progress_reaches_the_caller_from_any_thread_and_its_errors_stay_t
 
     async with opened(odd(behave)) as world:
         assert (await world.call(progress=report)).ok
-        assert seen == [(1, 2, "here"), (2, 2, "there")]
+        assert seen == [(1, 2, "here", True), (2, 2, "there", True)]

@@ -264,3 +264,17 @@ async def test_nothing_can_be_made_below_a_folder_that_is_read_only(public: Path
     (public / "folder").mkdir(mode=0o555)
     with unprivileged():
         assert await refusal(public / "folder" / "below" / "journal.db") is Code.JOURNAL_READ_ONLY
+
+
+async def test_a_journal_in_use_that_can_only_be_read_is_refused_at_once(public: Path) -> None:
+    """Its log could be read, so that only the first write would fail."""
+    path = public / "journal.db"
+    path.touch()
+    path.chmod(0o644)
+    journal = Journal(SqliteStore(str(path), SystemClock()))
+    await job(journal, "job/a")
+    path.chmod(0o444)
+    with unprivileged(), pytest.raises(JournalError) as error:
+        SqliteStore(str(path), SystemClock())
+    assert error.value.code is Code.JOURNAL_READ_ONLY
+    await journal.close()

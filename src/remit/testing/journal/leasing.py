@@ -199,3 +199,7 @@ async def check_closing_a_stream_ends_its_queueing(storage: Storage) -> None:
         await job(journal, "job/due", due(START - 1, closed=True))
         assert await journal.next_due("job") is None
         assert await journal.claim(terms("other", START + 2 * LEASE, limit=9)) == []
+        await job(journal, "job/open", due(START))
+        assert await journal.next_due("job") == START, "a closed stream does not stand in an open one's way"
+        claimed = await journal.claim(terms("other", START + 2 * LEASE, limit=9))
+        assert [lease.head.stream for lease in claimed] == ["job/open"]
