@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from remit import Remit
 from remit.settings import load
 from tests.opened import OpenRemit
+
+# No test asserts times; on CI every run sees the same examples, elsewhere new ones.
+settings.register_profile(
+    "remit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("remit")
 
 
 @pytest.fixture

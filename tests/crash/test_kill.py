@@ -29,7 +29,7 @@ async def test_kills_at_random_moments_change_nothing(tmp_path: Path, monkeypatc
         while (await remit.queries.row(job)).state not in ENDED:
             worker = processes.Process(target=run_until_killed, args=(str(tmp_path), job))
             worker.start()
-            worker.join(chance.uniform(0.02, 0.2) if kills < ROUNDS else None)
+            worker.join(chance.uniform(0.005, 0.12) if kills < ROUNDS else None)
             if worker.is_alive():
                 worker.kill()
                 kills += 1

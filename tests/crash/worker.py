@@ -11,7 +11,7 @@ from remit import CallContext, Remit, Run, recipe, tool
 from remit.service.commands import Commands
 from remit.settings import load
 
-STEPS = 12
+STEPS = 40
 
 
 def _witness(name: str, key: str) -> None:

@@ -360,3 +360,18 @@ async def test_only_tools_that_write_are_reconciled(root: Path) -> None:
     with pytest.raises(ProviderError) as error:
         await found(root, "fs.read", path="a.txt")
     assert error.value.cause is Code.ToolNotFound
+
+
+@pytest.mark.parametrize("path", ["remit.toml", "sub/remit.toml", "REMIT.toml", ".remit/notes.txt"])
+async def test_what_decides_over_an_agent_is_not_the_agent_s_to_change(root: Path, path: str) -> None:
+    assert (await refused(root, "fs.write", path=path, content="x")).code is Code.PATH_NOT_ALLOWED
+    edits = [{"search": "a", "replace": "b"}]
+    assert (await refused(root, "fs.edit", path=path, edits=edits)).code is Code.PATH_NOT_ALLOWED
+
+
+async def test_the_record_of_an_agent_is_not_the_agent_s_to_read(root: Path) -> None:
+    (root / ".remit").mkdir()
+    (root / ".remit" / "journal.txt").write_text("private")
+    assert (await refused(root, "fs.read", path=".remit/journal.txt")).code is Code.PATH_NOT_ALLOWED
+    (root / "remit.toml").write_text("[jobs]\n")
+    assert (await call(root, "fs.read", path="remit.toml"))["text"] == "[jobs]\n"

@@ -13,6 +13,11 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.rooted import Rooted, parts_of
 
+_OURS = ".remit"
+"""Holds the journal: what an agent did is not the agent's to read or to change."""
+_SETTINGS = "remit.toml"
+"""Holds the policy: what an agent may do is not the agent's to decide."""
+
 
 class Roots:
     """The roots by the name an agent knows them by; the only one has no name."""
@@ -41,6 +46,8 @@ class Roots:
     def find(self, path: str) -> tuple[Rooted, str, str]:
         """The root of a path, the path below it, and what stands before a path below it. Raises ProviderError."""
         parts = parts_of(path)
+        if any(part.casefold() == _OURS for part in parts):
+            raise ProviderError(f"{path!r} belongs to Remit itself.", code=Code.PATH_NOT_ALLOWED)
         if not self.several:
             return self.names[""], "/".join(parts), ""
         root = self.names.get(parts[0]) if parts else None
@@ -49,3 +56,11 @@ class Roots:
             message = f"{path!r} has to begin with the name of a folder that is open to agents: {known}."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
         return root, "/".join(parts[1:]), parts[0] + "/"
+
+    def find_for_writing(self, path: str) -> tuple[Rooted, str, str]:
+        """As `find`, for a file that is going to be changed. Raises ProviderError."""
+        found = self.find(path)
+        if found[1].rpartition("/")[2].casefold() == _SETTINGS:
+            message = f"{path!r} holds Remit's settings and policy; only a person changes it."
+            raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
+        return found

@@ -36,7 +36,7 @@ class Writing:
 
     def write(self, asked: WriteArgs, key: str, stop: Stop) -> WriteResult:
         """Give a file this content; `key` names the call and with it the file that is written beside it."""
-        root, path, _ = self._roots.find(asked.path)
+        root, path, _ = self._roots.find_for_writing(asked.path)
         data = _encoded(asked.content)
         folders, name = split(path)
         with root.folder(folders, asked.path, create=asked.create_folders) as fd, translated(asked.path):
@@ -54,7 +54,7 @@ class Writing:
 
     def edit(self, asked: EditArgs, key: str, stop: Stop) -> EditResult:
         """Change a file."""
-        root, path, _ = self._roots.find(asked.path)
+        root, path, _ = self._roots.find_for_writing(asked.path)
         folders, name = split(path)
         with root.folder(folders, asked.path) as fd, translated(asked.path):
             _lock(fd, stop)
