@@ -137,3 +137,11 @@ def lines_until(process: subprocess.Popen[str], wanted: Callable[[str], bool]) -
             return found
     msg = f"it ended before the line came: {found}"
     raise AssertionError(msg)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever starts the real command takes long: `make quick` leaves it out."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and "project" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
