@@ -131,6 +131,12 @@ def test_ask_rules_that_meet_and_share_no_approvers_are_found() -> None:
     assert kinds(one, other | {"tools": ["github"]}) == []
 
 
+def test_ask_rules_that_meet_and_share_fewer_approvers_than_one_of_them_needs_are_found() -> None:
+    one = {"effect": "ask", "tools": ["fs.*"], "approvers": ["bob", "carol"], "approvals": 2}
+    other = {"effect": "ask", "tools": ["fs.write"], "approvers": ["carol", "dan"]}
+    assert kinds(one, other) == [("rule-2", "nobody-approves")]
+
+
 def test_a_constraint_on_an_argument_that_no_tool_has_is_found() -> None:
     (finding,) = findings({"effect": "deny", "tools": ["fs.*"], "when": {"pth": {"glob": "secret/**"}}})
     assert (finding.kind, finding.severity) == ("unknown-argument", "error")
