@@ -49,7 +49,7 @@ check: setup ## Formatting, lint, types, floors, sizes, dead code, documentation
 	$(BIN)/pytest --quiet tests/docs
 
 quick: setup ## The fast tests: under a minute
-	$(BIN)/pytest --quiet -m "not slow" -n $(JOBS)
+	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)
 
 test: check ## Everything: setup, check and every test
 	$(BIN)/pytest --quiet -n $(JOBS)

@@ -13,10 +13,11 @@ from remit import Remit
 from remit.settings import load
 from tests.opened import OpenRemit
 
-# No test asserts times; on CI every run sees the same examples, elsewhere new ones.
+# No test asserts times; on CI every run sees the same examples, elsewhere new ones. `make quick` asks for fewer.
 settings.register_profile(
     "remit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
+settings.register_profile("quick", settings.get_profile("remit"), max_examples=20)
 settings.load_profile("remit")
 
 

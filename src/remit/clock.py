@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 SECOND: Final = 1_000_000
 """Microseconds in a second."""
+DAY: Final = 86_400 * SECOND
 
 
 class Clock(Protocol):

@@ -172,4 +172,5 @@ def _limits(settings: Settings) -> Limits:
         evidence_inline_bytes=settings.evidence.inline_limit_bytes,
         evidence_raw_bytes=settings.evidence.raw_limit_bytes,
         evidence_items=settings.evidence.max_items_per_report,
+        evidence_days=settings.evidence.retention_days,
     )

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.canonical import sha256
+from remit.clock import DAY
 from remit.codes import Code
 from remit.gateway.evidence import CUT, FORBIDDEN, NEVER, EvidenceLimits, Kept, keep, problem
 from remit.gateway.outcome import EvidenceItem
 from remit.tools.provider import EvidenceCandidate
 
-LIMITS = EvidenceLimits(inline=10, raw=100, items=3)
+LIMITS = EvidenceLimits(inline=10, raw=100, items=3, days=7)
+NOW = 1_000
 CLASS_A = ("tool_output", "llm_output", "final_reply", "structured_result_json", "anything_else")
 LOOP: dict[str, Any] = {}
 LOOP["self"] = LOOP
@@ -29,7 +31,7 @@ def candidate(text: str | None = None, kind: str = "tool_output", **changes: Any
 
 def kept(*candidates: EvidenceCandidate, limits: EvidenceLimits = LIMITS) -> Kept:
     assert not any(problem(each) for each in candidates)
-    return keep(candidates, limits)
+    return keep(candidates, limits, NOW)
 
 
 def item(*candidates: EvidenceCandidate) -> EvidenceItem:
@@ -194,8 +196,14 @@ def test_items_beyond_the_limit_are_counted() -> None:
 
 
 def test_where_none_may_be_kept_none_is() -> None:
-    limits = EvidenceLimits(inline=10, raw=100, items=0)
+    limits = EvidenceLimits(inline=10, raw=100, items=0, days=7)
     assert kept(candidate("x"), limits=limits) == Kept((), ())
+
+
+@pytest.mark.parametrize(("days", "until"), [(7, NOW + 7 * DAY), (0, None)])
+def test_bytes_beside_a_report_are_kept_for_some_days(days: int, until: int | None) -> None:
+    limits = EvidenceLimits(inline=10, raw=100, items=3, days=days)
+    assert [blob.until for blob in kept(candidate("y" * 50), limits=limits).blobs] == [until]
 
 
 def test_metadata_that_must_be_content_is_left_out() -> None:
@@ -224,7 +232,7 @@ def test_a_source_that_must_be_content_is_cut() -> None:
 )
 def test_whatever_is_kept_can_be_recorded_and_is_read_back_the_same(candidates: list[EvidenceCandidate]) -> None:
     fine = [each for each in candidates if not problem(each)]
-    found = keep(fine, LIMITS)
+    found = keep(fine, LIMITS, NOW)
     assert len(found.items) == min(len(fine), LIMITS.items)
     for only, given_ in zip(found.items, fine, strict=False):
         assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(only)), EvidenceItem) == only

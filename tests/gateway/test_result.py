@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from remit.codes import Code
 from remit.gateway.result import Checked, Results, _too_deep, words
 from remit.gateway.services import Limits
+from remit.testing.clock import ManualClock
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit
 from tests.gateway.world import meta, odd
@@ -26,7 +27,7 @@ def tool(**changes: Any) -> Tool:
 
 
 def check(result: object, *, of: Tool | None = None, **limits: Any) -> Checked:
-    return Results(Limits(**limits)).check(of or tool(), result)
+    return Results(Limits(**limits), ManualClock()).check(of or tool(), result)
 
 
 def code(result: object, *, of: Tool | None = None, **limits: Any) -> Code | None:

@@ -27,6 +27,8 @@ _NEWS_S: Final = 0.05
 """At most so often running jobs are told of messages; one that waits is woken at once."""
 _BATCH: Final = 64
 """Jobs claimed in one transaction."""
+_PRUNE_S: Final = 3_600
+"""So often blobs are erased whose time is over."""
 
 
 class LocalEngine:
@@ -62,6 +64,7 @@ class LocalEngine:
                 asyncio.create_task(self._watch(), name="remit:watch"),
                 asyncio.create_task(self._tell(), name="remit:news"),
                 asyncio.create_task(self._renew(), name="remit:leases"),
+                asyncio.create_task(self._prune(), name="remit:prune"),
             ]
 
     def poke(self) -> None:
@@ -264,6 +267,15 @@ class LocalEngine:
                         task.cancel()
                 self._look_for_dead = True
                 self._poke.set()
+        except JournalError as error:
+            self._fail(error)
+
+    async def _prune(self) -> None:
+        """Whoever works on jobs also erases what was to be kept until now."""
+        try:
+            while True:
+                await self._journal.prune()
+                await self._journal.clock.sleep(_PRUNE_S)
         except JournalError as error:
             self._fail(error)
 

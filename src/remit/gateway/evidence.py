@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.canonical import canonical, sha256
+from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import NotCanonicalError
 from remit.gateway.outcome import EvidenceItem
@@ -36,6 +37,8 @@ class EvidenceLimits(msgspec.Struct, frozen=True, kw_only=True):
     raw: int
     items: int
     """Items per call; more are counted in the last one's metadata and dropped."""
+    days: int
+    """How long blobs are kept; 0: for ever."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -64,15 +67,16 @@ def problem(candidate: object) -> str:
     return f"an evidence candidate may not carry {found!r}" if found else ""
 
 
-def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits) -> Kept:
-    """Decide what is kept of each candidate; they have no `problem`."""
+def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: int) -> Kept:
+    """Decide what is kept of each candidate, and until when; they have no `problem`."""
+    until = now + limits.days * DAY if limits.days else None
     items: list[EvidenceItem] = []
     blobs: list[Blob] = []
     for candidate in candidates[: limits.items]:
         item, blob = _keep(candidate, limits)
         items.append(item)
         if blob is not None:
-            blobs.append(blob)
+            blobs.append(msgspec.structs.replace(blob, until=until))
     dropped = len(candidates) - len(items)
     if dropped > 0 and items:
         items[-1] = msgspec.structs.replace(items[-1], metadata={**items[-1].metadata, "dropped_items": dropped})

@@ -19,6 +19,7 @@ from remit.redact import line
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
+    from remit.clock import Clock
     from remit.gateway.services import Limits
     from remit.journal.event import Blob
     from remit.tools.catalog import Tool
@@ -49,12 +50,16 @@ class Checked(msgspec.Struct, frozen=True):
 class Results:
     """Checks results: that JSON holds them, their size, the tool's output schema, and the evidence."""
 
-    def __init__(self, limits: Limits) -> None:
-        """Check within these limits."""
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        """Check within these limits; what evidence brings is kept from now on."""
+        self._clock = clock
         self._mode = limits.schema_gate
         self._max_bytes = limits.max_value_bytes
         self._evidence = EvidenceLimits(
-            inline=limits.evidence_inline_bytes, raw=limits.evidence_raw_bytes, items=limits.evidence_items
+            inline=limits.evidence_inline_bytes,
+            raw=limits.evidence_raw_bytes,
+            items=limits.evidence_items,
+            days=limits.evidence_days,
         )
 
     def check(self, tool: Tool, result: object) -> Checked:
@@ -102,7 +107,7 @@ class Results:
             wrong = wrong or problem(candidate)
         if wrong:
             return Checked(failed(Code.INVALID_EVIDENCE_CANDIDATE, f"{tool.meta.name}: {wrong}", _REMEDY))
-        return Checked(None, encoded, value, keep(result.evidence, self._evidence))
+        return Checked(None, encoded, value, keep(result.evidence, self._evidence, self._clock.now()))
 
 
 def events_of(

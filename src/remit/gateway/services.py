@@ -22,6 +22,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     evidence_inline_bytes: int = 4_096
     evidence_raw_bytes: int = 1_000_000
     evidence_items: int = 50
+    evidence_days: int = 7
+    """0: for ever."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,6 +38,9 @@ class Blob(msgspec.Struct, frozen=True, gc=False):
 
     digest: str
     data: bytes
+    until: int | None = None
+    """When they may be erased, in microseconds since the Unix epoch; None: never. Of two that share a digest, the one
+    kept longer decides."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,8 @@ PAGE: Final = 1_000
 BACKLOG_LIMIT: Final = 32 * 1024 * 1024
 """Bytes that may wait in memory before a writer is made to wait."""
 _POST_ATTEMPTS: Final = 100
+_PRUNED: Final = 100
+"""Blobs erased in one transaction."""
 _RESTORE: Final = "Restore the journal from a backup."
 
 
@@ -201,6 +203,13 @@ class Journal:
     async def blob(self, digest: str) -> bytes | None:
         """The bytes kept under a digest."""
         return await self._store.blob(digest)
+
+    async def prune(self) -> int:
+        """Erase the blobs that were to be kept until now; how many. Events stay, with the digests."""
+        erased, now = 0, self.clock.now()
+        while (more := await self._store.prune(now, _PRUNED)) == _PRUNED:
+            erased += more
+        return erased + more
 
     async def verify(self, stream: str) -> int:
         """Check a stream's chain against its head, and the values its events refer to; the number of events.

@@ -64,6 +64,10 @@ class Store(Protocol):
         """The bytes of a digest."""
         ...
 
+    async def prune(self, now: int, limit: int) -> int:
+        """Erase at most `limit` blobs that are kept `until` now or earlier; how many."""
+        ...
+
     async def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams nobody holds, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
         ...

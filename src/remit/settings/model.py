@@ -148,6 +148,13 @@ class EvidenceSettings(msgspec.Struct, frozen=True):
         Count,
         About("How many pieces of evidence a report may list.", env=("EVIDENCE_MAX_ITEMS_PER_REPORT",)),
     ] = 50
+    retention_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=36_500)],
+        About(
+            "How long the evidence stored beside a report is kept; its digest is kept for ever, and with 0 so is it.",
+            env=("EVIDENCE_RETENTION_DAYS",),
+        ),
+    ] = 7
 
 
 class OutputSettings(msgspec.Struct, frozen=True):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 import pytest
 
@@ -25,6 +27,28 @@ def test_a_fresh_database_gets_todays_schema(db: apsw.Connection) -> None:
     assert (version, application) == (VERSION, APPLICATION_ID)
     assert {"heads", "events", "blobs"} <= {name for name, _ in tables}  # type: ignore[attr-defined] # rows
     check(db)
+
+
+@pytest.mark.parametrize("after", range(1, 4))
+def test_a_journal_made_while_it_is_looked_at_is_no_foreign_database(after: int, tmp_path: Path) -> None:
+    looking, making = (apsw.Connection(str(tmp_path / "journal.db")) for _ in range(2))
+    making.execute("PRAGMA journal_mode = WAL").fetchall()
+    asked = 0
+
+    def make_meanwhile(_connection: object, sql: str, _bindings: object) -> bool:
+        nonlocal asked
+        asked += sql.startswith(("PRAGMA", "SELECT"))
+        if asked == after:
+            migrate(making)
+        return True
+
+    looking.set_exec_trace(make_meanwhile)
+    check(looking)
+    looking.set_exec_trace(None)
+    migrate(looking)
+    assert everything(looking) == everything(making)
+    looking.close()
+    making.close()
 
 
 def test_migrating_again_changes_nothing(db: apsw.Connection) -> None:

@@ -18,7 +18,7 @@ class Settle:
     """Records `tool_invocation_finished`, and `evidence_attached` before it."""
 
     def __init__(self, services: Services) -> None:
-        self._results = Results(services.limits)
+        self._results = Results(services.limits, services.journal.clock)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record what came of it; the value is given on as a replay would give it."""

@@ -39,7 +39,11 @@ WHERE stream = ?2 AND NOT closed
 _INSERT: Final = "INSERT INTO events (stream, seq, kind, at, data, hash) VALUES "
 _ROW: Final = "(?, ?, ?, ?, ?, ?)"
 _FOLDED: Final = _HEAD.format(patch="", guard="")
-_BLOB: Final = "INSERT INTO blobs VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+_BLOB: Final = """
+INSERT INTO blobs (digest, data, at, until) VALUES (?, ?, ?, ?)
+ON CONFLICT (digest) DO UPDATE SET until = excluded.until
+WHERE until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > until)
+"""
 _ID_CACHE: Final = 10_000
 
 
@@ -200,7 +204,7 @@ class GroupWriter:
 
     def _blobs(self, blobs: Sequence[Blob], at: int) -> None:
         for blob in blobs:
-            self._db.execute(_BLOB, (blob.digest, blob.data, at))
+            self._db.execute(_BLOB, (blob.digest, blob.data, at, blob.until))
 
 
 def _folds(commit: Commit) -> bool:

@@ -53,6 +53,9 @@ WHERE stream = ?5 AND epoch = ?6
 _HELD: Final = f"""{_HEADS}
 WHERE kind = ? AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until
 """
+_PRUNE: Final = """
+DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
+"""
 _NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -119,6 +122,12 @@ def blob(db: apsw.Connection, digest: str) -> bytes | None:
     """The bytes of a digest."""
     row = db.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
     return row[0] if row else None
+
+
+def prune(db: apsw.Connection, now: int, limit: int) -> int:
+    """Erase blobs whose time is over; how many."""
+    db.execute(_PRUNE, (now, limit))
+    return db.changes()
 
 
 def claim(db: apsw.Connection, request: Claim) -> list[Lease]:

@@ -56,8 +56,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE TABLE blobs (
         digest TEXT PRIMARY KEY,
         data BLOB NOT NULL,
-        at INTEGER NOT NULL
+        at INTEGER NOT NULL,
+        until INTEGER
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX blobs_until ON blobs (until) WHERE until IS NOT NULL;
     """,
 )
 """Script n leads from schema version n to n + 1."""
@@ -70,8 +72,11 @@ def check(connection: apsw.Connection) -> None:
 
     Raises JournalError: JOURNAL_NEWER for a file of a newer Remit, JOURNAL_CORRUPT for something that is no journal.
     """
-    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
-    if application != APPLICATION_ID and (application or version or _tables(connection)):
+    # A savepoint, so that all three are of one moment: another process may be making the journal right now.
+    with connection:
+        version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+        tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+    if application != APPLICATION_ID and (application or version or tables):
         msg = "the file is a database of another program, not a Remit journal"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Name another file for the journal.")
     if version > VERSION:
@@ -89,10 +94,6 @@ def migrate(connection: apsw.Connection) -> None:
             connection.execute(script)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _tables(connection: apsw.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
 
 
 def _pragma(connection: apsw.Connection, name: str) -> int:

@@ -134,6 +134,10 @@ class SqliteStore:
         """The bytes of a digest."""
         return await self._reading(lambda db: queries.blob(db, digest))
 
+    async def prune(self, now: int, limit: int) -> int:
+        """Erase blobs whose time is over; how many."""
+        return await self._in_transaction(lambda db: queries.prune(db, now, limit))
+
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
         """How often each of these streams was woken."""
         return await self._reading(lambda db: queries.wakes(db, streams))

@@ -27,6 +27,7 @@ from remit.testing.journal import (
     ending,
     leasing,
     listing,
+    pruning,
     queueing,
     sharing,
     spanning,
@@ -43,7 +44,9 @@ def _checks(*topics: ModuleType) -> tuple[Check, ...]:
     return tuple(value for topic in topics for name, value in vars(topic).items() if name.startswith("check_"))
 
 
-JOURNAL_CHECKS: Final = _checks(appending, spanning, waking, leasing, queueing, listing, verifying, watching, ending)
+JOURNAL_CHECKS: Final = _checks(
+    appending, spanning, waking, leasing, queueing, listing, verifying, pruning, watching, ending
+)
 """Promises of every storage, by topic."""
 
 SHARED_CHECKS: Final = _checks(sharing)
