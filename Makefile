@@ -9,9 +9,12 @@ PYTHON ?= python3
 JOBS ?= 2
 # `make lock UPGRADE=1` raises every pin to the newest version that requirements/*.in allow.
 UPGRADE ?=
+# `make bench PEERS=1` measures beside other durable engines, in .venv-bench and with the server that npm installs.
+PEERS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS_READY := .venv-bench/.ready
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
@@ -54,12 +57,21 @@ quick: setup ## The fast tests: under a minute
 test: check ## Everything: setup, check and every test
 	$(BIN)/pytest --quiet -n $(JOBS)
 
-bench: setup ## Measure: prints a table, writes build/bench.json
+bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
 	@mkdir -p build
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(if $(PEERS),--peers)
+
+$(PEERS_READY): requirements/bench.txt bench/peers/package-lock.json
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@mkdir -p build/peers
+	cp bench/peers/package.json bench/peers/package-lock.json build/peers/
+	npm ci --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error \
+		|| echo "Restate's server cannot be installed here (npm): it is left out."
+	@touch $@
 
 clean: ## Remove what these targets make, .venv too
-	rm -rf .venv build dist src/*.egg-info .hypothesis
+	rm -rf .venv .venv-bench build dist src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)
@@ -67,5 +79,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
 	$(COMPILE) --output-file requirements/runtime.txt requirements/runtime.in
-	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/dev.in
+	$(COMPILE) --output-file requirements/postgres.txt --constraint requirements/runtime.txt requirements/postgres.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/dev.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
+	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in

@@ -119,13 +119,17 @@ def open_runtime(
 
 
 def open_store(url: str, clock: Clock) -> Store:
-    """The journal backend behind a URL: a path, `sqlite:///path` or `:memory:`."""
+    """The journal backend behind a URL: a path, `sqlite:///path`, `postgresql://…` or `:memory:`."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return SqliteStore(url, clock)
     if scheme == "sqlite":
         return SqliteStore(rest.removeprefix("/") if rest == "/" + MEMORY else rest, clock)
-    remedy = "Give a path, sqlite:///path or :memory:."
+    if scheme in {"postgresql", "postgres"}:
+        from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
+
+        return PostgresStore(url, clock)
+    remedy = "Give a path, sqlite:///path, postgresql://… or :memory:."
     raise SettingsError(f"no journal backend is named {scheme!r}", code=Code.SETTINGS_INVALID, remedy=remedy)
 
 

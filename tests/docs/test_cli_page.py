@@ -8,11 +8,13 @@ import click
 import pytest
 
 from remit.cli import exit_codes
-from remit.cli.commands import policy
+from remit.cli.commands import journal, policy
 from remit.cli.root import COMMANDS, root
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
-EVERY = [name for name in COMMANDS if name != "policy"] + [f"policy {name}" for name in policy.COMMANDS]
+GROUPS = {"policy": policy.COMMANDS, "journal": journal.COMMANDS}
+EVERY = [name for name in COMMANDS if name not in GROUPS]
+EVERY += [f"{group} {name}" for group, commands in GROUPS.items() for name in commands]
 
 
 def command_of(words: str) -> click.Command:

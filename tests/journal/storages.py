@@ -8,6 +8,7 @@ from pathlib import Path
 
 from remit.clock import Clock
 from remit.journal.journal import Journal
+from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 
 
@@ -20,6 +21,21 @@ class SqliteStorage:
     @asynccontextmanager
     async def open(self, clock: Clock) -> AsyncIterator[Journal]:
         journal = Journal(SqliteStore(str(self.path) if self.path else MEMORY, clock), clock)
+        try:
+            yield journal
+        finally:
+            await journal.close()
+
+
+class PostgresStorage:
+    """A schema of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @asynccontextmanager
+    async def open(self, clock: Clock) -> AsyncIterator[Journal]:
+        journal = Journal(PostgresStore(self.url, clock), clock)
         try:
             yield journal
         finally:

@@ -71,7 +71,7 @@ def test_policy_rules_are_a_json_array(tmp_path: Path) -> None:
         ("REMIT_FS_ROOTS", "[" * 100_000, "fs.roots is '[[[["),
         ("REMIT_POLICY_RULES", "a,b", "policy.rules is ['a', 'b'], but it must be a list of tables"),
         ("REMIT_PRINCIPAL", "\udcff", "app.principal is not UTF-8"),
-        ("REMIT_JOURNAL", "postgresql://me:secret@db/x", "journal.url holds no usable path: postgresql:// is unknown"),
+        ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url holds no usable path: mysql:// is unknown"),
         ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots holds no usable path: embedded null"),
     ],
 )
@@ -98,6 +98,8 @@ def test_a_value_of_another_type_is_never_coerced(tmp_path: Path, value: Any) ->
         ("~/j.db", "/home/ann/j.db"),
         ("sqlite:///:memory:", ":memory:"),
         (":memory:", ":memory:"),
+        ("postgresql://ann:pw@db/x?schema=y", "postgresql://ann:pw@db/x?schema=y"),
+        ("postgres://db/x", "postgres://db/x"),
     ],
 )
 def test_the_journal_is_an_absolute_path_or_memory(tmp_path: Path, url: str, expected: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from remit.cli.context import MEMORY, State
+from remit.cli.context import MEMORY, State, file_of
 from remit.errors import RemitError
 
 if TYPE_CHECKING:
@@ -143,11 +143,12 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
     if url == MEMORY:
         yield Check("journal", "warn", "in memory: nothing is kept", "Set journal.url to a path.")
         return
-    path = Path(url)
-    yield _disk(path)
-    if (missing := _creatable(path)) is not None:
-        yield missing
-        return
+    path = file_of(url)
+    if path is not None:
+        yield _disk(path)
+        if (missing := _creatable(path)) is not None:
+            yield missing
+            return
     from remit.clock import SystemClock
     from remit.journal.journal import Journal
     from remit.wiring import open_store
@@ -158,13 +159,14 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
         yield Check("journal", "fail", error.message, error.remedy)
         return
     try:
-        yield await _writable(journal, path)
+        yield await _writable(journal, f"{path}, {_size(path)}" if path is not None else journal.url)
         yield await _whole(journal)
     except RemitError as error:
         yield Check("journal", "fail", error.message, error.remedy)
     finally:
         await journal.close()
-    yield _wal(path)
+    if path is not None:
+        yield _wal(path)
 
 
 def _disk(path: Path) -> Check:
@@ -192,13 +194,13 @@ def _existing(folder: Path) -> Path:
     return next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
 
 
-async def _writable(journal: Journal, path: Path) -> Check:
+async def _writable(journal: Journal, what: str) -> Check:
     from remit.journal.event import Claim
 
     # A claim for work of a kind that nobody has: it takes the write lock and changes nothing.
     now = journal.clock.now()
     await journal.claim(Claim(kind="doctor", owner="doctor", now=now, lease_until=now))
-    return Check("journal", "ok", f"{path}, {_size(path)}, can be written to")
+    return Check("journal", "ok", f"{what}, can be written to")
 
 
 def _size(path: Path) -> str:
@@ -209,7 +211,7 @@ async def _whole(journal: Journal) -> Check:
     problems = await journal.integrity()
     if problems:
         return Check("integrity", "fail", "; ".join(problems[:3]), "Restore the journal from a backup.")
-    return Check("integrity", "ok", "SQLite finds nothing wrong; `remit verify` checks the hashes")
+    return Check("integrity", "ok", "the storage finds nothing wrong; `remit verify` checks the hashes")
 
 
 def _wal(path: Path) -> Check:

@@ -69,7 +69,7 @@ class State:
         log_to_stderr(max(self.verbose, self.logs))
         settings = self.settings(flags)
         url = settings.journal.url
-        if not creates and url != MEMORY and not Path(url).exists():
+        if not creates and (path := file_of(url)) is not None and not path.exists():
             settings = _with(settings, "journal", url=MEMORY)
         if code != "needed":
             settings = _with(settings, "policy", rules=())
@@ -79,11 +79,13 @@ class State:
 
     def command(self, *words: str) -> str:
         """A command to suggest, with the global options that lead to the same journal."""
+        from remit.redact import mask
+
         options = []
         if self.config is not None:
             options += ["--config", str(self.config)]
         if self.journal is not None:
-            options += ["--journal", self.journal]
+            options += ["--journal", mask(self.journal)]
         return shlex.join(["remit", *options, *words])
 
     def note(self, text: str) -> None:
@@ -104,6 +106,11 @@ class State:
             self.note(f"going on without your modules: {error.message}")
             return False
         return True
+
+
+def file_of(url: str) -> Path | None:
+    """The file that a journal is kept in; None for one in memory or on a server."""
+    return None if url == MEMORY or "://" in url else Path(url)
 
 
 def _with(settings: Settings, section: str, **values: Any) -> Settings:

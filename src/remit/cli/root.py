@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "cancel": Entry("Decide", "Stop a job for good."),
     "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
+    "journal": Entry("Operate", "The journal itself: copy it to another place."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "doctor": Entry("Operate", "Check that everything Remit needs is in order."),
     "completion": Entry("Operate", "Print the completion script of a shell."),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -62,7 +62,7 @@ class CommitThread:
     def submit(self, commit: Commit) -> None:
         """Queue a commit; order of submission is order of writing."""
         if self._closed:
-            self._settle([(commit, journal_closed())])
+            settle([(commit, journal_closed())])
             return
         self._submitted += commit.size
         self._queue.put(commit)
@@ -143,13 +143,18 @@ class CommitThread:
             # The loop is closed: nobody is left who could be told, and what was written is written.
             return
 
-    def _settle(self, settled: Sequence[tuple[Commit, JournalError | None]]) -> None:
-        for commit, error in settled:
-            if error is not None and commit.on_error is not None:
-                commit.on_error(error)
-            if commit.on_done is not None:
-                commit.on_done(error)
+    def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
+        settle(settled)
         self._written()
+
+
+def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
+    """Tell each commit's writer what became of it; on the event loop."""
+    for commit, error in settled:
+        if error is not None and commit.on_error is not None:
+            commit.on_error(error)
+        if commit.on_done is not None:
+            commit.on_done(error)
 
 
 def journal_closed() -> JournalError:

@@ -15,7 +15,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
 from remit.journal.blobs import BlobRef
 from remit.journal.chain import verify
-from remit.journal.event import NO_PATCH, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
+from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
 from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
 from remit.journal.port import Store
 from remit.journal.writer import Draft, StreamWriter
@@ -25,6 +25,7 @@ PAGE: Final = 1_000
 BACKLOG_LIMIT: Final = 32 * 1024 * 1024
 """Bytes that may wait in memory before a writer is made to wait."""
 _POST_ATTEMPTS: Final = 100
+_BLOB_PAGE: Final = 16
 _PRUNED: Final = 100
 """Blobs erased in one transaction."""
 _RESTORE: Final = "Restore the journal from a backup."
@@ -162,11 +163,15 @@ class Journal:
         """Every event with seq > `after`."""
         events: list[Event] = []
         while True:
-            page = await self._store.read(stream, after, PAGE)
+            page = await self.page(stream, after)
             events += page
             if len(page) < PAGE:
                 return events
             after = page[-1].seq
+
+    async def page(self, stream: str, after: int = 0) -> list[Event]:
+        """The next events with seq > `after`, at most PAGE."""
+        return await self._store.read(stream, after, PAGE)
 
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""
@@ -174,7 +179,7 @@ class Journal:
         while True:
             mark = await self._store.changed(mark)
             head = await self._store.head(stream)
-            while page := await self._store.read(stream, after, PAGE):
+            while page := await self.page(stream, after):
                 for event in page:
                     yield event
                 after = page[-1].seq
@@ -203,6 +208,22 @@ class Journal:
     async def blob(self, digest: str) -> bytes | None:
         """The bytes kept under a digest."""
         return await self._store.blob(digest)
+
+    async def blobs(self, after: str = "") -> list[Blob]:
+        """A page of blobs with a digest > `after`, in the order of digests; empty: there are no more."""
+        return await self._store.blobs(after, _BLOB_PAGE)
+
+    async def replicate(self, append: Append) -> None:
+        """Append events as another journal chained them, durably. Raises as `append` does."""
+        error = await self._done(Commit(appends=(append,), at=append.at))
+        if error is not None:
+            raise error
+
+    async def keep(self, blobs: Sequence[Blob]) -> None:
+        """Store blobs of another journal, durably."""
+        error = await self._done(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
+        if error is not None:
+            raise error
 
     async def prune(self) -> int:
         """Erase the blobs that were to be kept until now; how many. Events stay, with the digests."""

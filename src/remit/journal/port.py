@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from remit.journal.event import Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
 
 
 class Store(Protocol):
@@ -62,6 +62,10 @@ class Store(Protocol):
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""
+        ...
+
+    async def blobs(self, after: str, limit: int) -> list[Blob]:
+        """Blobs with a digest > `after`, in the order of digests, at most `limit`."""
         ...
 
     async def prune(self, now: int, limit: int) -> int:

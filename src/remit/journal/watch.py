@@ -62,7 +62,7 @@ class Watch:
     async def close(self) -> None:
         """Tell whoever waits that the journal was closed."""
         self._closed = True
-        self._fail(journal_closed())
+        self.fail(journal_closed())
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.wait([self._poller])
@@ -81,7 +81,8 @@ class Watch:
             if not future.done():
                 future.set_result(None)
 
-    def _fail(self, error: JournalError) -> None:
+    def fail(self, error: JournalError) -> None:
+        """Whoever waits gets this error instead of news."""
         for future in self._waiting:
             if not future.done():
                 future.set_exception(error)
@@ -94,6 +95,6 @@ class Watch:
                 await asyncio.sleep(_POLL_S)  # noqa: TID251
                 self._look()
         except JournalError as error:
-            self._fail(error)
+            self.fail(error)
         finally:
             self._poller = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
+class Draft(msgspec.Struct, frozen=True):
     """What a writer is going to append: encoded, so that nothing can fail any more, but without its place yet."""
 
     writer: StreamWriter

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from remit.redact import mask
+
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 EvidenceBytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
@@ -32,10 +34,15 @@ class JournalSettings(msgspec.Struct, frozen=True):
     url: Annotated[
         str,
         About(
-            "The journal: a path, `sqlite:///path` or `:memory:`. Empty: `.remit/journal.db` in the project folder.",
+            "The journal: a path, `sqlite:///path`, `postgresql://user:password@host/database?schema=remit` or "
+            "`:memory:`. Empty: `.remit/journal.db` in the project folder.",
             env=("REMIT_JOURNAL",),
         ),
     ] = ""
+
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"JournalSettings(url={mask(self.url)!r})"
 
 
 class AppSettings(msgspec.Struct, frozen=True):
@@ -199,6 +206,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where each setting came from, by key."""
 
     def explain(self) -> list[Explained]:
-        """Every setting with its value and where that came from, in the order of the documentation."""
+        """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""
         places = ((key, *key.split("."), source) for key, source in self.sources.items())
-        return [Explained(key, getattr(getattr(self, section), name), source) for key, section, name, source in places]
+        rows = ((key, getattr(getattr(self, section), name), source) for key, section, name, source in places)
+        return [Explained(key, mask(value) if isinstance(value, str) else value, source) for key, value, source in rows]

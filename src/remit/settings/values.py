@@ -21,6 +21,7 @@ _SEPARATORS: Final = {"app.modules": os.pathsep}
 """Between the items of a list in text; a comma where nothing else is named here."""
 _SQLITE: Final = "sqlite:///"
 _MEMORY: Final = ":memory:"
+_SERVERS: Final = frozenset({"postgresql", "postgres"})
 _SHOWN: Final = 80
 
 
@@ -124,9 +125,11 @@ def _journal(url: str, base: Base) -> str:
     path = url.removeprefix(_SQLITE)
     if path == _MEMORY:
         return path
-    if "://" in path:
-        scheme = path.partition("://")[0]  # the rest may hold a password
-        raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path or {_MEMORY}")
+    scheme, separator, _ = path.partition("://")  # the rest may hold a password
+    if separator and scheme in _SERVERS:
+        return path
+    if separator:
+        raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")
     return str(base.path(path or ".remit/journal.db"))
 
 

@@ -25,9 +25,9 @@ _log: Final = logging.getLogger("remit.worker")
 def command(state: State, concurrency: int | None) -> int:
     """Work on every job that is due, until told to stop.
 
-    Several workers may share a journal, on one machine. SIGTERM or Ctrl-C lets running jobs go on for
-    jobs.drain_seconds and then gives them up, to be resumed by another worker; a second one gives them up at once.
-    Logs go to stderr.
+    Several workers may share a journal: in a file on one machine, in PostgreSQL on many. SIGTERM or Ctrl-C lets
+    running jobs go on for jobs.drain_seconds and then gives them up, to be resumed by another worker; a second one
+    gives them up at once. Logs go to stderr.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
@@ -43,7 +43,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         stop.hurry = engine.stop
         engine.start()
         settings = remit.settings
-        _log.info("works on %s, %d jobs at once", settings.journal.url, settings.jobs.concurrency)
+        _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
         await _stopped(remit, stop)
         drain = settings.jobs.drain_seconds
         if engine.running:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from remit.journal.event import Claim, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
 
 _COLUMNS: Final = (
     "stream, kind, state, seq, epoch, hash, lease_owner, lease_until, due_at, priority, wakes, closed, title, labels, "
@@ -122,6 +122,12 @@ def blob(db: apsw.Connection, digest: str) -> bytes | None:
     """The bytes of a digest."""
     row = db.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
     return row[0] if row else None
+
+
+def blobs(db: apsw.Connection, after: str, limit: int) -> list[Blob]:
+    """Blobs in the order of their digests."""
+    rows = db.execute("SELECT digest, data, until FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?", (after, limit))
+    return [Blob(*row) for row in rows]
 
 
 def prune(db: apsw.Connection, now: int, limit: int) -> int:

@@ -19,7 +19,7 @@ import apsw
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, journal_closed
-from remit.journal.event import Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.errors import translating
@@ -133,6 +133,10 @@ class SqliteStore:
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""
         return await self._reading(lambda db: queries.blob(db, digest))
+
+    async def blobs(self, after: str, limit: int) -> list[Blob]:
+        """Blobs with a digest > `after`, in the order of digests."""
+        return await self._reading(lambda db: queries.blobs(db, after, limit))
 
     async def prune(self, now: int, limit: int) -> int:
         """Erase blobs whose time is over; how many."""

@@ -1,0 +1,20 @@
+"""`remit journal`: the journal as a whole."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from remit.cli.group import Entry, LazyGroup, show_help
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "copy": Entry("Commands", "Copy a journal to another place, and prove the copy equal."),
+}
+
+
+@click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """The journal itself: copy it to another place."""
+    show_help(context)

@@ -1,0 +1,78 @@
+"""`remit journal copy`: from one place to another, whatever keeps it there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State, file_of
+from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.journal.copy import Copied, Progress
+    from remit.journal.journal import Journal
+
+
+@click.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option("how much was copied")
+@pass_state
+def command(state: State, source: str, target: str) -> int:
+    """Copy a journal to another place, and prove the copy equal.
+
+    FROM and TO are paths or URLs, as for --journal. Every event keeps its hash; at the end each stream of TO is checked
+    against FROM. Stop the workers first. A copy that was broken off goes on where it was when you start it again.
+    """
+    from remit.cli.running import run_async
+
+    begin, end = (state.settings({"journal.url": url}).journal.url for url in (source, target))
+    if begin == end:
+        raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
+    if (path := file_of(begin)) is not None and not path.exists():
+        raise UsageError(f"there is no journal at {path}", remedy="Correct FROM.")
+    copied, where = run_async(lambda _stop: _copy(state, begin, end))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(msgspec.to_builtins(copied))
+    else:
+        out = state.output.out
+        counts = f"{copied.events} events in {copied.streams} streams, {copied.blobs} values beside them"
+        out.line(f"{out.style('ok', 'ok')} {counts}: {where} holds the same")
+        state.note(f"use it: remit --journal {where} jobs" if "://" not in where else f"set journal.url to use {where}")
+    return exit_codes.OK
+
+
+async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
+    from remit.clock import SystemClock
+    from remit.journal.copy import copy
+    from remit.journal.journal import Journal
+    from remit.wiring import open_store
+
+    async with contextlib.AsyncExitStack() as stack:
+        journals: list[Journal] = []
+        for url in (begin, end):
+            journals.append(Journal(open_store(url, SystemClock())))
+            stack.push_async_callback(journals[-1].close)
+        with _progress(state) as progress:
+            return await copy(journals[0], journals[1], progress), journals[1].url
+
+
+@contextlib.contextmanager
+def _progress(state: State) -> Iterator[Progress]:
+    """A bar for each of the two passes, on a terminal."""
+    if state.as_json or state.quiet or not state.output.err.is_terminal:
+        yield lambda _what, _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        tasks = {what: bars.add_task(what, total=None) for what in ("copy", "prove")}
+        yield lambda what, done, all_: bars.update(tasks[what], completed=done, total=all_)

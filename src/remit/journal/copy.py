@@ -1,0 +1,143 @@
+"""Copying a journal to another backend, and proving that nothing was lost or changed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError
+from remit.journal.chain import link, root
+from remit.journal.event import NO_PATCH, Append, Event, Head, HeadPatch, HeadQuery
+from remit.journal.journal import PAGE, Journal
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
+_LEASED: Final = "job"
+"""The one kind of stream that is leased."""
+
+
+class Copied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy holds."""
+
+    streams: int
+    events: int
+    blobs: int
+    """Values and evidence kept by digest."""
+    added: int
+    """Events that were not there before: fewer where an earlier copy was broken off."""
+
+
+async def copy(source: Journal, target: Journal, progress: Progress = lambda _what, _done, _all: None) -> Copied:
+    """Copy everything, then compare each stream's chain in the target with the head in the source.
+
+    A copy that was broken off goes on where it was. Leases and wake-up counts stay behind: they belong to workers.
+    Raises JournalError: JOURNAL_LOCKED while somebody works on a job in the source; APPEND_CONFLICT where the target
+    holds another history of a stream; CHAIN_BROKEN where a copied stream does not prove equal.
+    """
+    await _refuse_busy(source)
+    blobs = await _copy_blobs(source, target)
+    heads = await _heads(source)
+    added = 0
+    for number, head in enumerate(heads):
+        progress("copy", number, len(heads))
+        added += await _copy_stream(source, target, head)
+    for number, head in enumerate(heads):
+        progress("prove", number, len(heads))
+        await _prove(target, head)
+    progress("prove", len(heads), len(heads))
+    return Copied(streams=len(heads), events=sum(head.seq for head in heads), blobs=blobs, added=added)
+
+
+async def _refuse_busy(source: Journal) -> None:
+    now = source.clock.now()
+    busy = [head for head in await source.leases(_LEASED) if head.lease_until is not None and head.lease_until > now]
+    if busy:
+        msg = f"{len(busy)} jobs are being worked on, the first is {busy[0].stream}"
+        remedy = "Stop the workers; what a killed one held is free once its lease has lapsed."
+        raise JournalError(msg, code=Code.JOURNAL_LOCKED, remedy=remedy)
+
+
+async def _copy_blobs(source: Journal, target: Journal) -> int:
+    """Before the events that name them."""
+    count, after = 0, ""
+    while page := await source.blobs(after):
+        await target.keep(page)
+        count += len(page)
+        after = page[-1].digest
+    return count
+
+
+async def _heads(source: Journal) -> list[Head]:
+    """Every head, oldest stream first, so that the copy lists them in the same order."""
+    heads: list[Head] = []
+    while page := await source.heads(HeadQuery(limit=PAGE, before=heads[-1].stream if heads else None)):
+        heads += page
+    heads.reverse()
+    return heads
+
+
+async def _copy_stream(source: Journal, target: Journal, head: Head) -> int:
+    """Events first, then what the head says beside them; how many events were missing."""
+    there = await target.head(head.stream)
+    begin = seq = there.seq if there else 0
+    chained = there.hash if there else root(head.stream)
+    epoch = there.epoch if there else 0
+    while seq < head.seq:
+        events = (await source.page(head.stream, seq))[: head.seq - seq]
+        _refuse_another_history(head.stream, chained, events[0])
+        at = events[-1].at if seq else head.created_at
+        await target.replicate(_append(head, seq, chained, epoch, at, events=tuple(events)))
+        seq, chained = events[-1].seq, events[-1].hash
+    if there is None or begin < seq or _patch(there) != _patch(head):
+        await target.replicate(_append(head, seq, chained, epoch, head.updated_at, patch=_patch(head)))
+    return seq - begin
+
+
+def _refuse_another_history(stream: str, chained: bytes, event: Event) -> None:
+    if link(chained, event.seq, event.at, event.kind, event.data) != event.hash:
+        msg = f"{stream}: the target holds another history of this stream"
+        raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one that an earlier copy began.")
+
+
+def _append(
+    head: Head,
+    seq: int,
+    chained: bytes,
+    epoch: int,
+    at: int,
+    *,
+    events: tuple[Event, ...] = (),
+    patch: HeadPatch = NO_PATCH,
+) -> Append:
+    return Append(
+        stream=head.stream,
+        kind=head.kind,
+        expect_seq=seq,
+        expect_hash=chained,
+        epoch=epoch,
+        events=events,
+        at=at,
+        patch=patch,
+    )
+
+
+def _patch(head: Head) -> HeadPatch:
+    return HeadPatch(
+        state=head.state,
+        due_at=head.due_at,
+        priority=head.priority,
+        closed=head.closed,
+        title=head.title,
+        labels=head.labels,
+    )
+
+
+async def _prove(target: Journal, head: Head) -> None:
+    await target.verify(head.stream)
+    there = await target.head(head.stream)
+    if there is None or (there.seq, there.hash) != (head.seq, head.hash):
+        msg = f"{head.stream}: the copy has another chain than the original"
+        raise ChainBrokenError(msg, remedy="Was the source or the target written to meanwhile? Copy again.")

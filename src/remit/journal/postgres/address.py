@@ -1,0 +1,53 @@
+"""Where a journal is: a PostgreSQL URL, and the schema in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import SettingsError
+
+SCHEMES: Final = ("postgresql", "postgres")
+_SCHEMA: Final = "remit"
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,49}")
+
+
+class Address(msgspec.Struct, frozen=True):
+    """What a URL says."""
+
+    dsn: str
+    """For the driver; holds the password."""
+    schema: str
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read `postgresql://user:password@host:port/database?schema=NAME&sslmode=…`. Raises SettingsError."""
+        try:
+            parts = urlsplit(url)
+            query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+            _ = parts.port
+        except ValueError as error:
+            raise SettingsError(f"the journal's URL cannot be read: {error}", remedy=_REMEDY) from error
+        schema = dict(query).get("schema", _SCHEMA)
+        if not _NAME.fullmatch(schema):
+            msg = f"{schema!r} is no name for a schema: lower case letters, digits and _, at most 50"
+            raise SettingsError(msg, code=Code.SETTINGS_INVALID, remedy=_REMEDY)
+        rest = urlencode([(key, value) for key, value in query if key != "schema"], safe="/")
+        return cls(urlunsplit(parts._replace(query=rest)), schema)
+
+    def __str__(self) -> str:
+        """Without user, password and anything else that may be secret."""
+        parts = urlsplit(self.dsn)
+        host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "")
+        return f"postgresql://{host}{parts.path}?schema={self.schema}"
+
+    def __repr__(self) -> str:
+        """As `str`: an address may end in a log."""
+        return f"Address({self})"
+
+
+_REMEDY: Final = "Give postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME."

@@ -1,0 +1,181 @@
+"""Group commit on the event loop: one task sends everything that waits as one statement, and then what came meanwhile.
+
+A connection that is lost in the middle of a commit leaves its outcome open. It is never guessed: the task connects
+again and reads in `writers` whether that group was written (schema.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, JournalError
+from remit.journal.batching import journal_closed, settle
+from remit.journal.event import Commit
+from remit.journal.postgres.errors import again, lost, state_of, translated
+from remit.journal.postgres.groups import Group
+from remit.journal.postgres.schema import CONFLICT, LATE
+
+if TYPE_CHECKING:
+    from remit.journal.postgres.server import Link
+
+_LIMIT: Final = 1_024
+"""Commits in one statement at most."""
+_BYTES: Final = 8 * 1024 * 1024
+"""Bytes in one statement, beyond which no commit is added."""
+
+
+class CommitTask:
+    """Takes commits and writes them in groups, in the order they were submitted."""
+
+    def __init__(self, link: Link, written: Callable[[], None]) -> None:
+        """`written` is called after each group."""
+        self._link = link
+        self._written = written
+        self._queue: list[Commit | asyncio.Future[None]] = []
+        self._arrived = asyncio.Event()
+        self._writer = 0
+        self._groups = 0
+        self.closed = False
+        self.backlog = 0
+        """Bytes submitted and not yet written."""
+        self._busy = False
+        self._task = asyncio.create_task(self._run(), name="remit:journal-commits")
+
+    def submit(self, commit: Commit) -> None:
+        """Queue a commit; order of submission is order of writing."""
+        if self.closed:
+            settle([(commit, journal_closed())])
+            return
+        self.backlog += commit.size
+        self._queue.append(commit)
+        self._arrived.set()
+
+    async def drained(self) -> None:
+        """Return once everything submitted before has been written, or failed."""
+        if self.closed:
+            raise journal_closed()
+        if not self.backlog:
+            return
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(reached)
+        self._arrived.set()
+        await reached
+
+    async def close(self) -> None:
+        """Write everything submitted, then end; may be called twice."""
+        self.closed = True
+        self._arrived.set()
+        await asyncio.wait([self._task])
+
+    # --- the task
+
+    async def _run(self) -> None:
+        while not self.closed or self._queue:
+            if not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            group, reached = self._next()
+            if group:
+                outcomes = await self._outcomes(group)
+                self.backlog -= sum(commit.size for commit in group)
+                settle(zip(group, outcomes, strict=True))
+                self._written()
+            for future in reached:
+                if not future.done():
+                    future.set_result(None)
+        if self._writer:
+            with contextlib.suppress(JournalError):
+                await self._link.run("DELETE FROM writers WHERE id = $1", self._writer)
+        await self._link.close()
+
+    def _next(self) -> tuple[list[Commit], list[asyncio.Future[None]]]:
+        """What goes into the next group, and who waits for it to be written."""
+        group: list[Commit] = []
+        reached: list[asyncio.Future[None]] = []
+        size = taken = 0
+        for item in self._queue:
+            if isinstance(item, Commit):
+                # Whoever waits for what is before this one does not wait for this one.
+                if reached or len(group) >= _LIMIT or size > _BYTES:
+                    break
+                group.append(item)
+                size += item.size
+            else:
+                reached.append(item)
+            taken += 1
+        del self._queue[:taken]
+        return group, reached
+
+    async def _outcomes(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
+        """Write a group; what became of each commit."""
+        try:
+            return await self._write(group)
+        except Exception as error:  # noqa: BLE001 - the task must outlive it: everything else waits for it
+            failure = error if isinstance(error, JournalError) else translated(error, self._link.where)
+        apart = failure.code in {Code.RECORD_INVALID, Code.APPEND_CONFLICT}
+        if len(group) == 1 or not apart:
+            return [failure] * len(group)
+        # One of them is at fault, and the others have nothing to do with it (promise 2).
+        return [outcome for commit in group for outcome in await self._outcomes([commit])]
+
+    async def _write(self, commits: Sequence[Commit]) -> Sequence[JournalError | None]:
+        group = Group(commits)
+        errors: list[JournalError | None] = [None] * len(commits)
+        refused, one_by_one = group.refused(await self._send(group))
+        for index in refused:
+            commit = commits[index]
+            errors[index] = (await self._outcomes([commit]))[0] if one_by_one else _conflict(commit)
+        return errors
+
+    async def _send(self, group: Group) -> list[int]:
+        """Write one group exactly once, whatever becomes of connections; the places of the commits refused."""
+        statement, arguments = group.statement()
+        while True:
+            if not self._writer:
+                self._writer = await self._link.run("INSERT INTO writers DEFAULT VALUES RETURNING id")
+                self._groups = 0
+            number = self._groups + 1
+            try:
+                refused = await self._link.once(statement, self._writer, number, group.flush, *arguments)
+            except Exception as error:
+                if again(error):
+                    continue
+                if state_of(error) == CONFLICT:
+                    raise _conflict(group.commits[0]) from error
+                if not lost(error) and state_of(error) != LATE:
+                    raise
+                refused = await self._ask(number, lost_for=error if lost(error) else None)
+            if refused is not None:
+                self._groups = number
+                return list(refused)
+
+    async def _ask(self, number: int, lost_for: BaseException | None) -> list[int] | None:
+        """What the server says became of a group: the places refused, or None where it was not written."""
+        try:
+            row = await self._link.run("SELECT groups, refused FROM writers WHERE id = $1", self._writer, row=True)
+        except JournalError as error:
+            raise translated(lost_for or error, self._link.where, unknown=True) from error
+        if row is None:
+            self._writer = 0  # Erased for want of use: whatever comes next begins anew.
+            if lost_for is None:
+                return None
+            raise translated(lost_for, self._link.where, unknown=True)
+        if row["groups"] == number:
+            return list(row["refused"])
+        # Fewer than were written: the server crashed, and lost what it had not flushed. Whatever followed on that is
+        # refused from here on, because its head is not there.
+        self._groups = row["groups"]
+        return None
+
+
+def _conflict(commit: Commit) -> AppendConflictError:
+    streams = ", ".join(append.stream for append in commit.appends)
+    return AppendConflictError(
+        f"{streams}: the stream is not where this writer left it; another writer holds it now",
+        remedy="Read the stream again; what was written before stays.",
+    )

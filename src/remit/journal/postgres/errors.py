@@ -1,0 +1,70 @@
+"""PostgreSQL's errors as ours: one table by SQLSTATE (style: foreign errors, one table per adapter)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.codes import Code
+from remit.errors import JournalError
+
+_SERVER: Final = "Check that the server runs and can be reached, then resume; nothing recorded was lost."
+_LOGIN: Final = "Check user, password and database in the journal's URL."
+_ALLOW: Final = "Let the journal's user write there, or name another server."
+_FREE: Final = "Free space on the server's disk, then resume; nothing recorded was lost."
+_RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
+_VALUE: Final = "Nothing was recorded; mend the value that is named."
+_UNKNOWN: Final = "Whether the last commit was recorded is not known; `remit show` tells once the server answers."
+
+_TABLE: Final[tuple[tuple[str, Code, str], ...]] = (
+    ("25006", Code.JOURNAL_READ_ONLY, _ALLOW),  # a read-only transaction: a standby, or set so
+    ("42501", Code.JOURNAL_READ_ONLY, _ALLOW),  # no privilege
+    ("28", Code.JOURNAL_IO, _LOGIN),
+    ("3D", Code.JOURNAL_IO, _LOGIN),
+    ("53100", Code.JOURNAL_FULL, _FREE),
+    ("55P03", Code.JOURNAL_LOCKED, "End the program that holds the lock, then try again."),
+    ("22", Code.RECORD_INVALID, _VALUE),
+    ("23", Code.RECORD_INVALID, _VALUE),
+    ("54", Code.RECORD_INVALID, _VALUE),
+    ("XX001", Code.JOURNAL_CORRUPT, _RESTORE),
+    ("XX002", Code.JOURNAL_CORRUPT, _RESTORE),
+)
+"""By SQLSTATE or its beginning."""
+_LOST: Final = ("08", "57P", "53300")
+"""The server is not there, is going down or coming up, or takes no more connections: it is asked again."""
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the connection is gone, rather than what was sent being wrong."""
+    return isinstance(error, OSError | EOFError | TimeoutError) or _state(error).startswith(_LOST) or _closed(error)
+
+
+def again(error: BaseException) -> bool:
+    """Whether the server undid a transaction only because of others at the same time."""
+    return _state(error) in {"40P01", "40001"}
+
+
+def translated(error: BaseException, where: str, *, unknown: bool = False) -> JournalError:
+    """The JournalError to raise; `unknown`: it came in the middle of a commit that could not be asked about."""
+    state = _state(error)
+    for begins, code, remedy in _TABLE:
+        if state.startswith(begins):
+            return JournalError(f"{where}: {code.meaning} ({error})", code=code, remedy=remedy)
+    if isinstance(error, ValueError | TypeError):  # the driver could not encode it
+        return JournalError(f"{where}: {error}", code=Code.RECORD_INVALID, remedy=_VALUE)
+    why = str(error) or type(error).__name__
+    return JournalError(f"{where}: {why}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else _SERVER)
+
+
+def state_of(error: BaseException) -> str:
+    """The SQLSTATE; empty for errors that did not come from the server."""
+    return _state(error)
+
+
+def _state(error: BaseException) -> str:
+    return str(getattr(error, "sqlstate", None) or "")
+
+
+def _closed(error: BaseException) -> bool:
+    """The driver's own words, without SQLSTATE, for a connection that ended or on which a farewell came in."""
+    name = type(error).__name__
+    return name == "InternalClientError" or (name == "InterfaceError" and "clos" in str(error))

@@ -1,0 +1,175 @@
+"""How a group of commits becomes one statement of schema.py's functions. Pure: commits in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from remit.journal.event import NO_PATCH, Append, Commit, Event
+
+_FOLD: Final = 13
+_EACH: Final = 25
+"""Arguments of the two functions."""
+
+
+def _statement(fold: bool, each: bool) -> str:
+    calls, used = [], 3
+    for name, count in [("fold", _FOLD)] * fold + [("each", _EACH)] * each:
+        calls.append(f"{name}({', '.join(f'${used + n}' for n in range(1, count + 1))})")
+        used += count
+    return f"SELECT done($1, $2, $3, {' || '.join(calls)})"
+
+
+_STATEMENTS: Final = {(f, e): _statement(f, e) for f in (True, False) for e in (True, False) if f or e}
+
+
+class Run:
+    """Appends of one writer on one stream that follow each other without a gap, folded into one."""
+
+    __slots__ = ("commits", "events", "first", "last")
+
+    def __init__(self, append: Append, index: int) -> None:
+        self.first = self.last = append
+        self.events: list[Event] = list(append.events)
+        self.commits = [index]
+
+    def takes(self, append: Append) -> bool:
+        """Whether the append continues this run."""
+        return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
+
+    def add(self, append: Append, index: int) -> None:
+        """Fold the append of commit `index` in."""
+        self.last = append
+        self.events += append.events
+        self.commits.append(index)
+
+
+class Group:
+    """Commits that are written together: runs of events, then the others in their order."""
+
+    def __init__(self, commits: Sequence[Commit]) -> None:
+        self.commits = commits
+        self.flush = any(commit.synced for commit in commits)
+        self._others: list[int] = []
+        runs: dict[str, Run] = {}
+        taken: set[str] = set()
+        for index, commit in enumerate(commits):
+            append = commit.appends[0] if commit.appends else None
+            if append is not None and append.stream not in taken and _folds(commit):
+                run = runs.get(append.stream)
+                if run is None:
+                    runs[append.stream] = Run(append, index)
+                    continue
+                if run.takes(append):
+                    run.add(append, index)
+                    continue
+            # What follows on these streams follows this commit.
+            taken.update(each.stream for each in commit.appends)
+            self._others.append(index)
+        self._runs = sorted(runs.values(), key=lambda run: run.first.stream)
+
+    def statement(self) -> tuple[str, list[Any]]:
+        """The statement and its arguments after the writer, the group's number and whether to flush."""
+        arguments: list[Any] = []
+        if self._runs:
+            arguments += _fold_columns(self._runs)
+        if self._others:
+            arguments += _each_columns([self.commits[index] for index in self._others])
+        return _STATEMENTS[bool(self._runs), bool(self._others)], arguments
+
+    def refused(self, places: Iterable[int]) -> tuple[list[int], bool]:
+        """The commits behind the places that were refused, in their order; whether each needs a try of its own."""
+        found: list[int] = []
+        together = False
+        for place in places:
+            if place < 0:
+                found.append(self._others[-place - 1])
+            else:
+                run = self._runs[place - 1]
+                found += run.commits
+                # Perhaps not all of it: two writers may have left the same events.
+                together = together or len(run.commits) > 1
+        return sorted(found), together
+
+
+def _folds(commit: Commit) -> bool:
+    """Whether a commit is nothing but events at the end of one existing stream."""
+    if len(commit.appends) != 1 or commit.wakes or commit.blobs:
+        return False
+    append = commit.appends[0]
+    plain = append.patch is NO_PATCH and append.expect_wakes is None
+    return plain and append.expect_seq > 0 and bool(append.events)
+
+
+def _fold_columns(runs: Sequence[Run]) -> list[list[Any]]:
+    firsts, lasts = [run.first for run in runs], [run.events[-1] for run in runs]
+    owned = [(place, event) for place, run in enumerate(runs, 1) for event in run.events]
+    return [
+        [append.stream for append in firsts],
+        [append.expect_seq for append in firsts],
+        [append.epoch for append in firsts],
+        [append.expect_hash for append in firsts],
+        [event.seq for event in lasts],
+        [event.hash for event in lasts],
+        [run.last.at for run in runs],
+        [place for place, _ in owned],
+        *_event_columns([event for _, event in owned]),
+    ]
+
+
+def _each_columns(commits: Sequence[Commit]) -> list[list[Any]]:
+    appends = [append for commit in commits for append in commit.appends]
+    blobs = [blob for commit in commits for blob in commit.blobs]
+    lasts = [append.events[-1] if append.events else None for append in appends]
+    return [
+        sorted({stream for commit in commits for stream in (*commit.wakes, *(a.stream for a in commit.appends))}),
+        _ends(len(commit.appends) for commit in commits),
+        [commit.at for commit in commits],
+        [append.stream for append in appends],
+        [append.kind for append in appends],
+        [append.expect_seq for append in appends],
+        [append.epoch for append in appends],
+        [append.expect_hash for append in appends],
+        [append.expect_wakes for append in appends],
+        [last.seq if last else append.expect_seq for last, append in zip(lasts, appends, strict=True)],
+        [last.hash if last else None for last in lasts],
+        [append.at for append in appends],
+        [_patch(append) for append in appends],
+        _ends(len(append.events) for append in appends),
+        *_event_columns([event for append in appends for event in append.events]),
+        _ends(len(commit.wakes) for commit in commits),
+        [stream for commit in commits for stream in commit.wakes],
+        _ends(len(commit.blobs) for commit in commits),
+        [blob.digest for blob in blobs],
+        [blob.data for blob in blobs],
+        [blob.until for blob in blobs],
+    ]
+
+
+def _event_columns(events: Sequence[Event]) -> list[list[Any]]:
+    return [
+        [event.seq for event in events],
+        [event.kind for event in events],
+        [event.at for event in events],
+        [event.data for event in events],
+        [event.hash for event in events],
+    ]
+
+
+def _ends(counts: Iterable[int]) -> list[int]:
+    """Where each one's part of the next columns ends."""
+    ends, end = [], 0
+    for count in counts:
+        end += count
+        ends.append(end)
+    return ends
+
+
+def _patch(append: Append) -> str:
+    """What changes in the head, as JSON: only what is set is there."""
+    patch = append.patch
+    if patch is NO_PATCH:
+        return "{}"
+    return msgspec.json.encode(patch).decode()

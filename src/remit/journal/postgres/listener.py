@@ -1,0 +1,71 @@
+"""News of other processes: every group of commits notifies, and one connection listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from remit.errors import JournalError
+from remit.journal.postgres.server import connect, persist
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from remit.journal.postgres.address import Address
+
+_CLOSE_S: Final = 5.0
+
+
+class Listener:
+    """Listens from the first wait on, for as long as the journal is open."""
+
+    def __init__(self, address: Address, news: Callable[[], None], failed: Callable[[JournalError], None]) -> None:
+        """`news` is called whenever somebody wrote, and `failed` when the server stays away."""
+        self._address = address
+        self._news = news
+        self._failed = failed
+        self._connection: asyncpg.Connection | None = None
+        self._opening = asyncio.Lock()
+        self._again: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def listening(self) -> None:
+        """Return once nothing that is written from now on goes unnoticed. Raises JournalError."""
+        if self._connection is not None and not self._connection.is_closed():
+            return
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await persist(self._open, str(self._address))
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._closed = True
+        if self._again is not None:
+            self._again.cancel()
+            await asyncio.wait([self._again])
+        async with self._opening:
+            if self._connection is not None and not self._connection.is_closed():
+                with contextlib.suppress(OSError, TimeoutError):
+                    await self._connection.close(timeout=_CLOSE_S)
+
+    async def _open(self) -> asyncpg.Connection:
+        connection = await connect(self._address)
+        await connection.add_listener(f"{self._address.schema}_changed", lambda *_news: self._news())
+        connection.add_termination_listener(lambda _connection: self._lost())
+        return connection
+
+    def _lost(self) -> None:
+        if not self._closed and self._again is None:
+            self._again = asyncio.get_running_loop().create_task(self._reopen(), name="remit:journal-listen")
+
+    async def _reopen(self) -> None:
+        try:
+            await self.listening()
+        except JournalError as error:
+            self._failed(error)
+        else:
+            self._news()  # whatever was written meanwhile
+        finally:
+            self._again = None

@@ -1,0 +1,202 @@
+"""The SQL that reads heads, events and blobs, and hands out leases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_COLUMNS: Final = (
+    "stream, kind, state, seq, epoch, hash, lease_owner, lease_until, due_at, priority, wakes, closed, title, labels, "
+    "created_at, updated_at"
+)
+_HEADS: Final = f"SELECT {_COLUMNS} FROM heads"  # noqa: S608 - fixed parts
+_EVENTS: Final = """
+SELECT seq, kind, at, data, hash FROM events
+WHERE stream = (SELECT id FROM heads WHERE stream = $1) AND seq > $2 ORDER BY seq LIMIT $3
+"""
+_PRUNE: Final = """
+WITH gone AS (
+    DELETE FROM blobs WHERE digest IN (
+        SELECT digest FROM blobs WHERE until <= $1 ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+) SELECT count(*) FROM gone
+"""
+_PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days'"
+"""Those of processes that ended without a word."""
+_CLAIM: Final = "SELECT (head).*, was_state, was_owner, was_due FROM claim($1, $2, $3, $4, $5, $6, $7)"
+_ACQUIRE: Final = """
+WITH free AS (
+    SELECT id, state AS was_state, lease_owner AS was_owner, due_at AS was_due FROM heads
+    WHERE stream = $1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= $2 OR lease_owner = $3)
+    FOR NO KEY UPDATE
+)
+UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5, state = coalesce($6, state)
+FROM free WHERE h.id = free.id RETURNING h.*, was_state, was_owner, was_due
+"""
+_RENEW: Final = """
+WITH held AS (
+    SELECT h.id FROM heads h JOIN unnest($1::text[], $2::bigint[]) AS l (stream, epoch)
+        ON h.stream = l.stream AND h.epoch = l.epoch
+    WHERE h.lease_owner IS NOT NULL AND NOT h.closed ORDER BY h.stream FOR NO KEY UPDATE OF h
+)
+UPDATE heads h SET lease_until = $3, due_at = $3 FROM held WHERE h.id = held.id RETURNING h.stream
+"""
+_GIVE_BACK: Final = """
+UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = $1,
+    due_at = CASE WHEN wakes = $2 THEN $3::bigint ELSE $4::bigint END
+WHERE stream = $5 AND epoch = $6
+"""
+_HELD: Final = f"{_HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
+_TORN: Final = """
+SELECT h.stream, h.seq, count(e.seq) AS found, coalesce(max(e.seq), 0) AS last
+FROM heads h LEFT JOIN events e ON e.stream = h.id
+GROUP BY h.id HAVING count(e.seq) <> h.seq OR coalesce(max(e.seq), 0) <> h.seq LIMIT 20
+"""
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+def _to_head(row: asyncpg.Record) -> Head:
+    return Head(
+        stream=row["stream"],
+        kind=row["kind"],
+        state=row["state"],
+        seq=row["seq"],
+        epoch=row["epoch"],
+        hash=row["hash"],
+        lease_owner=row["lease_owner"],
+        lease_until=row["lease_until"],
+        due_at=row["due_at"],
+        priority=row["priority"],
+        wakes=row["wakes"],
+        closed=row["closed"],
+        title=row["title"],
+        labels=msgspec.json.decode(row["labels"], type=dict[str, str]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+async def head(db: asyncpg.Connection, stream: str) -> Head | None:
+    """The head of a stream."""
+    row = await db.fetchrow(f"{_HEADS} WHERE stream = $1", stream)
+    return _to_head(row) if row else None
+
+
+async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
+    """Heads that match, newest first."""
+    where, values = ["true"], list[Any]()
+
+    def given(value: object) -> str:
+        values.append(value)
+        return f"${len(values)}"
+
+    if query.kind is not None:
+        where.append(f"kind = {given(query.kind)}")
+    if query.states:
+        where.append(f"state = ANY ({given(query.states)})")
+    if query.prefix:
+        # A range, not LIKE: it needs no escaping. Names are compared byte by byte.
+        where.append(f"stream >= {given(query.prefix)} AND stream < {given(query.prefix + _LAST_CHARACTER)}")
+    if query.labels:
+        where.append(f"labels @> {given(msgspec.json.encode(query.labels).decode())}::jsonb")
+    if query.before is not None:
+        where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
+    sql = f"{_HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"
+    return [_to_head(row) for row in await db.fetch(sql, *values)]
+
+
+async def events(db: asyncpg.Connection, stream: str, after: int, limit: int) -> list[Event]:
+    """Events with seq > `after`, in order."""
+    return [Event(stream, *row) for row in await db.fetch(_EVENTS, stream, after, limit)]
+
+
+async def blob(db: asyncpg.Connection, digest: str) -> bytes | None:
+    """The bytes of a digest."""
+    found: bytes | None = await db.fetchval("SELECT data FROM blobs WHERE digest = $1", digest)
+    return found
+
+
+async def blobs(db: asyncpg.Connection, after: str, limit: int) -> list[Blob]:
+    """Blobs in the order of their digests."""
+    sql = "SELECT digest, data, until FROM blobs WHERE digest > $1 ORDER BY digest LIMIT $2"
+    return [Blob(*row) for row in await db.fetch(sql, after, limit)]
+
+
+async def prune(db: asyncpg.Connection, now: int, limit: int) -> int:
+    """Erase blobs whose time is over; how many."""
+    await db.execute(_PRUNE_WRITERS)
+    return int(await db.fetchval(_PRUNE, now, limit))
+
+
+async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
+    """Lease due streams, passing over those that somebody else is leasing at this moment."""
+    rows = await db.fetch(
+        _CLAIM,
+        request.kind,
+        request.owner,
+        request.now,
+        request.lease_until,
+        request.limit,
+        request.states,
+        request.state,
+    )
+    return [_lease(row) for row in rows]
+
+
+async def acquire(db: asyncpg.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
+    """Lease one stream; nothing if it is closed or somebody else's lease runs."""
+    values = (stream, request.now, over, request.owner, request.lease_until, request.state)
+    return [_lease(row) for row in await db.fetch(_ACQUIRE, *values)]
+
+
+def _lease(row: asyncpg.Record) -> Lease:
+    return Lease(
+        head=_to_head(row),
+        previous_state=row["was_state"],
+        previous_owner=row["was_owner"],
+        previous_due=row["was_due"],
+    )
+
+
+async def give_back(db: asyncpg.Connection, leases: Sequence[Lease], now: int) -> None:
+    """Undo leases nobody got to hear of; what was woken or taken over meanwhile is due at once."""
+    for lease in leases:
+        due = now if lease.previous_owner else lease.previous_due
+        values = (lease.previous_state, lease.head.wakes, due, now, lease.head.stream, lease.head.epoch)
+        await db.execute(_GIVE_BACK, *values)
+
+
+async def renew(db: asyncpg.Connection, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
+    """Prolong leases given as (stream, epoch)."""
+    streams, epochs = [stream for stream, _ in leases], [epoch for _, epoch in leases]
+    return [row[0] for row in await db.fetch(_RENEW, streams, epochs, until)]
+
+
+async def wakes(db: asyncpg.Connection, streams: Sequence[str]) -> dict[str, int]:
+    """How often each of these streams was woken."""
+    rows = await db.fetch("SELECT stream, wakes FROM heads WHERE stream = ANY ($1)", list(streams))
+    return {row[0]: row[1] for row in rows}
+
+
+async def next_due(db: asyncpg.Connection, kind: str) -> int | None:
+    """The earliest due time of a kind, over all priorities."""
+    found: int | None = await db.fetchval("SELECT next_due($1)", kind)
+    return found
+
+
+async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
+    """Heads that somebody holds."""
+    return [_to_head(row) for row in await db.fetch(_HELD, kind)]
+
+
+async def integrity(db: asyncpg.Connection) -> list[str]:
+    """Streams whose head and events do not belong together, at most 20."""
+    rows = await db.fetch(_TORN)
+    return [f"{row[0]}: the head says {row[1]} events, {row[2]} are there, the last is {row[3]}" for row in rows]

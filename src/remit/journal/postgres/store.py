@@ -1,0 +1,202 @@
+"""The journal's PostgreSQL backend: one connection that writes in groups, a few that read and claim, one that listens.
+
+`synced` and `written` are the two values of `synchronous_commit`: a group that holds a synced commit waits for the
+server's flush, which brings every group before it as well; a group without one does not. Leases are always flushed:
+unlike SQLite's machine, the server can go down while the holders of its leases go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from remit.clock import Clock
+from remit.errors import JournalError
+from remit.journal.batching import journal_closed, settle
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.postgres import queries
+from remit.journal.postgres.address import Address
+from remit.journal.postgres.commits import CommitTask
+from remit.journal.postgres.errors import translated
+from remit.journal.postgres.listener import Listener
+from remit.journal.postgres.schema import migrate
+from remit.journal.postgres.server import Link, Readers, connect, load_driver
+from remit.journal.watch import Watch
+
+if TYPE_CHECKING:
+    import asyncpg
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """Streams in one schema of a PostgreSQL database."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        """Begin to connect, on the running event loop; whoever uses it first waits for that.
+
+        Raises SettingsError for a URL that cannot be used, or where the driver is missing.
+        """
+        load_driver()
+        self._address = Address.parse(url)
+        self._clock = clock
+        self._watch = Watch()
+        self._commits: CommitTask | None = None
+        self._early: list[Commit] = []
+        self._readers = Readers(self._address)
+        self._listener = Listener(self._address, self._watch.notify, self._watch.fail)
+        self._closed = False
+        self._opening = asyncio.create_task(self._open(), name="remit:journal-open")
+
+    @property
+    def url(self) -> str:
+        """Host, database and schema."""
+        return str(self._address)
+
+    async def _open(self) -> JournalError | None:
+        try:
+            connection = await connect(self._address)
+            try:
+                await migrate(connection, self._address.schema)
+            finally:
+                await connection.close()
+            await self._readers.open()
+        except Exception as error:  # noqa: BLE001 - whoever uses the journal is told
+            failure = error if isinstance(error, JournalError) else translated(error, self.url)
+            settle([(commit, failure) for commit in self._early])
+            return failure
+        self._commits = CommitTask(Link(self._address), self._watch.notify)
+        for commit in self._early:
+            self._commits.submit(commit)
+        self._early.clear()
+        return None
+
+    async def _opened(self) -> CommitTask:
+        if self._commits is None and not self._closed:
+            failure = await asyncio.shield(self._opening)
+            if failure is not None:
+                raise failure
+        if self._closed or self._commits is None:
+            raise journal_closed()
+        return self._commits
+
+    # --- writing
+
+    def submit(self, commit: Commit) -> None:
+        """Queue a commit (see Store.submit)."""
+        if self._commits is not None:
+            self._commits.submit(commit)
+        elif self._closed:
+            settle([(commit, journal_closed())])
+        elif self._opening.done():
+            settle([(commit, self._opening.result() or journal_closed())])
+        else:
+            self._early.append(commit)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes submitted and not yet written."""
+        return self._commits.backlog if self._commits is not None else sum(commit.size for commit in self._early)
+
+    async def drained(self) -> None:
+        """Return once everything submitted before has been written."""
+        await (await self._opened()).drained()
+
+    # --- reading
+
+    async def _reading(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Read, after what this process submitted has been written."""
+        await (await self._opened()).drained()
+        return await self._readers.run(work)
+
+    async def head(self, stream: str) -> Head | None:
+        """The newest head of a stream."""
+        return await self._reading(lambda db: queries.head(db, stream))
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first."""
+        return await self._reading(lambda db: queries.heads(db, query))
+
+    async def read(self, stream: str, after: int, limit: int) -> list[Event]:
+        """Events of a stream with seq > `after`, in order."""
+        return await self._reading(lambda db: queries.events(db, stream, after, limit))
+
+    async def blob(self, digest: str) -> bytes | None:
+        """The bytes of a digest."""
+        return await self._reading(lambda db: queries.blob(db, digest))
+
+    async def blobs(self, after: str, limit: int) -> list[Blob]:
+        """Blobs with a digest > `after`, in the order of digests."""
+        return await self._reading(lambda db: queries.blobs(db, after, limit))
+
+    async def prune(self, now: int, limit: int) -> int:
+        """Erase blobs whose time is over; how many."""
+        return await self._reading(lambda db: queries.prune(db, now, limit))
+
+    async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
+        """How often each of these streams was woken."""
+        return await self._reading(lambda db: queries.wakes(db, streams))
+
+    async def next_due(self, kind: str) -> int | None:
+        """When the next stream of a kind wants a worker."""
+        return await self._reading(lambda db: queries.next_due(db, kind))
+
+    async def leases(self, kind: str) -> list[Head]:
+        """Every stream of a kind that somebody holds."""
+        return await self._reading(lambda db: queries.leases(db, kind))
+
+    async def integrity(self) -> list[str]:
+        """Streams whose head and events do not belong together."""
+        return await self._reading(queries.integrity)
+
+    # --- leases
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease due streams nobody holds."""
+        return await self._leased(lambda db: queries.claim(db, claim))
+
+    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+        """Lease one stream unless somebody else's lease runs."""
+        leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
+        return leases[0] if leases else None
+
+    async def _leased(self, work: Callable[[asyncpg.Connection], Awaitable[list[Lease]]]) -> list[Lease]:
+        """Take leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them.
+
+        Leases taken by a request whose answer was lost lapse by themselves.
+        """
+        taking = asyncio.create_task(self._reading(work))
+        try:
+            leases = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with contextlib.suppress(JournalError):
+                leases = await taking
+                await self._readers.run(lambda db: queries.give_back(db, leases, self._clock.now()))
+            raise
+        if leases:
+            self._watch.notify()
+        return leases
+
+    async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
+        """Prolong leases; the streams still held."""
+        return await self._reading(lambda db: queries.renew(db, leases, lease_until))
+
+    # --- watching
+
+    async def changed(self, since: int) -> int:
+        """Wait for a write by any process after the mark `since`."""
+        await self._opened()
+        await self._listener.listening()
+        return await self._watch.changed(since)
+
+    async def close(self) -> None:
+        """Write what was submitted, then give the connections back; may be called twice."""
+        self._closed = True
+        await self._watch.close()
+        await asyncio.wait([self._opening])
+        if self._commits is not None:
+            await self._commits.close()
+        await self._listener.close()
+        await self._readers.close()

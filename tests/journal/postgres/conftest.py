@@ -1,0 +1,35 @@
+"""A PostgreSQL server for the tests of this folder, and storage in it that is nobody else's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of this process."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def schema() -> str:
+    """A name that no other test uses."""
+    return f"test_{next(_numbers)}"
+
+
+@pytest.fixture
+def storage(postgres: PostgresServer, schema: str) -> PostgresStorage:
+    return PostgresStorage(f"{postgres.url}&schema={schema}")

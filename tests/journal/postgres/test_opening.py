@@ -1,0 +1,143 @@
+"""How a schema is made, checked and opened."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.journal.journal import Journal
+from remit.journal.postgres.schema import VERSION
+from remit.journal.postgres.store import PostgresStore
+from remit.testing.clock import ManualClock
+from remit.testing.journal.storage import job, note
+from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
+
+
+async def refusal(url: str) -> JournalError:
+    """What opening and using it is refused with."""
+    journal = Journal(PostgresStore(url, SystemClock()))
+    try:
+        with pytest.raises(JournalError) as error:
+            await journal.create("job/a", "job", note(1))
+        with pytest.raises(JournalError):
+            await journal.head("job/a")
+    finally:
+        await journal.close()
+    assert error.value.remedy
+    assert "secret" not in str(error.value)
+    return error.value
+
+
+async def execute(server: PostgresServer, script: str) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(script)
+    await connection.close()
+
+
+async def test_several_may_make_it_at_once(storage: PostgresStorage) -> None:
+    async def use(number: int) -> None:
+        async with storage.open(ManualClock()) as journal:
+            await job(journal, f"job/{number}")
+
+    await asyncio.gather(*(use(number) for number in range(6)))
+    async with storage.open(ManualClock()) as journal:
+        assert {await journal.verify(f"job/{number}") for number in range(6)} == {1}
+
+
+async def test_what_is_submitted_before_it_is_open_is_written(storage: PostgresStorage) -> None:
+    async with storage.open(ManualClock()) as journal:
+        writer = journal.writer("job/a", "job")
+        await journal.append(writer, note(1), synced=False)
+        await journal.append(writer, note(2), synced=True)
+    async with storage.open(ManualClock()) as journal:
+        assert await journal.verify("job/a") == 2
+
+
+async def test_it_may_be_closed_before_it_is_open(storage: PostgresStorage) -> None:
+    async with storage.open(ManualClock()):
+        pass
+
+
+async def test_a_newer_journal_is_left_alone(postgres: PostgresServer, schema: str) -> None:
+    await execute(
+        postgres,
+        f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.remit_version (version int); "
+        f"INSERT INTO {schema}.remit_version VALUES ({VERSION + 1})",
+    )
+    assert (await refusal(f"{postgres.url}&schema={schema}")).code is Code.JOURNAL_NEWER
+
+
+async def test_somebody_elses_schema_is_left_alone(postgres: PostgresServer, schema: str) -> None:
+    await execute(postgres, f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.heads (a int)")
+    assert (await refusal(f"{postgres.url}&schema={schema}")).code is Code.JOURNAL_CORRUPT
+
+
+async def test_a_database_that_is_not_there_is_said(postgres: PostgresServer) -> None:
+    error = await refusal(postgres.url.replace("/postgres?", "/nothing?"))
+    assert error.code is Code.JOURNAL_IO
+    assert "nothing" in error.message
+
+
+async def test_a_server_that_is_not_there_is_said() -> None:
+    error = await refusal("postgresql://remit:secret@/x?host=/nowhere")
+    assert error.code is Code.JOURNAL_IO
+    assert "server" in error.remedy
+
+
+async def test_a_user_who_may_not_write_is_told(postgres: PostgresServer, schema: str) -> None:
+    await execute(postgres, f"CREATE ROLE reader_{schema} LOGIN")
+    url = postgres.url.replace("remit@", f"reader_{schema}@")
+    assert (await refusal(f"{url}&schema={schema}")).code is Code.JOURNAL_READ_ONLY
+
+
+async def test_a_read_only_server_is_told(postgres: PostgresServer, schema: str) -> None:
+    await execute(postgres, f"CREATE ROLE still_{schema} LOGIN SUPERUSER")
+    await execute(postgres, f"ALTER ROLE still_{schema} SET default_transaction_read_only = on")
+    url = postgres.url.replace("remit@", f"still_{schema}@")
+    assert (await refusal(f"{url}&schema={schema}")).code is Code.JOURNAL_READ_ONLY
+
+
+async def test_a_text_the_server_cannot_hold_harms_nothing_else(storage: PostgresStorage) -> None:
+    async with storage.open(ManualClock()) as journal:
+        good, other = await job(journal, "job/a"), await job(journal, "job/b")
+        bad = journal.create("job/\0", "job", note(1))
+        results = await asyncio.gather(
+            journal.append(good, note(2), synced=True),
+            bad,
+            journal.append(other, note(2), synced=True),
+            return_exceptions=True,
+        )
+        assert [getattr(result, "code", None) for result in results] == [None, Code.RECORD_INVALID, None]
+        assert await journal.verify("job/a") == await journal.verify("job/b") == 2
+
+
+async def test_integrity_names_a_stream_that_lost_events(storage: PostgresStorage, postgres: PostgresServer) -> None:
+    async with storage.open(ManualClock()) as journal:
+        writer = await job(journal, "job/a")
+        await journal.append(writer, note(2), synced=True)
+        await execute(postgres, f"DELETE FROM {storage.url.rpartition('=')[2]}.events WHERE seq = 1")
+        (problem,) = await journal.integrity()
+        assert problem.startswith("job/a: the head says 2 events")
+
+
+async def test_writers_that_ended_are_forgotten(storage: PostgresStorage, postgres: PostgresServer) -> None:
+    schema = storage.url.rpartition("=")[2]
+    for number in range(2):
+        async with storage.open(ManualClock()) as journal:
+            await journal.create(f"job/{number}", "job", note(1))
+    connection = await asyncpg.connect(postgres.url)
+    assert await connection.fetchval(f"SELECT count(*) FROM {schema}.writers") == 0
+    async with storage.open(ManualClock()) as journal:
+        writer = await job(journal, "job/a")
+        # One that was idle for so long that it was erased goes on, with a new row.
+        await connection.execute(f"UPDATE {schema}.writers SET at = now() - interval '8 days'")
+        assert await journal.prune() == 0
+        await journal.append(writer, note(2), synced=True)
+        assert await journal.verify("job/a") == 2
+    await connection.close()
