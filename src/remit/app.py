@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
+import msgspec
+
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import RemitError, StateError
@@ -21,6 +23,7 @@ from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
 from remit.ids import new_id
 from remit.jobs.bound import Bound
+from remit.jobs.ended import Ended
 from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.state import ENDED
@@ -66,11 +69,12 @@ class Job(Generic[T]):
 
     async def result(self) -> T:
         """What the recipe returned, once it has. Raises JobEndedError where it failed or was cancelled."""
-        row = await self._remit.ended(self.id)
-        if row.state == "completed":
-            value = await self._remit.queries.result(self.id)
-            hint = self._recipe.hints.get("return", Any) if self._recipe else Any
-            return cast("T", from_json(value, hint))
+        found = await _end(self._remit.runtime, self.id)
+        if isinstance(found, Ended):
+            # A value of its own for each who waits.
+            return self._typed(msgspec.json.decode(msgspec.json.encode(found.value)))
+        if found.state == "completed":
+            return self._typed(await self._remit.queries.result(self.id))
         view = await self._remit.queries.job(self.id)
         error = view.error or {"code": Code.JOB_CANCELLED.name, "message": f"{self.id} was cancelled"}
         raise JobEndedError(
@@ -80,6 +84,9 @@ class Job(Generic[T]):
             remedy=error.get("remedy", ""),
             step=error.get("step", ""),
         )
+
+    def _typed(self, value: Any) -> T:
+        return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))
 
     async def row(self) -> JobRow:
         """Where it stands."""
@@ -206,20 +213,8 @@ class Remit:
 
     async def ended(self, job: str) -> JobRow:
         """Wait until a job has ended, whoever runs it. Raises NotFoundError or JournalError."""
-        engine = self.runtime.engine
-        while True:
-            future = engine.ended(job)
-            row = await self.queries.row(job)
-            if row.state in ENDED:
-                future.cancel()
-                return row
-            if engine.failure is not None:
-                future.cancel()
-                raise engine.failure
-            await asyncio.wait([future], timeout=_LOOK_S)
-            if future.done() and not future.cancelled():
-                future.result()
-            future.cancel()
+        found = await _end(self.runtime, job)
+        return await self.queries.row(job) if isinstance(found, Ended) else found
 
     async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""
@@ -250,3 +245,21 @@ class Remit:
             leaves=True,
         )
         return await self.runtime.gateway.call(request, self._session)
+
+
+async def _end(runtime: Runtime, job: str) -> Ended | JobRow:
+    """Wait until a job has ended; where it completed in this process, what it returned, without reading it again."""
+    engine = runtime.engine
+    while True:
+        future = engine.ended(job)
+        row = await runtime.queries.row(job)
+        if row.state in ENDED:
+            future.cancel()
+            return row
+        if engine.failure is not None:
+            future.cancel()
+            raise engine.failure
+        await asyncio.wait([future], timeout=_LOOK_S)
+        if future.done() and not future.cancelled() and future.result().how == "completed":
+            return future.result()
+        future.cancel()

@@ -31,6 +31,10 @@ _last = [0, 0]
 
 def uuid7() -> UUID:
     """A UUIDv7 that is greater than every one this process made before."""
+    return UUID(int=_uuid7())
+
+
+def _uuid7() -> int:
     with _lock:
         millis = time.time_ns() // 1_000_000
         if millis <= _last[0]:
@@ -40,12 +44,12 @@ def uuid7() -> UUID:
         else:
             counter = 0
         _last[0], _last[1] = millis, counter
-    return UUID(int=(millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | _random.getrandbits(_RANDOM_BITS))
+    return (millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | _random.getrandbits(_RANDOM_BITS)
 
 
 def new_id(prefix: str) -> str:
     """A new identifier of the kind that `prefix` names, 27 characters longer than it."""
-    return f"{prefix}_{encode(uuid7().int)}"
+    return f"{prefix}_{encode(_uuid7())}"
 
 
 def encode(number: int) -> str:

@@ -33,7 +33,7 @@ class Script:
         self.groups.append(numbers)
         return [AppendConflictError("refused") if number < 0 else None for number in numbers]
 
-    def notice(self) -> None:
+    def notice(self, _heads: bool) -> None:
         self.notices += 1
 
 

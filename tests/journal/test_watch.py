@@ -36,7 +36,7 @@ async def test_the_newest_mark_waits_and_an_older_one_does_not() -> None:
     watch = Watch()
     mark = await watch.changed(0)
     task = await waiting(watch, mark)
-    watch.notify()
+    watch.notify(heads=False)
     assert await task == mark + 1
     assert await watch.changed(mark) == mark + 1
     await watch.close()
@@ -68,7 +68,7 @@ async def test_our_own_write_ends_a_wait_once() -> None:
     watch = Watch(others)
     task = await waiting(watch, await watch.changed(0))
     others.version = 2
-    watch.notify()
+    watch.notify(heads=False)
     mark = await task
     again = await waiting(watch, mark)
     again.cancel()
@@ -80,7 +80,7 @@ async def test_nobody_looks_while_nobody_waits() -> None:
     others = Others()
     watch = Watch(others)
     task = await waiting(watch, await watch.changed(0))
-    watch.notify()
+    watch.notify(heads=False)
     await task
     others.looked.clear()
     await asyncio.wait_for(_silence(others), 10)
@@ -120,7 +120,7 @@ async def test_a_failing_storage_is_told_to_whoever_waits_and_whoever_comes() ->
     for waits in (task, watch.changed(mark)):
         with pytest.raises(JournalError, match="gone"):
             await asyncio.wait_for(waits, 10)
-    watch.notify()
+    watch.notify(heads=False)
     others.error = None
     others.version = 3
     assert await watch.changed(mark) > mark, "it works again"
@@ -145,6 +145,32 @@ async def test_one_who_leaves_disturbs_nobody() -> None:
     leaving, staying = await waiting(watch, mark), await waiting(watch, mark)
     leaving.cancel()
     await asyncio.wait([leaving])
-    watch.notify()
+    watch.notify(heads=False)
     assert await staying == mark + 1
+    await watch.close()
+
+
+async def test_appends_of_our_own_are_no_news_of_heads() -> None:
+    watch = Watch()
+    mark = await watch.heads_changed(0)
+    task = asyncio.create_task(watch.heads_changed(mark))
+    await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
+    watch.notify(heads=False)
+    assert await watch.changed(1) > 1
+    assert not task.done()
+    watch.notify(heads=True)
+    assert await task > mark
+    await watch.close()
+
+
+async def test_somebody_else_s_write_under_ours_is_looked_at_a_little_later() -> None:
+    others = Others()
+    watch = Watch(others, lambda: True)
+    mark = await watch.heads_changed(0)
+    task = asyncio.create_task(watch.heads_changed(mark))
+    await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
+    others.version = 2
+    watch.notify(heads=False)
+    assert not task.done()
+    assert await asyncio.wait_for(task, 10) > mark
     await watch.close()

@@ -227,11 +227,11 @@ class LocalEngine:
     # --- watching
 
     async def _watch(self) -> None:
-        """Pass on every change of the journal: there may be work, or news for a running job."""
+        """Pass on every change of heads: there may be work, or news for a running job."""
         mark = 0
         try:
             while True:
-                mark = await self._journal.changed(mark)
+                mark = await self._journal.heads_changed(mark)
                 await self._journal.clock.sleep(_SPACING_S)
                 if self._free:
                     self._poke.set()

@@ -33,9 +33,9 @@ class CommitThread:
         self,
         name: str,
         write: Callable[[Sequence[Commit]], Outcomes],
-        written: Callable[[], None],
+        written: Callable[[bool], None],
     ) -> None:
-        """Start it. `written` is called on the loop after each group.
+        """Start it. `written` is called on the loop after each group, and told whether that changed heads.
 
         `write` commits one group and tells what became of each commit; where it raises, none of the group was written.
         """
@@ -46,6 +46,7 @@ class CommitThread:
         self._closed = False
         self._submitted = 0
         self._written_bytes = 0
+        self._untold = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -59,12 +60,18 @@ class CommitThread:
         """Bytes submitted and not yet written. Each of the two counters has one writer, so no lock is needed."""
         return self._submitted - self._written_bytes
 
+    @property
+    def untold(self) -> bool:
+        """Whether a commit was submitted whose end the event loop has not heard of; it may have happened."""
+        return self._untold > 0
+
     def submit(self, commit: Commit) -> None:
         """Queue a commit; order of submission is order of writing."""
         if self._closed:
             settle([(commit, journal_closed())])
             return
         self._submitted += commit.size
+        self._untold += 1
         self._queue.put(commit)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -97,7 +104,7 @@ class CommitThread:
                     open_for_more = False
                     break
                 if isinstance(item, tuple):
-                    self._perform(item)
+                    perform(item, self._loop)
                 if len(group) >= GROUP_LIMIT:
                     break
                 try:
@@ -112,7 +119,8 @@ class CommitThread:
         errors = self._commit(group)
         self._written_bytes += sum(commit.size for commit in group)
         settled = [(c, e) for c, e in zip(group, errors, strict=True) if e is not None or c.on_done is not None]
-        self._call_loop(lambda: self._settle(settled))
+        heads = any(commit.changes_heads for commit in group)
+        call_loop(self._loop, lambda: self._settle(settled, heads, len(group)))
 
     def _commit(self, group: Sequence[Commit]) -> Outcomes:
         """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2)."""
@@ -126,26 +134,31 @@ class CommitThread:
             return [failure] * len(group)
         return [outcome for commit in group for outcome in self._commit([commit])]
 
-    def _perform(self, task: Task) -> None:
-        work, future = task
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the future
-            failure = error
-            self._call_loop(lambda: _fail(future, failure))
-        else:
-            self._call_loop(lambda: _resolve(future, result))
-
-    def _call_loop(self, callback: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            # The loop is closed: nobody is left who could be told, and what was written is written.
-            return
-
-    def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
+    def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]], heads: bool, count: int) -> None:
+        self._untold -= count
         settle(settled)
-        self._written()
+        self._written(heads)
+
+
+def perform(task: Task, loop: asyncio.AbstractEventLoop) -> None:
+    """Do some work on this thread, and tell the loop what came of it."""
+    work, future = task
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the future
+        failure = error
+        call_loop(loop, lambda: _fail(future, failure))
+    else:
+        call_loop(loop, lambda: _resolve(future, result))
+
+
+def call_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Call something on the loop, from another thread."""
+    try:
+        loop.call_soon_threadsafe(callback)
+    except RuntimeError:
+        # The loop is closed: nobody is left who could be told, and what was written is written.
+        return
 
 
 def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:

@@ -133,6 +133,11 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
             size += len(blob.data)
         self.size = size
 
+    @property
+    def changes_heads(self) -> bool:
+        """Whether it does more than add events to streams that exist."""
+        return bool(self.wakes) or any(a.patch is not NO_PATCH or a.expect_seq == 0 for a in self.appends)
+
 
 class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which heads to list, newest stream first."""

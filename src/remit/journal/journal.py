@@ -190,6 +190,10 @@ class Journal:
         """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""
         return await self._store.changed(since)
 
+    async def heads_changed(self, since: int) -> int:
+        """Wait until a head changed in more than its newest event, after the mark `since`; the new mark."""
+        return await self._store.heads_changed(since)
+
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
         """The JSON bytes of a recorded value, wherever they are kept; None where none was recorded.
 

@@ -106,6 +106,13 @@ class Store(Protocol):
         """
         ...
 
+    async def heads_changed(self, since: int) -> int:
+        """The same for heads: wait until a stream was made, woken, parked, leased or closed, or a head was patched.
+
+        May be told of other processes' changes a little later than `changed`, while this one writes much.
+        """
+        ...
+
     async def integrity(self) -> list[str]:
         """What the backend itself finds wrong with its storage; empty: nothing."""
         ...

@@ -99,7 +99,10 @@ class Queries:
 
     async def result(self, job: str) -> Any:
         """What a completed job returned; None for any other."""
-        end = (await self.history(job)).end
+        stream = stream_of(job)
+        # Nothing comes after the end.
+        last = await self._journal.read(stream, max((await self._head(job)).seq - 1, 0))
+        end = History(last).end
         return await self._value(end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 
     async def history(self, job: str) -> History:

@@ -31,8 +31,8 @@ _BYTES: Final = 8 * 1024 * 1024
 class CommitTask:
     """Takes commits and writes them in groups, in the order they were submitted."""
 
-    def __init__(self, link: Link, written: Callable[[], None]) -> None:
-        """`written` is called after each group."""
+    def __init__(self, link: Link, written: Callable[[bool], None]) -> None:
+        """`written` is called after each group, and told whether that changed heads."""
         self._link = link
         self._written = written
         self._queue: list[Commit | asyncio.Future[None]] = []
@@ -84,7 +84,7 @@ class CommitTask:
                 outcomes = await self._outcomes(group)
                 self.backlog -= sum(commit.size for commit in group)
                 settle(zip(group, outcomes, strict=True))
-                self._written()
+                self._written(any(commit.changes_heads for commit in group))
             for future in reached:
                 if not future.done():
                     future.set_result(None)
@@ -141,7 +141,7 @@ class CommitTask:
                 self._groups = 0
             number = self._groups + 1
             try:
-                refused = await self._link.once(statement, self._writer, number, group.flush, *arguments)
+                refused = await self._link.once(statement, self._writer, number, group.flush, group.heads, *arguments)
             except Exception as error:
                 if again(error):
                     continue

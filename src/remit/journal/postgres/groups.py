@@ -15,11 +15,11 @@ _EACH: Final = 25
 
 
 def _statement(fold: bool, each: bool) -> str:
-    calls, used = [], 3
+    calls, used = [], 4
     for name, count in [("fold", _FOLD)] * fold + [("each", _EACH)] * each:
         calls.append(f"{name}({', '.join(f'${used + n}' for n in range(1, count + 1))})")
         used += count
-    return f"SELECT done($1, $2, $3, {' || '.join(calls)})"
+    return f"SELECT done($1, $2, $3, $4, {' || '.join(calls)})"
 
 
 _STATEMENTS: Final = {(f, e): _statement(f, e) for f in (True, False) for e in (True, False) if f or e}
@@ -52,6 +52,7 @@ class Group:
     def __init__(self, commits: Sequence[Commit]) -> None:
         self.commits = commits
         self.flush = any(commit.synced for commit in commits)
+        self.heads = any(commit.changes_heads for commit in commits)
         self._others: list[int] = []
         runs: dict[str, Run] = {}
         taken: set[str] = set()
@@ -71,7 +72,7 @@ class Group:
         self._runs = sorted(runs.values(), key=lambda run: run.first.stream)
 
     def statement(self) -> tuple[str, list[Any]]:
-        """The statement and its arguments after the writer, the group's number and whether to flush."""
+        """The statement and its arguments after the writer, the group's number, flush and heads."""
         arguments: list[Any] = []
         if self._runs:
             arguments += _fold_columns(self._runs)

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from remit.journal.postgres.address import Address
 
 _CLOSE_S: Final = 5.0
+_ANYTHING: Final = True
+"""Heads may have changed while nobody listened."""
 
 
 class Listener:
     """Listens from the first wait on, for as long as the journal is open."""
 
-    def __init__(self, address: Address, news: Callable[[], None], failed: Callable[[JournalError], None]) -> None:
-        """`news` is called whenever somebody wrote, and `failed` when the server stays away."""
+    def __init__(self, address: Address, news: Callable[[bool], None], failed: Callable[[JournalError], None]) -> None:
+        """`news` is told of every write, and whether heads changed; `failed` that the server stays away."""
         self._address = address
         self._news = news
         self._failed = failed
@@ -52,7 +54,7 @@ class Listener:
 
     async def _open(self) -> asyncpg.Connection:
         connection = await connect(self._address)
-        await connection.add_listener(f"{self._address.schema}_changed", lambda *_news: self._news())
+        await connection.add_listener(f"{self._address.schema}_changed", lambda *news: self._news(news[-1] == "heads"))
         connection.add_termination_listener(lambda _connection: self._lost())
         return connection
 
@@ -66,6 +68,6 @@ class Listener:
         except JournalError as error:
             self._failed(error)
         else:
-            self._news()  # whatever was written meanwhile
+            self._news(_ANYTHING)
         finally:
             self._again = None

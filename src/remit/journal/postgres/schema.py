@@ -74,7 +74,8 @@ CREATE TABLE writers (
 """
 
 _DONE: Final = """
-CREATE FUNCTION done(me bigint, number bigint, flush boolean, missed int[]) RETURNS int[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION done(me bigint, number bigint, flush boolean, moved boolean, missed int[])
+RETURNS int[] LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE writers SET groups = number, refused = missed, at = now() WHERE id = me AND groups = number - 1;
     IF NOT FOUND THEN
@@ -83,7 +84,7 @@ BEGIN
     IF NOT flush THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
-    PERFORM pg_notify(current_schema() || '_changed', me::text);
+    PERFORM pg_notify(current_schema() || '_changed', CASE WHEN moved THEN 'heads' ELSE 'events' END);
     RETURN missed;
 END $$;
 """

@@ -176,7 +176,7 @@ class PostgresStore:
                 await self._readers.run(lambda db: queries.give_back(db, leases, self._clock.now()))
             raise
         if leases:
-            self._watch.notify()
+            self._watch.notify(heads=True)
         return leases
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
@@ -187,9 +187,17 @@ class PostgresStore:
 
     async def changed(self, since: int) -> int:
         """Wait for a write by any process after the mark `since`."""
+        await self._listening()
+        return await self._watch.changed(since)
+
+    async def heads_changed(self, since: int) -> int:
+        """Wait until a head changed in more than its newest event, after the mark `since`."""
+        await self._listening()
+        return await self._watch.heads_changed(since)
+
+    async def _listening(self) -> None:
         await self._opened()
         await self._listener.listening()
-        return await self._watch.changed(since)
 
     async def close(self) -> None:
         """Write what was submitted, then give the connections back; may be called twice."""

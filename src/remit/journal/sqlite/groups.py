@@ -18,7 +18,7 @@ from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import NO_PATCH, Append, Blob, Commit, Event, HeadPatch
 from remit.journal.sqlite.transaction import transaction
 
-_CHUNKS: Final = (256, 64, 16, 4, 1)
+_CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
 """Rows per statement: few shapes, so that every statement stays prepared."""
 
 _HEAD: Final = """

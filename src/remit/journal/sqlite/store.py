@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import apsw
@@ -24,6 +23,7 @@ from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.errors import translating
 from remit.journal.sqlite.groups import GroupWriter
+from remit.journal.sqlite.reading import ReadThread
 from remit.journal.sqlite.transaction import transaction
 from remit.journal.watch import Watch
 
@@ -55,12 +55,12 @@ class SqliteStore:
                 # Asked on the event loop, so it never waits for a lock.
                 self._db_watch = open_reader(path, busy_ms=0, vfs=vfs)
                 opened.callback(self._db_watch.close)
-            self._watch = Watch(None if path == MEMORY else self._version)
+            self._watch = Watch(None if path == MEMORY else self._version, lambda: self._writer.untold)
             self._connections = opened.pop_all()
         self._synchronous = ""
         self._groups = GroupWriter(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._watch.notify)
-        self._reader = None if path == MEMORY else ThreadPoolExecutor(1, "remit-journal-read")
+        self._reader = None if path == MEMORY else ReadThread("remit-journal-read")
 
     @property
     def url(self) -> str:
@@ -116,7 +116,7 @@ class SqliteStore:
             await self.drained()
         if self._writer.closed:
             raise journal_closed()
-        return await asyncio.get_running_loop().run_in_executor(self._reader, run)
+        return await self._reader.run(run)
 
     async def head(self, stream: str) -> Head | None:
         """The newest head of a stream."""
@@ -180,7 +180,7 @@ class SqliteStore:
                 await self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now()))
             raise
         if leases:
-            self._watch.notify()
+            self._watch.notify(heads=True)
         return leases
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
@@ -192,6 +192,10 @@ class SqliteStore:
     async def changed(self, since: int) -> int:
         """Wait for a write by any process after the mark `since`."""
         return await self._watch.changed(since)
+
+    async def heads_changed(self, since: int) -> int:
+        """Wait until a head changed in more than its newest event, after the mark `since`."""
+        return await self._watch.heads_changed(since)
 
     def _version(self) -> int | None:
         """A number that changes with every write of another connection: one read of shared memory."""
@@ -210,5 +214,5 @@ class SqliteStore:
     def _release(self) -> None:
         """End the reading thread and close the connections: the last of a file's writes its log back into it."""
         if self._reader is not None:
-            self._reader.shutdown()
+            self._reader.close()
         self._connections.close()

@@ -109,6 +109,10 @@ async def check_after_the_end_everything_is_refused(storage: Storage) -> None:
             lambda: journal.next_due("job"),
             lambda: journal.leases("job"),
             lambda: journal.changed(0),
+            lambda: journal.heads_changed(0),
+            journal.blobs,
+            journal.prune,
+            lambda: journal.keep(()),
             lambda: journal.changed(10**9),
         ):
             with refused(Code.JOURNAL_CLOSED):

@@ -164,6 +164,22 @@ async def check_a_write_elsewhere_ends_a_wait_under_way(storage: Storage) -> Non
             await waiting
 
 
+async def check_heads_changed_elsewhere_end_the_wait(storage: Storage) -> None:
+    """However busy an instance is with appends of its own, it hears of streams made and woken by others."""
+    async with opened(storage) as journal, opened(storage) as other:
+        writer = await job(journal, "job/a")
+        mark = await journal.heads_changed(0)
+        for number in range(2, 12):
+            await job(other, f"job/{number}")
+            await journal.append(writer, note(number), synced=True)
+            while await journal.head(f"job/{number}") is None:
+                mark = await journal.heads_changed(mark)
+            waiting = asyncio.create_task(journal.heads_changed(mark))
+            await other.wake(f"job/{number}")
+            await journal.append(writer, note(number), synced=False)
+            mark = await waiting
+
+
 async def check_follow_sees_what_others_write(storage: Storage) -> None:
     """A follower in one instance sees a stream written in turn by several others, in order, to its end."""
     async with opened(storage) as journal, opened(storage) as other, opened(storage) as reader:

@@ -121,3 +121,38 @@ async def check_closing_tells_whoever_waits(storage: Storage) -> None:
         for task in (follower, waiting):
             with refused(Code.JOURNAL_CLOSED):
                 await task
+
+
+async def check_a_changed_head_ends_the_wait(storage: Storage) -> None:
+    """A stream made, woken, parked, leased or closed: each is noticed, whoever waits or comes later."""
+    async with opened(storage) as journal:
+        mark = await journal.heads_changed(0)
+        writer = await job(journal, "job/a")
+        changes = (
+            lambda: journal.create("job/b", "job", note(1)),
+            lambda: journal.wake("job/a"),
+            lambda: journal.park(writer, HeadPatch(state="parked"), seen_wakes=1),
+            lambda: journal.append(writer, note(2), synced=True, patch=HeadPatch(priority=3)),
+            lambda: journal.claim(terms()),
+            lambda: journal.append(writer, synced=False, patch=HeadPatch(closed=True)),
+        )
+        mark = await journal.heads_changed(mark)
+        for change in changes:
+            waiting = asyncio.create_task(journal.heads_changed(mark))
+            await journal.head("job/a")
+            await change()  # type: ignore[no-untyped-call] # each of another type
+            mark, before = await waiting, mark
+            assert mark > before
+            assert await journal.heads_changed(before) >= mark
+
+
+async def check_events_alone_are_no_news_of_heads(storage: Storage) -> None:
+    """Where nobody else can write, a wait for heads sleeps through appends; with others it may look in vain."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a")
+        waiting = asyncio.create_task(journal.heads_changed(await journal.heads_changed(0)))
+        events = await journal.changed(0)
+        await journal.append(writer, note(2), synced=True)
+        assert await journal.changed(events) > events
+        await journal.wake("job/a")
+        assert await waiting > 0
