@@ -140,7 +140,7 @@ async def check_a_changed_head_ends_the_wait(storage: Storage) -> None:
         for change in changes:
             waiting = asyncio.create_task(journal.heads_changed(mark))
             await journal.head("job/a")
-            await change()  # type: ignore[no-untyped-call] # each of another type
+            await change()
             mark, before = await waiting, mark
             assert mark > before
             assert await journal.heads_changed(before) >= mark
