@@ -13,6 +13,13 @@ from tests.journal.storages import PostgresStorage
 _numbers = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A server takes a second to make, so whatever needs one is slow."""
+    for item in items:
+        if {"postgres", "mortal"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """One server for all tests of this process."""

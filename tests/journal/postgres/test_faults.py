@@ -154,7 +154,6 @@ def mortal() -> Iterator[PostgresServer]:
         server.remove()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT])
 async def test_a_restarted_server_is_waited_for(mortal: PostgresServer, how: signal.Signals, schema: str) -> None:
     journal = Journal(PostgresStore(f"{mortal.url}&schema={schema}", SystemClock()))
@@ -186,7 +185,6 @@ async def test_a_restarted_server_is_waited_for(mortal: PostgresServer, how: sig
         await journal.close()
 
 
-@pytest.mark.slow
 async def test_what_was_synced_survives_the_server(mortal: PostgresServer, schema: str) -> None:
     journal = Journal(PostgresStore(f"{mortal.url}&schema={schema}", SystemClock()))
     try:

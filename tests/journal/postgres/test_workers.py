@@ -18,8 +18,6 @@ from remit import Remit
 from remit.settings import load
 from tests.journal.postgres.server import PostgresServer
 
-pytestmark = pytest.mark.slow
-
 MODULE = """
 import asyncio, os, pathlib
 from remit import Run, recipe, tool
