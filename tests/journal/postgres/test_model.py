@@ -21,7 +21,7 @@ class OnPostgres(JournalModel):
     reopens = True
     server: ClassVar[PostgresServer]
 
-    def storage_in(self, folder: Path) -> Storage:  # noqa: ARG002 - the server keeps it
+    def storage_in(self, folder: Path) -> Storage:
         return PostgresStorage(f"{self.server.url}&schema=model_{next(_numbers)}")
 
 

@@ -89,8 +89,9 @@ class CommitTask:
                 if not future.done():
                     future.set_result(None)
         if self._writer:
-            with contextlib.suppress(JournalError):
-                await self._link.run("DELETE FROM writers WHERE id = $1", self._writer)
+            # Not worth waiting for: who prunes erases those that were left.
+            with contextlib.suppress(Exception):
+                await self._link.once("DELETE FROM writers WHERE id = $1", self._writer)
         await self._link.close()
 
     def _next(self) -> tuple[list[Commit], list[asyncio.Future[None]]]:

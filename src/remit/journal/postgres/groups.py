@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.journal.event import NO_PATCH, Append, Commit, Event
+from remit.journal.runs import Run, folds
 
 _FOLD: Final = 13
 _EACH: Final = 25
@@ -25,27 +26,6 @@ def _statement(fold: bool, each: bool) -> str:
 _STATEMENTS: Final = {(f, e): _statement(f, e) for f in (True, False) for e in (True, False) if f or e}
 
 
-class Run:
-    """Appends of one writer on one stream that follow each other without a gap, folded into one."""
-
-    __slots__ = ("commits", "events", "first", "last")
-
-    def __init__(self, append: Append, index: int) -> None:
-        self.first = self.last = append
-        self.events: list[Event] = list(append.events)
-        self.commits = [index]
-
-    def takes(self, append: Append) -> bool:
-        """Whether the append continues this run."""
-        return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
-
-    def add(self, append: Append, index: int) -> None:
-        """Fold the append of commit `index` in."""
-        self.last = append
-        self.events += append.events
-        self.commits.append(index)
-
-
 class Group:
     """Commits that are written together: runs of events, then the others in their order."""
 
@@ -58,7 +38,7 @@ class Group:
         taken: set[str] = set()
         for index, commit in enumerate(commits):
             append = commit.appends[0] if commit.appends else None
-            if append is not None and append.stream not in taken and _folds(commit):
+            if append is not None and append.stream not in taken and folds(commit) and not commit.blobs:
                 run = runs.get(append.stream)
                 if run is None:
                     runs[append.stream] = Run(append, index)
@@ -93,15 +73,6 @@ class Group:
                 # Perhaps not all of it: two writers may have left the same events.
                 together = together or len(run.commits) > 1
         return sorted(found), together
-
-
-def _folds(commit: Commit) -> bool:
-    """Whether a commit is nothing but events at the end of one existing stream."""
-    if len(commit.appends) != 1 or commit.wakes or commit.blobs:
-        return False
-    append = commit.appends[0]
-    plain = append.patch is NO_PATCH and append.expect_wakes is None
-    return plain and append.expect_seq > 0 and bool(append.events)
 
 
 def _fold_columns(runs: Sequence[Run]) -> list[list[Any]]:

@@ -65,12 +65,13 @@ class PostgresStore:
             await self._readers.open()
         except Exception as error:  # noqa: BLE001 - whoever uses the journal is told
             failure = error if isinstance(error, JournalError) else translated(error, self.url)
-            settle([(commit, failure) for commit in self._early])
+            early, self._early = self._early, []
+            settle([(commit, failure) for commit in early])
             return failure
         self._commits = CommitTask(Link(self._address), self._watch.notify)
         for commit in self._early:
             self._commits.submit(commit)
-        self._early.clear()
+        self._early = []
         return None
 
     async def _opened(self) -> CommitTask:

@@ -15,7 +15,8 @@ import apsw
 import msgspec
 
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.event import NO_PATCH, Append, Blob, Commit, Event, HeadPatch
+from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
+from remit.journal.runs import Run, folds
 from remit.journal.sqlite.transaction import transaction
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
@@ -47,29 +48,6 @@ WHERE until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > until)
 _ID_CACHE: Final = 10_000
 
 
-class Run:
-    """Appends of one writer on one stream that follow each other without a gap, folded into one."""
-
-    __slots__ = ("blobs", "commits", "events", "first", "last")
-
-    def __init__(self, append: Append) -> None:
-        self.first = self.last = append
-        self.events: list[Event] = []
-        self.blobs: list[Blob] = []
-        self.commits: list[int] = []
-
-    def takes(self, append: Append) -> bool:
-        """Whether the append continues this run."""
-        return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
-
-    def add(self, append: Append, blobs: Sequence[Blob], index: int) -> None:
-        """Fold the append of commit `index` in."""
-        self.last = append
-        self.events += append.events
-        self.blobs += blobs
-        self.commits.append(index)
-
-
 class GroupWriter:
     """Writes groups of commits through one connection."""
 
@@ -92,13 +70,14 @@ class GroupWriter:
         errors: list[JournalError | None] = [None] * len(group)
         runs: dict[str, Run] = {}
         for index, commit in enumerate(group):
-            if _folds(commit):
+            if folds(commit):
                 append = commit.appends[0]
                 run = runs.get(append.stream)
-                if run is None or not run.takes(append):
+                if run is not None and run.takes(append):
+                    run.add(append, index)
+                else:
                     self._finish([run] if run else [], group, errors)
-                    run = runs[append.stream] = Run(append)
-                run.add(append, commit.blobs, index)
+                    runs[append.stream] = Run(append, index)
             else:
                 self._finish([runs.pop(a.stream) for a in commit.appends if a.stream in runs], group, errors)
                 errors[index] = self._alone(commit)
@@ -115,7 +94,8 @@ class GroupWriter:
             self._db.execute(_FOLDED, (*head, first.stream, first.expect_seq, first.epoch, first.expect_hash))
             if self._db.changes():
                 accepted += run.events
-                self._blobs(run.blobs, run.last.at)
+                for index in run.commits:
+                    self._blobs(group[index].blobs, run.last.at)
             else:
                 # Perhaps not all of it: two writers may have left the same events.
                 for index in run.commits:
@@ -205,15 +185,6 @@ class GroupWriter:
     def _blobs(self, blobs: Sequence[Blob], at: int) -> None:
         for blob in blobs:
             self._db.execute(_BLOB, (blob.digest, blob.data, at, blob.until))
-
-
-def _folds(commit: Commit) -> bool:
-    """Whether a commit is nothing but events at the end of one existing stream."""
-    if len(commit.appends) != 1 or commit.wakes:
-        return False
-    append = commit.appends[0]
-    plain = append.patch is NO_PATCH and append.expect_wakes is None
-    return plain and append.expect_seq > 0 and bool(append.events)
 
 
 def _patched(patch: HeadPatch) -> tuple[tuple[str, ...], tuple[object, ...]]:
