@@ -1,54 +1,94 @@
-"""`python -m bench [NAME…]`: measure, print the table, write build/bench.json."""
+"""`python -m bench [NAME…] [--all] [--peers]`: measure, print the table, write build/bench.json."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 import msgspec
 
-from bench import journal, startup, steps
+from bench import flushes, follow, journal, memory, policy, scale, size, startup, steps
+from bench.lab import Lab
 from bench.measure import Result
 
 ALL = (
     steps.read_only,
     steps.side_effecting,
+    flushes.flushed,
+    flushes.slow_disk,
+    flushes.fast_disk,
     steps.concurrent,
     steps.short_jobs,
     steps.replayed,
     journal.appends,
     journal.gateway,
+    policy.decision,
+    follow.follow,
+    scale.scale,
+    size.disk,
+    memory.growth,
+    memory.growth_spread,
+    memory.parked_jobs,
     startup.imported,
     startup.helped,
 )
+LONG = (memory.growth_million,)
+"""Only where they are named, or with --all: they take minutes."""
 
 
-async def main(names: list[str]) -> list[Result]:
-    """Run those whose function name is given, or all."""
+async def main(names: list[str], *, everything: bool = False, peers: bool = False) -> list[Result]:
+    """Run those whose function name is given; without names all, but the long ones only where everything is wanted."""
     results = []
     with tempfile.TemporaryDirectory(prefix="remit-bench-") as folder:
-        for one in ALL:
-            if not names or one.__name__ in names:
-                result = await one(Path(folder))
-                results.append(result)
-                print(row(result), flush=True)
+        lab = Lab(Path(folder), peers=peers)
+        for one in (*ALL, *LONG):
+            if one.__name__ in names or (not names and (everything or one in ALL)):
+                found = await one(lab)
+                results += found
+                for result in found:
+                    print(row(result), flush=True)
     return results
 
 
 def row(result: Result) -> str:
-    """One line of the table."""
-    value = f"{result.value:,.0f} {result.unit}" if result.value >= 100 else f"{result.value:.1f} {result.unit}"  # noqa: PLR2004
-    ratio = f"{result.floor_ratio:.2f}" if result.floor_ratio is not None else "-"
-    floor = f"{result.floor:,.0f}" if result.floor is not None else "-"
-    return f"{result.name:34} {value:>20} {floor:>12} {ratio:>7}   {result.note}"
+    """One line of the table; of a peer it shows what stands elsewhere for the floor."""
+    if result.peer is not None:
+        name, base, ratio = f"  beside {result.peer}", result.peer_value, result.peer_ratio
+        value, cpu = "", result.peer_cpu_us
+    else:
+        name, base, ratio = result.name, result.floor, result.floor_ratio
+        value, cpu = f"{_number(result.value)} {result.unit}", result.cpu_us
+    met = {True: "met", False: "MISSED", None: ""}[result.met]
+    return (
+        f"{name:38} {value:>18} {_number(cpu):>8} {_number(base):>10} {_number(ratio):>7}"
+        f"  {result.mark or '':20} {met:6}  {result.note}"
+    ).rstrip()
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004
+
+
+def _heading() -> str:
+    return (
+        f"{'measured':38} {'value':>18} {'CPU µs':>8} {'base':>10} {'ratio':>7}  {'mark':20} {'':6}  "
+        f"({os.cpu_count()} cores; base: the floor, or the peer)"
+    )
 
 
 if __name__ == "__main__":
-    print(f"{'measured':34} {'value':>20} {'floor':>12} {'ratio':>7}   ({os.cpu_count()} cores)")
-    found = asyncio.run(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="functions to run; without any, all but the long ones")
+    parser.add_argument("--all", action="store_true", help="the long ones too")
+    parser.add_argument("--peers", action="store_true", help="beside the peers, from .venv-bench")
+    given = parser.parse_args()
+    print(_heading())
+    found = asyncio.run(main(given.names, everything=given.all, peers=given.peers))
     target = Path("build/bench.json")
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(msgspec.json.format(msgspec.json.encode(found)))

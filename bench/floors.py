@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from bench.measure import Watch
+from bench.measure import Reading, Watch
 
 ROW = b"x" * 400
 """About what the two events of a step weigh."""
@@ -24,7 +24,7 @@ def _open(folder: Path, name: str, synchronous: str) -> apsw.Connection:
     return db
 
 
-async def one_transaction_each(folder: Path, count: int, synchronous: str) -> float:
+async def one_transaction_each(folder: Path, count: int, synchronous: str) -> Reading:
     """Rows per second, each in a transaction of its own."""
     db = _open(folder, f"single-{synchronous}", synchronous)
     watch = Watch()
@@ -37,7 +37,7 @@ async def one_transaction_each(folder: Path, count: int, synchronous: str) -> fl
     return rate
 
 
-async def grouped(folder: Path, count: int, group: int, synchronous: str = "FULL") -> float:
+async def grouped(folder: Path, count: int, group: int, synchronous: str = "FULL") -> Reading:
     """Rows per second, so many in a transaction."""
     db = _open(folder, f"grouped-{synchronous}", synchronous)
     watch = Watch()

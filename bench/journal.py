@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from bench import floors
-from bench.measure import Result, Watch, against
+from bench.lab import Lab
+from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import read, remit_in
 from remit.clock import SystemClock
 from remit.gateway.call import Request
@@ -23,18 +24,22 @@ from remit.tools.provider import CallContext
 
 TASKS, EACH, CALLS = 64, 100, 3_000
 _PAYLOAD = BlobRef("sha256:" + "0" * 64, 1, "x" * 250)
-"""Makes an event about as large as the floor's row."""
 
 
-async def appends(folder: Path) -> Result:
+def invocation() -> ToolInvocationStarted:
+    """An event about as large as the floor's row."""
+    return ToolInvocationStarted(invocation_id="i", step="1", tool_name="t", args_blob=_PAYLOAD)
+
+
+async def appends(lab: Lab) -> list[Result]:
     """Durable appends from 64 tasks at once."""
 
-    async def sample() -> float:
-        with tempfile.TemporaryDirectory(dir=folder) as own:
+    async def sample() -> Reading:
+        with tempfile.TemporaryDirectory(dir=lab.folder) as own:
             journal = Journal(SqliteStore(str(Path(own) / "journal.db"), SystemClock()))
 
             async def one(number: int) -> None:
-                event = ToolInvocationStarted(invocation_id="i", step="1", tool_name="t", args_blob=_PAYLOAD)
+                event = invocation()
                 writer = await journal.create(f"bench/{number}", "bench", event)
                 for _ in range(EACH):
                     await journal.append(writer, event, synced=True)
@@ -45,10 +50,17 @@ async def appends(folder: Path) -> Result:
             await journal.close()
             return rate
 
-    async def floor() -> float:
-        return await floors.grouped(folder, TASKS * EACH, TASKS)
+    async def floor() -> Reading:
+        return await floors.grouped(lab.folder, TASKS * EACH, TASKS)
 
-    return await against("append, durable, 64 tasks", "per second", sample, floor, "floor: SQLite FULL, groups of 64")
+    return await against(
+        "append, durable, 64 tasks",
+        "per second",
+        sample,
+        floor,
+        "floor: SQLite FULL, groups of 64",
+        mark=Mark(0.6, "floor"),
+    )
 
 
 class _Nothing:
@@ -62,11 +74,11 @@ class _Nothing:
             commit.on_done(None)
 
 
-async def gateway(folder: Path) -> Result:
+async def gateway(lab: Lab) -> list[Result]:
     """One call through every stage, with nothing kept."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             journal = Journal(_Nothing(), SystemClock())  # type: ignore[arg-type]
             writer = journal.writer("session/ses_06000000000000000000000000", "session")
             services = msgspec.structs.replace(remit.runtime.services, journal=journal)
@@ -78,7 +90,7 @@ async def gateway(folder: Path) -> Result:
                 )
             return watch.micros(CALLS)
 
-    async def floor() -> float:
+    async def floor() -> Reading:
         context = CallContext(
             stream="s",
             step="1",
@@ -98,4 +110,6 @@ async def gateway(folder: Path) -> Result:
                 await read.invoke({"number": number}, context)
         return watch.micros(CALLS)
 
-    return await against("gateway alone, one call", "µs", sample, floor, "floor: the bare tool within a deadline")
+    return await against(
+        "gateway alone, one call", "µs", sample, floor, "floor: the bare tool within a deadline", mark=Mark(60)
+    )

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
-from bench.measure import Result, Watch, against
+from bench.lab import Lab
+from bench.measure import Mark, Reading, Result, Watch, against
 
 
-async def _spawn(*arguments: str) -> float:
+async def _spawn(*arguments: str) -> Reading:
     watch = Watch()
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
     )
     assert await process.wait() == 0
-    return watch.micros(1) / 1_000
+    return watch.millis(1)
 
 
-async def _bare() -> float:
+async def _bare() -> Reading:
     return await _spawn("-c", "pass")
 
 
-async def imported(_folder: Path) -> Result:
+async def imported(_lab: Lab) -> list[Result]:
     """`import remit` with the names a program uses."""
 
-    async def sample() -> float:
+    async def sample() -> Reading:
         return await _spawn("-c", "from remit import Remit, recipe, tool, Run")
 
-    return await against("import remit, in full", "ms", sample, _bare, "floor: an empty program")
+    return await against("import remit, in full", "ms", sample, _bare, "floor: an empty program", mark=Mark(120))
 
 
-async def helped(_folder: Path) -> Result:
+async def helped(_lab: Lab) -> list[Result]:
     """`remit --help`."""
 
-    async def sample() -> float:
+    async def sample() -> Reading:
         return await _spawn("-m", "remit", "--help")
 
-    return await against("remit --help", "ms", sample, _bare, "floor: an empty program")
+    return await against("remit --help", "ms", sample, _bare, "floor: an empty program", mark=Mark(150))

