@@ -11,12 +11,14 @@ from remit import CallContext, Remit, Run, recipe, tool
 from remit.service.commands import Commands
 from remit.settings import load
 
-STEPS = 40
+STEPS = 60
+WITNESS: list[Path] = []
+"""Where effects are noted; the last one counts."""
 
 
-def _witness(name: str, key: str) -> None:
+def witness(name: str, key: str) -> None:
     """Note that an effect happened, outside of everything Remit keeps; one write, so that a kill cannot tear it."""
-    fd = os.open(os.environ["REMIT_TEST_WITNESS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    fd = os.open(WITNESS[-1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(fd, f"{name} {key}\n".encode())
     os.close(fd)
 
@@ -24,14 +26,14 @@ def _witness(name: str, key: str) -> None:
 @tool("bank.charge", level="L1")
 async def charge(number: int, ctx: CallContext) -> int:
     """Not idempotent: must never happen twice."""
-    _witness("charge", ctx.step)
+    witness("charge", ctx.step)
     return number * 10
 
 
 @tool("bank.note", level="L1", idempotent=True)
 async def note(number: int, ctx: CallContext) -> int:
     """Idempotent: may be repeated, always with its own key."""
-    _witness("note", f"{ctx.step} {ctx.idempotency_key}")
+    witness("note", f"{ctx.step} {ctx.idempotency_key}")
     return number
 
 
@@ -86,6 +88,7 @@ async def settle(commands: Commands, job: str, remit: Remit, witness: list[str])
 
 def run_until_killed(folder: str, job: str) -> None:
     """Work on the job until it ends or waits for a decision; entry point of the process that is killed."""
+    WITNESS.append(Path(folder) / "witness")
 
     async def main() -> None:
         async with opened(Path(folder)) as remit:

@@ -191,6 +191,30 @@ async def test_a_safe_call_is_retried_with_backoff_and_gives_up_after_its_attemp
         assert (await remit.queries.replay(job.id)).verdict == "same"
 
 
+async def test_a_call_keeps_its_arguments_through_retries_whatever_the_recipe_does_to_them(remit_in: OpenRemit) -> None:
+    heard: list[list[int]] = []
+    shared: dict[str, Any] = {"numbers": [1]}
+
+    @tool("net.send", level="L1", idempotent=True, retry=Retry(attempts=3, first_delay_ms=1))
+    async def send(numbers: list[int]) -> int:
+        heard.append(list(numbers))
+        shared["numbers"].append(len(heard))
+        if len(heard) < 3:
+            raise ProviderError("down", cause=Code.ConnectionError)
+        return len(heard)
+
+    @recipe("sends")
+    async def sends(run: Run) -> int:
+        shared["numbers"] = [1]  # the same in every pass
+        return int((await run.call("net.send", shared)).value)
+
+    async with remit_in(tools=[send], recipes=[sends], flags={"policy.rules": ALLOW}) as remit:
+        job = await remit.start(sends())
+        assert await job == 3
+        assert (await remit.queries.replay(job.id)).verdict == "same"
+    assert heard == [[1], [1], [1]]
+
+
 async def test_what_is_recorded_is_not_done_again(remit_in: OpenRemit) -> None:
     calls: list[int] = []
 

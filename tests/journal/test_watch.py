@@ -63,14 +63,13 @@ async def test_what_others_write_during_a_wait_ends_it() -> None:
     await watch.close()
 
 
-async def test_our_own_write_ends_a_wait_once() -> None:
+async def test_our_own_write_ends_a_wait_and_at_most_one_more() -> None:
     others = Others()
     watch = Watch(others)
     task = await waiting(watch, await watch.changed(0))
     others.version = 2
     watch.notify(heads=False)
-    mark = await task
-    again = await waiting(watch, mark)
+    again = await waiting(watch, await watch.changed(await task))
     again.cancel()
     await asyncio.wait([again])
     await watch.close()

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from remit.codes import Code
@@ -51,6 +54,29 @@ def test_after_a_failure_everything_is_refused_with_the_first_error() -> None:
     with pytest.raises(JournalError, match="first"):
         one.chain(draft)
     assert one.seq == 0
+
+
+class Worker:
+    """Something large that a writer's failure can keep alive."""
+
+
+async def test_a_refused_writer_keeps_nothing_alive() -> None:
+    worker = Worker()
+    alive = weakref.ref(worker)
+
+    async def work(_worker: Worker) -> None:
+        one = writer()
+        draft = one.draft(note(1))
+        try:
+            raise AppendConflictError("somebody else holds it")
+        except AppendConflictError as error:
+            one.fail(error)  # which knows this frame, which knows the draft, which knows the writer
+        assert draft.writer is one
+
+    await work(worker)
+    del worker
+    gc.collect()
+    assert alive() is None
 
 
 def test_a_superseded_writer_says_so() -> None:

@@ -17,7 +17,6 @@ from remit.errors import RemitError
 from remit.gateway.call import Progress, Request
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects import Answer, Asked, Effects, Wait, failed_outcome
-from remit.jobs.questions import Questions
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.jobs.waiting import Waiting
 from remit.journal import kinds as k
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from remit.chance import Chance
     from remit.gateway.pipeline import Gateway
     from remit.jobs.inbox import Inbox
+    from remit.jobs.questions import Questions
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 
@@ -48,6 +48,7 @@ class Activation:
         writer: StreamWriter,
         history: History,
         inbox: Inbox,
+        questions: Questions,
         principal: str,
         recipe: str,
         report: Progress,
@@ -65,7 +66,7 @@ class Activation:
         self._report = report
         self._chance = chance
         self._step_by_step = step_by_step
-        self._questions = Questions(journal, gateway.services.confirmations, writer)
+        self._questions = questions
         self._replayed = len(history.places)
         self.effects = Effects(history, journal, self)
         self.waiting: list[Waiting] = []

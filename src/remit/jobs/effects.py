@@ -121,7 +121,8 @@ class Effects:
         self._turn_ends = time.monotonic() + _SLICE_S
 
     async def call(self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None) -> Outcome:
-        """The outcome of a call."""
+        """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits."""
+        args = _copied(args)
         await self._enter(step, "call")
         try:
             arguments_hash = digest(args)
@@ -242,6 +243,21 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Ou
         invocation_id=invocation_id,
         duration_us=duration_us,
     )
+
+
+def _copied(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as they are now; those without a canonical form stay as they are, and are refused at once."""
+    try:
+        copied: dict[str, Any] = _copy(args)
+    except RecursionError:
+        return args
+    return copied
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _effect(kind: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from remit.gateway.confirmations import Confirmation, binding, stream_of
+from remit.gateway.confirmations import KIND, Confirmation, binding, stream_of
 from remit.jobs.effects import Answer, Wait
+from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationRequested
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
 
 _TITLE: Final = 120
+_OPEN: Final = 1_000
+"""Questions of one job that are ended with it; more are open in no job that people could still answer."""
 
 
 class Questions:
@@ -21,12 +24,15 @@ class Questions:
 
     def __init__(self, journal: Journal, confirmations: Confirmations, writer: StreamWriter) -> None:
         """Ask in the name of the writer's stream."""
+        self.asked = False
+        """Whether the job ever asked anybody."""
         self._journal = journal
         self._confirmations = confirmations
         self._writer = writer
 
     async def ask(self, wait: Wait, principal: str) -> None:
         """Open the question a recipe asks, unless an earlier pass has done so."""
+        self.asked = True
         stream = stream_of(self._writer.stream, wait.key)
         if await self._journal.head(stream) is not None:
             return
@@ -52,6 +58,7 @@ class Questions:
 
     async def expires_at(self, confirmation: str) -> int | None:
         """When nobody can answer a confirmation any more."""
+        self.asked = True
         found = await self._confirmations.newest(self._writer.stream, confirmation)
         return found.request.expires_at if found else None
 
@@ -63,6 +70,19 @@ class Questions:
         last = found.last
         by, reason = (last.by, last.reason) if last else ("", "")
         return Answer(payload={"approved": _approved(found), "by": by, "reason": reason}, by=by), 0
+
+    async def close(self, reason: str) -> None:
+        """End what is still open, since nobody waits for the answer: withdrawn, or expired where its time was over."""
+        open_ones = HeadQuery(kind=KIND, states=("pending",), prefix=stream_of(self._writer.stream, ""), limit=_OPEN)
+        for head in await self._journal.heads(open_ones):
+            found = await self._confirmations.load(head.stream)
+            while found is not None and found.state == "pending" and not await self._end(found, reason):
+                found = await self._confirmations.load(head.stream)  # a person was faster
+
+    async def _end(self, found: Confirmation, reason: str) -> bool:
+        if found.lapsed(self._journal.clock.now()):
+            return await self._confirmations.expire(found)
+        return await self._confirmations.withdraw(found, reason)
 
 
 def _approved(found: Confirmation) -> bool:

@@ -17,6 +17,7 @@ from remit.jobs.branch import Branch, current
 from remit.jobs.ended import Ended, error_info
 from remit.jobs.inbox import Inbox
 from remit.jobs.program import Programs
+from remit.jobs.questions import Questions
 from remit.jobs.run import Run
 from remit.jobs.state import CODE, WAITING, History, job_of
 from remit.jobs.versions import Versions
@@ -51,6 +52,7 @@ class Pass:
         self._journal = runner.journal
         self.writer: StreamWriter = runner.journal.writer(head.stream, head.kind, head)
         self._inbox = Inbox(runner.journal, self.job)
+        self._questions = Questions(runner.journal, runner.gateway.services.confirmations, self.writer)
         self._seen_wakes = -1
         self._activation: Activation | None = None
         self._halting = False
@@ -96,6 +98,7 @@ class Pass:
             )
             await self._journal.append(self.writer, recovery, synced=False)
             history.recovering = True
+        self._questions.asked = any(record.waiting.wait_type == "human" for record in history.waits.values())
         created = history.created
         activation = self._activation = Activation(
             journal=self._journal,
@@ -103,6 +106,7 @@ class Pass:
             writer=self.writer,
             history=history,
             inbox=self._inbox,
+            questions=self._questions,
             principal=created.principal if created else "",
             recipe=body.name,
             report=self._report,
@@ -222,21 +226,31 @@ class Pass:
         return Ended(how="cancelled")
 
     async def _finish(self, state: str, event: Payload, blobs: tuple[Any, ...] = ()) -> None:
+        if (state != "completed" or self._questions.asked) and await self._check_head():
+            # Before the end, for nobody looks at an ended job again; after a crash in between, the next pass ends it.
+            await self._questions.close(f"the job is {state}")
         labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
         patch = HeadPatch(state=state, due_at=None, closed=True, release=True, labels=labels)
         await self._journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
 
     async def _stuck(self, error: ErrorInfo) -> Ended:
         """Leave the job to other code: it keeps everything, and can be resumed. Stopping it needs no code."""
-        await self._inbox.refresh()
-        if self._inbox.cancel is not None:
-            return await self._cancelled()
-        waiting = JobWaiting(
+        before = self._seen_wakes if self._seen_wakes >= 0 else self._lease.head.wakes
+        waiting: JobWaiting | None = JobWaiting(
             step=error.step, wait_type="human", correlation_key=f"stuck:{error.code}", reason=error.message
         )
-        patch = HeadPatch(state="waiting", due_at=None, release=True, labels=self._labels(CODE, error.code))
-        await self._journal.append(self.writer, waiting, synced=True, patch=patch)
-        return Ended(how="stuck", error=error)
+        while await self._check_head():
+            if self._inbox.cancel is not None:
+                return await self._cancelled()
+            if waiting is not None:
+                await self._journal.append(self.writer, waiting, synced=False)
+                waiting = None
+            # Whoever woke it since this pass last looked may have meant other code, so another pass looks at once.
+            due = None if self._seen_wakes == before else self._journal.clock.now()
+            patch = HeadPatch(state="waiting", due_at=due, release=True, labels=self._labels(CODE, error.code))
+            if await self._journal.park(self.writer, patch, seen_wakes=self._seen_wakes):
+                return Ended(how="stuck", error=error)
+        return Ended(how="lost")
 
     def _labels(self, name: str, value: str) -> dict[str, str]:
         """The job's labels, with one of ours for lists."""

@@ -10,17 +10,18 @@ other one grows when a head changed in more than its newest event: a stream was 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final
 
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
 
-_POLL_S: Final = 0.004
-"""How often a waiting reader asks whether another process wrote."""
-_UNSURE_POLLS: Final = 10
-"""After how many of these polls heads are looked at when this process writes so much that it cannot tell who wrote."""
+_POLL_S: Final = 0.003
+"""How often it is asked whether another process wrote, while somebody follows events."""
+_HEADS_POLL_S: Final = 0.01
+"""The same, while heads are all that is waited for."""
+_UNSURE_S: Final = 0.04
+"""After so long heads are looked at, where this process writes so much that it cannot tell who wrote."""
 
 
 class Mark:
@@ -58,8 +59,10 @@ class Watch:
         self._version = version
         self._writing = writing
         self._seen = version() if version else None
+        self._ours = False
+        """Our own writes changed the version since it was last read."""
         self._unsure = False
-        """Our own writes changed the version; somebody else's may be among them."""
+        """Somebody else's may have been among them."""
         self._closed = False
         self._events, self._heads = Mark(), Mark()
         self._poller: asyncio.Task[None] | None = None
@@ -90,12 +93,9 @@ class Watch:
 
     def notify(self, heads: bool) -> None:
         """This process wrote; `heads`: more than events."""
-        if self._version is not None and (self._events.waiting or self._heads.waiting):
-            # Our own write changed the version too; whoever is woken now also reads what others wrote before this.
-            # Where the version cannot be read, whoever looks next is told why.
-            with contextlib.suppress(JournalError):
-                self._seen = self._version()
-            self._unsure = True
+        # It changed the version too, which is read no sooner than somebody looks: reading it takes longer than waking
+        # whoever waits once more.
+        self._ours = True
         self._events.grow()
         if heads:
             self._heads.grow()
@@ -120,22 +120,23 @@ class Watch:
         if version is not None and version != self._seen:
             self._seen = version
             self._events.grow()
-            if self._writing():
-                self._unsure = True
+            if self._ours or self._writing():
+                self._ours, self._unsure = False, True
             else:
                 self._heads.grow()
 
     async def _poll(self) -> None:
         """While somebody waits, look for writes of other processes."""
-        polls = 0
+        waited = 0.0
         try:
             while self._events.waiting or self._heads.waiting:
+                pause = _POLL_S if self._events.waiting else _HEADS_POLL_S
                 # Real time, whatever clock the journal has: other processes do not wait for a manual one.
-                await asyncio.sleep(_POLL_S)  # noqa: TID251
+                await asyncio.sleep(pause)  # noqa: TID251
                 self._look()
-                polls += 1
-                if self._unsure and polls % _UNSURE_POLLS == 0:
-                    self._unsure = False
+                waited += pause
+                if self._unsure and waited >= _UNSURE_S:
+                    waited, self._unsure = 0.0, False
                     self._heads.grow()
         except JournalError as error:
             self.fail(error)

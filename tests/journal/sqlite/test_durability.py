@@ -106,7 +106,7 @@ async def test_a_full_disk_costs_nothing_that_was_recorded(disk: Disk, tmp_path:
         other = await job(journal, "job/b")
         await journal.append(writer, note(3), synced=False)
         await journal.drained()
-        disk.full = True
+        disk.failing["write"] = apsw.FullError
         with refused(Code.JOURNAL_FULL):
             await journal.append(writer, note(4), synced=True)
         with refused(Code.JOURNAL_FULL):
@@ -115,7 +115,7 @@ async def test_a_full_disk_costs_nothing_that_was_recorded(disk: Disk, tmp_path:
             await journal.create("job/d", "job", note(1))
         assert await numbers(journal) == [1, 2, 3]
         assert await numbers(journal, "job/b") == [1]
-        disk.full = False
+        disk.failing.clear()
         with refused(Code.JOURNAL_FULL):
             await journal.append(writer, note(4), synced=False)
         await _goes_on(journal)
@@ -156,10 +156,10 @@ async def test_a_full_database_is_refused_as_well(tmp_path: Path) -> None:
 
 async def test_a_disk_that_cannot_flush_fails_the_append(disk: Disk, tmp_path: Path) -> None:
     async with on(disk, tmp_path) as (journal, writer):
-        disk.broken = True
+        disk.failing["sync"] = apsw.IOError
         with refused(Code.JOURNAL_IO):
             await journal.append(writer, note(3), synced=True)
-        disk.broken = False
+        disk.failing.clear()
         assert await numbers(journal) == [1, 2]
         again = journal.writer("job/a", "job", await head_of(journal))
         await journal.append(again, note(3), synced=True)

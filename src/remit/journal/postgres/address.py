@@ -11,7 +11,6 @@ import msgspec
 from remit.codes import Code
 from remit.errors import SettingsError
 
-SCHEMES: Final = ("postgresql", "postgres")
 _SCHEMA: Final = "remit"
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 

@@ -42,7 +42,6 @@ class CommitTask:
         self.closed = False
         self.backlog = 0
         """Bytes submitted and not yet written."""
-        self._busy = False
         self._task = asyncio.create_task(self._run(), name="remit:journal-commits")
 
     def submit(self, commit: Commit) -> None:

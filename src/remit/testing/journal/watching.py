@@ -133,8 +133,8 @@ async def check_a_changed_head_ends_the_wait(storage: Storage) -> None:
             lambda: journal.wake("job/a"),
             lambda: journal.park(writer, HeadPatch(state="parked"), seen_wakes=1),
             lambda: journal.append(writer, note(2), synced=True, patch=HeadPatch(priority=3)),
-            lambda: journal.claim(terms()),
-            lambda: journal.append(writer, synced=False, patch=HeadPatch(closed=True)),
+            lambda: journal.append(writer, synced=False, patch=HeadPatch(due_at=None)),
+            lambda: journal.acquire("job/a", terms()),
         )
         mark = await journal.heads_changed(mark)
         for change in changes:

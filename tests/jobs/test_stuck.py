@@ -1,0 +1,105 @@
+"""A job whose code is not here waits for other code, and hears whatever comes while it is put aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit import Run, recipe
+from remit.jobs.inbox import Inbox
+from remit.journal.journal import Journal
+from remit.service.views import JobRow
+from tests.opened import OpenRemit, until
+
+FAIL = {"jobs.mismatch": "fail"}
+
+
+def version(number: int) -> Any:
+    """One version of a recipe that reads the clock, then waits."""
+
+    @recipe("pinned", version=str(number))
+    async def pinned(run: Run) -> int:
+        await run.now()
+        await run.wait_signal("go")
+        return number
+
+    return pinned
+
+
+async def stuck_in(remit_in: OpenRemit) -> str:
+    """A job that waits for a signal, made by version 1; sent, so that the next worker looks at it."""
+    first = version(1)
+    async with remit_in(recipes=[first]) as remit:
+        job = await remit.start(first())
+        await until(remit, job.id, lambda row: row.state == "waiting")
+    async with remit_in(recipes=[first], work=False) as remit:
+        await remit.job(job.id).signal("go")
+    return job.id
+
+
+def once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, then: Any, *, before: bool) -> None:
+    """Let something happen once, right before or right after a method of the worker's runs."""
+    method, pending = getattr(owner, name), [then]
+
+    async def with_it(self: Any, *given: Any, **more: Any) -> Any:
+        happens = pending.pop() if pending else None
+        if happens and before:
+            await happens()
+        result = await method(self, *given, **more)
+        if happens and not before:
+            await happens()
+        return result
+
+    monkeypatch.setattr(owner, name, with_it)
+
+
+def is_stuck(row: JobRow) -> bool:
+    return row.code == "EXECUTION_VERSION_MISMATCH" and row.worker == ""
+
+
+@pytest.mark.parametrize("moment", ["after its inbox was read", "before it is put aside"])
+async def test_a_cancellation_is_heard_while_the_job_is_put_aside(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    job = await stuck_in(remit_in)
+    async with remit_in(recipes=[version(2)], flags=FAIL, work=False) as remit:
+
+        async def cancel() -> None:
+            await remit.commands.cancel(job)
+
+        if moment == "after its inbox was read":
+            once(monkeypatch, Inbox, "refresh", cancel, before=False)
+        else:
+            once(monkeypatch, Journal, "park", cancel, before=True)
+        remit.runtime.engine.start()
+        assert (await remit.ended(job)).state == "cancelled"
+
+
+async def test_a_resume_in_that_moment_lets_the_next_worker_look(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await stuck_in(remit_in)
+    async with remit_in(recipes=[version(2)], flags=FAIL, work=False) as remit:
+
+        async def resume() -> None:
+            await remit.commands.resume(job)
+
+        once(monkeypatch, Journal, "park", resume, before=True)
+        remit.runtime.engine.start()
+        stuck = 0
+        mark = 0
+        while stuck < 2:
+            mark = await remit.runtime.journal.changed(mark)
+            stuck = len([e for e in await remit.queries.events(f"job/{job}") if b"stuck:" in e.data])
+        row = await until(remit, job, is_stuck)
+        assert row.due_at is None, "with no news the second pass left it for good"
+
+
+async def test_it_goes_on_where_its_code_is(remit_in: OpenRemit) -> None:
+    job = await stuck_in(remit_in)
+    async with remit_in(recipes=[version(2)], flags=FAIL) as remit:
+        await until(remit, job, is_stuck)
+    async with remit_in(recipes=[version(1)], flags=FAIL) as remit:
+        await remit.commands.resume(job)
+        assert await remit.job(job) == 1

@@ -1,0 +1,54 @@
+"""The person in a simulation: answers whatever a job waits for, once, and knows what really happened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from remit.jobs.state import History, stream_of
+from remit.service.commands import Commands
+from tests.simulation.process import Process
+
+
+class Person:
+    """Sends the signal `go`, approves what is asked, and decides on uncertain steps by what happened."""
+
+    def __init__(self, process: Process, happened: Callable[[str], bool]) -> None:
+        """`happened` tells whether a tool had its effect."""
+        self.commands = Commands(process.services, process.programs.recipes, "bob", lambda: None)
+        self._process = process
+        self._happened = happened
+        self._answered: set[str] = set()
+
+    async def answer(self, job: str) -> None:
+        """Answer until the job has ended."""
+        mark, stream, shelf = 0, stream_of(job), self._process.shelf
+        while not shelf.heads[stream].closed:
+            mark = await self._process.journal.changed(mark)
+            history = History(shelf.events[stream])
+            for confirmation in await self._process.services.confirmations.pending(stream):
+                await self.commands.decide(confirmation.id, "approve")
+            for (step, key), record in history.waits.items():
+                if record.completed is not None:
+                    continue
+                if record.waiting.wait_type == "signal" and key == "go":
+                    await self._once(f"{job} go", partial(self.commands.signal, job, "go", "now"))
+                if key.startswith("uncertain:"):
+                    await self._once(f"{job} {step} {key}", partial(self._decide, job, history, step))
+
+    async def _once(self, what: str, act: Callable[[], Awaitable[Any]]) -> None:
+        if what not in self._answered:
+            self._answered.add(what)
+            await act()
+
+    async def _decide(self, job: str, history: History, step: str) -> None:
+        started = history.calls[step].started
+        assert started is not None
+        if self._happened(started.tool_name):
+            arguments = msgspec.json.decode(bytes(msgspec.json.encode(started.args)))
+            await self.commands.decide_step(job, step, "done", arguments["number"])
+        else:
+            await self.commands.decide_step(job, step, "retry")

@@ -1,0 +1,217 @@
+"""What a journal's storage holds, as plain Python values: every process of a simulation has its hands on one shelf.
+
+Each method is one transaction: it happens whole or not at all, and nothing happens between its beginning and its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, JournalError
+from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
+
+_MAX_INT = 2**63
+_PATCHED = ("state", "due_at", "priority", "closed", "title", "labels")
+
+
+class Shelf:
+    """Streams, heads and blobs; what is written here outlives every process."""
+
+    def __init__(self) -> None:
+        self.heads: dict[str, Head] = {}
+        self.events: dict[str, list[Event]] = {}
+        self.blobs: dict[str, Blob] = {}
+        self.watchers: list[Callable[[], None]] = []
+        """Told of every write, one for each living process."""
+        self.version = 1
+        """Grows with every write of anybody."""
+        self.heads_version = 1
+        """Grows with those that change more of a head than its newest event."""
+
+    # --- writing
+
+    def write(self, commit: Commit) -> JournalError | None:
+        """One commit; why it was refused, if it was."""
+        unfit = next((e for a in commit.appends for e in a.events if not -_MAX_INT <= e.at < _MAX_INT), None)
+        if unfit is not None or any(_unfit(append.patch) for append in commit.appends):
+            return JournalError("a number is too large", code=Code.RECORD_INVALID)
+        heads = dict[str, Head]()
+        for append in commit.appends:
+            found = heads.get(append.stream) or self.heads.get(append.stream)
+            changed = self.advanced(append, found)
+            if changed is None:
+                return AppendConflictError(f"{append.stream}: the head is not what the writer expected")
+            heads[append.stream] = changed
+        self.heads.update(heads)
+        for append in commit.appends:
+            self.events.setdefault(append.stream, []).extend(append.events)
+        for blob in commit.blobs:
+            self._keep(blob)
+        for stream in commit.wakes:
+            self._wake(stream, commit.at)
+        self.version += 1
+        if commit.wakes or any(append.patch != NO_PATCH or append.expect_seq == 0 for append in commit.appends):
+            self.heads_version = self.version
+        return None
+
+    def noticed(self) -> None:
+        """Whoever waits for a change looks again."""
+        self.version += 1
+        self.heads_version = self.version
+
+    def advanced(self, append: Append, found: Head | None) -> Head | None:
+        """The head after an append; None where it was computed from another one."""
+        if found is None:
+            return _created(append) if append.expect_seq == 0 and append.events else None
+        expected = (append.expect_seq, append.epoch, append.expect_hash)
+        if (found.seq, found.epoch, found.hash) != expected or append.expect_wakes not in {None, found.wakes}:
+            return None
+        changes: dict[str, Any] = {"updated_at": append.at, **_changes(append.patch)}
+        if append.events:
+            changes |= {"seq": append.events[-1].seq, "hash": append.events[-1].hash}
+        if append.patch.release:
+            changes |= {"lease_owner": None, "lease_until": None}
+        return msgspec.structs.replace(found, **changes)
+
+    def _keep(self, blob: Blob) -> None:
+        known = self.blobs.get(blob.digest)
+        longer = known is None or (known.until is not None and (blob.until is None or blob.until > known.until))
+        if longer:
+            self.blobs[blob.digest] = blob
+
+    def _wake(self, stream: str, at: int) -> None:
+        head = self.heads.get(stream)
+        if head is not None and not head.closed:
+            due = head.due_at
+            if head.lease_owner is None:
+                due = at if due is None else min(due, at)
+            self.heads[stream] = msgspec.structs.replace(head, wakes=head.wakes + 1, due_at=due)
+
+    def prune(self, now: int, limit: int) -> int:
+        """Erase blobs whose time is over; how many."""
+        over = [blob for blob in self.blobs.values() if blob.until is not None and blob.until <= now]
+        gone = sorted(over, key=lambda blob: blob.until or 0)[:limit]
+        for blob in gone:
+            del self.blobs[blob.digest]
+        return len(gone)
+
+    # --- leases
+
+    def claim(self, claim: Claim) -> list[Lease]:
+        """Lease due streams nobody holds."""
+        order = {stream: place for place, stream in enumerate(self.heads)}
+        due = [
+            head
+            for head in self.heads.values()
+            if head.kind == claim.kind
+            and head.due_at is not None
+            and head.due_at <= claim.now
+            and not head.closed
+            and (head.lease_owner is None or (head.lease_until or 0) <= claim.now)
+            and (not claim.states or head.state in claim.states)
+        ]
+        due.sort(key=lambda head: (-head.priority, head.due_at, order[head.stream]))
+        return [self._lease(head, claim) for head in due[: claim.limit]]
+
+    def acquire(self, stream: str, claim: Claim, over: str | None) -> list[Lease]:
+        """Lease one stream unless somebody else's lease runs."""
+        head = self.heads.get(stream)
+        if head is None or head.closed:
+            return []
+        free = head.lease_owner is None or (head.lease_until or 0) <= claim.now or head.lease_owner == over
+        return [self._lease(head, claim)] if free else []
+
+    def _lease(self, found: Head, claim: Claim) -> Lease:
+        now = msgspec.structs.replace(
+            found,
+            epoch=found.epoch + 1,
+            lease_owner=claim.owner,
+            lease_until=claim.lease_until,
+            due_at=claim.lease_until,
+            state=claim.state or found.state,
+        )
+        self.heads[found.stream] = now
+        self.noticed()
+        return Lease(head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at)
+
+    def give_back(self, leases: Sequence[Lease], now: int) -> None:
+        """Undo leases that nobody got to hear of."""
+        for lease in leases:
+            head = self.heads[lease.head.stream]
+            if head.epoch == lease.head.epoch:
+                due = now if head.wakes != lease.head.wakes or lease.previous_owner else lease.previous_due
+                free: dict[str, Any] = {"lease_owner": None, "lease_until": None, "due_at": due}
+                self.heads[head.stream] = msgspec.structs.replace(head, state=lease.previous_state, **free)
+        self.noticed()
+
+    def renew(self, leases: Sequence[tuple[str, int]], until: int) -> list[str]:
+        """Prolong leases; the streams still held."""
+        held = []
+        for stream, epoch in leases:
+            head = self.heads.get(stream)
+            if head is not None and head.epoch == epoch and head.lease_owner is not None and not head.closed:
+                self.heads[stream] = msgspec.structs.replace(head, lease_until=until, due_at=until)
+                held.append(stream)
+        return held
+
+    # --- reading
+
+    def listed(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first."""
+        found = list(reversed(self.heads.values()))
+        if query.before is not None:
+            names = [head.stream for head in found]
+            found = found[names.index(query.before) + 1 :] if query.before in names else []
+        return [head for head in found if _matches(head, query)][: query.limit]
+
+    def held(self, kind: str) -> list[Head]:
+        """Heads that somebody holds."""
+        found = [h for h in self.heads.values() if h.kind == kind and h.lease_owner is not None and not h.closed]
+        return sorted(found, key=lambda head: head.lease_until or 0)
+
+    def next_due(self, kind: str) -> int | None:
+        """The earliest due time of a kind."""
+        open_ones = [head for head in self.heads.values() if head.kind == kind and not head.closed]
+        return min((head.due_at for head in open_ones if head.due_at is not None), default=None)
+
+
+def _created(append: Append) -> Head:
+    fresh: dict[str, Any] = {"state": "", "due_at": None, "priority": 0, "closed": False, "title": "", "labels": {}}
+    last = append.events[-1]
+    return Head(
+        stream=append.stream,
+        kind=append.kind,
+        seq=last.seq,
+        epoch=0,
+        hash=last.hash,
+        lease_owner=None,
+        lease_until=None,
+        wakes=0,
+        created_at=append.at,
+        updated_at=append.at,
+        **(fresh | _changes(append.patch)),
+    )
+
+
+def _changes(patch: HeadPatch) -> dict[str, Any]:
+    return {name: value for name in _PATCHED if (value := getattr(patch, name)) is not msgspec.UNSET}
+
+
+def _unfit(patch: HeadPatch) -> bool:
+    numbers = [value for value in (patch.due_at, patch.priority) if isinstance(value, int)]
+    if any(not -_MAX_INT <= number < _MAX_INT for number in numbers):
+        return True
+    return not all(isinstance(value, str | msgspec.UnsetType) for value in (patch.state, patch.title))
+
+
+def _matches(head: Head, query: HeadQuery) -> bool:
+    return (
+        query.kind in {None, head.kind}
+        and (not query.states or head.state in query.states)
+        and head.stream.startswith(query.prefix)
+        and query.labels.items() <= head.labels.items()
+    )

@@ -1,0 +1,123 @@
+"""Two workers race for one job, in every order within bounds: no effect twice, one history, one result.
+
+Scheduling points are every operation of the storage and the beginning and end of every side effect; a crash may stand
+at each of them. What runs is the real runner, gateway and journal. The bounds: every order in which the workers
+alternate where one of them waits, plus one switch anywhere else, and one crash of either anywhere; 31 points deep.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from remit.jobs.state import CallRecord, History
+from remit.journal.event import Append, Head
+from remit.journal.journal import Journal
+from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted
+from remit.journal.writer import Draft
+from tests.simulation.explore import Choices, Drawn, schedules
+from tests.simulation.race import Bounds, Race
+from tests.simulation.shelf import Shelf
+
+DRAWN = 400
+
+
+def explored(bounds: Bounds) -> Counter[str]:
+    """Every schedule within the bounds, by how the workers' passes ended; each keeps every promise."""
+    ends: Counter[str] = Counter()
+
+    def one(choices: Choices) -> None:
+        race = Race(choices, bounds).run()
+        assert race.violations() == [], f"schedule {choices.schedule}: {race.story}"
+        ends[", ".join(race.ends)] += 1
+
+    assert sum(1 for _ in schedules(one)) == ends.total()
+    return ends
+
+
+@pytest.mark.slow
+def test_a_worker_that_takes_over_from_a_slow_one_changes_nothing() -> None:
+    ends = explored(Bounds(switches=1, crashes=0))
+    assert ends.total() > 250, "298 when this was written"
+    assert ends.keys() == {"completed, nothing", "lost, completed", "lost, parked"}
+
+
+@pytest.mark.slow
+def test_nor_does_a_crash_of_either_at_any_moment() -> None:
+    ends = explored(Bounds(switches=1, crashes=1))
+    assert ends.total() > 2_500, "2,728 when this was written"
+    assert ends.keys() > {"nothing, completed", "nothing, parked", "lost, nothing, completed", "lost, nothing, parked"}
+
+
+# --- the simulation can fail
+
+
+class NoEpochs(Shelf):
+    """Lets anybody write who knows the end of the stream, whoever holds it."""
+
+    def advanced(self, append: Append, found: Head | None) -> Head | None:
+        """The head after an append."""
+        if found is not None:
+            append = msgspec.structs.replace(append, epoch=found.epoch)
+        return super().advanced(append, found)
+
+
+def breaks(promise: str, shelf: type[Shelf] = Shelf) -> bool:
+    """Whether one of a few hundred schedules, drawn by chance, breaks a promise."""
+    bounds = Bounds(switches=1, crashes=1)
+    return any(promise in said for seed in range(DRAWN) for said in Race(Drawn(seed), bounds, shelf).run().violations())
+
+
+def breaks_in_turn(promise: str) -> bool:
+    """The same for every schedule in which what happened last goes on while it can."""
+    found = False
+
+    def one(choices: Choices) -> None:
+        nonlocal found
+        found = any(promise in said for said in Race(choices, Bounds(switches=0, crashes=1)).run().violations())
+
+    return any(found for _ in schedules(one))
+
+
+def test_it_finds_a_storage_that_ignores_epochs() -> None:
+    assert breaks("a superseded worker's append was accepted", NoEpochs)
+
+
+def test_it_finds_an_effect_that_does_not_wait_for_its_announcement(monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Journal.commit
+
+    async def unflushed(self: Journal, *drafts: Draft, synced: bool, **more: Any) -> None:
+        announces = any(kind == ToolInvocationStarted.KIND for draft in drafts for kind, _ in draft.events)
+        await commit(self, *drafts, synced=synced and not announces, **more)
+
+    monkeypatch.setattr(Journal, "commit", unflushed)
+    assert breaks("an effect that must not repeat happened twice")
+
+
+@pytest.mark.slow
+def test_it_finds_a_worker_that_guesses_about_side_effects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CallRecord, "unknown", property(lambda _self: False))
+    assert breaks_in_turn("an effect that must not repeat happened twice")
+
+
+def test_it_finds_a_worker_that_does_again_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    folds = dict(History._folds)
+    folds[ToolInvocationFinished] = lambda _history, _event: None
+    monkeypatch.setattr(History, "_folds", folds)
+    monkeypatch.setattr(CallRecord, "unknown", property(lambda _self: False))
+    assert breaks_in_turn("recorded, and done again")
+
+
+def test_every_schedule_is_tried_once() -> None:
+    tried: list[list[int]] = []
+
+    def one(choices: Choices) -> None:
+        first = choices.of(3)
+        if first < 2:
+            choices.of(first + 1)
+        tried.append(choices.schedule)
+
+    assert list(schedules(one)) == tried == [[0], [1, 0], [1, 1], [2]]
