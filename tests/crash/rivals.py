@@ -64,7 +64,8 @@ async def files(run: Run) -> int:
 
 def witnessed(folder: Path) -> list[str]:
     """Everything that happened."""
-    return (folder / "witness").read_text().splitlines()
+    path = folder / "witness"
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def opened(folder: Path, **given: Any) -> Remit:

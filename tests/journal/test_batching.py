@@ -53,6 +53,139 @@ async def test_a_lone_commit_is_written_at_once() -> None:
     await thread.close()
 
 
+class Fast(Script):
+    """One that can be written at once, unless somebody else holds its lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locked = False
+        self.on: list[str] = []
+        """The thread each group was written on."""
+
+    def at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
+        return None if self.locked else self.write(group)
+
+    def write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
+        self.on.append(threading.current_thread().name)
+        return super().write(group)
+
+
+HERE = threading.main_thread().name
+
+
+async def awake(script: Fast) -> CommitThread:
+    """A thread that has done something before."""
+    thread = CommitThread("t", script.write, script.notice, script.at_once)
+    await thread.run(lambda: None)
+    return thread
+
+
+async def test_who_waits_alone_is_written_at_once_with_whatever_came_before() -> None:
+    script = Fast()
+    thread = await awake(script)
+    thread.submit(Commit(appends=(), at=1, synced=False))
+    commit, done = answered(2)
+    thread.submit(commit)
+    assert await done is None
+    assert (script.groups, script.on, script.notices) == ([[1, 2]], [HERE], 1)
+    assert (thread.backlog, thread.untold) == (0, False)
+    await thread.close()
+
+
+async def test_several_who_wait_share_a_group_of_the_thread() -> None:
+    script = Fast()
+    thread = await awake(script)
+    commits = [answered(number) for number in range(5)]
+    for commit, _ in commits:
+        thread.submit(commit)
+    await asyncio.gather(*(done for _, done in commits))
+    assert (script.groups, script.on) == ([[0, 1, 2, 3, 4]], ["t"])
+    await thread.close()
+
+
+async def test_a_lock_of_somebody_else_is_waited_for_on_the_thread() -> None:
+    script = Fast()
+    thread = await awake(script)
+    script.locked = True
+    commit, done = answered(1)
+    thread.submit(commit)
+    assert await done is None
+    assert (script.groups, script.on) == ([[1]], ["t"])
+    await thread.close()
+
+
+async def test_a_slow_disk_is_waited_for_on_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Fast()
+    thread = await awake(script)
+    now, step = 0.0, 0.5
+
+    def clock() -> float:
+        nonlocal now
+        now += step
+        return now
+
+    monkeypatch.setattr("remit.journal.batching.monotonic", clock)
+    for number in range(2):
+        commit, done = answered(number)
+        thread.submit(commit)
+        await done
+    assert script.on == [HERE, "t"]
+    step = 0.0
+    for number in range(60):  # it was slow for a while only
+        commit, done = answered(number)
+        thread.submit(commit)
+        await done
+    assert script.on[-1] == HERE
+    await thread.close()
+
+
+async def test_a_failure_at_once_is_told_like_any_other() -> None:
+    script = Fast()
+    thread = await awake(script)
+    script.error = JournalError("the disk is gone", code=Code.JOURNAL_IO)
+    commit, done = answered(1)
+    thread.submit(commit)
+    assert await done is script.error
+    await thread.close()
+
+
+async def test_nobody_is_told_before_those_who_came_first() -> None:
+    script, order = Fast(), list[int]()
+    thread = await awake(script)
+    thread.submit(Commit(appends=(), at=-1, synced=False, on_error=lambda _error: order.append(1)))
+    before = thread.run(lambda: None)
+    # The thread writes it meanwhile; this loop does not hear of it.
+    while not script.groups:
+        threading.Event().wait(0.001)
+    commit, done = answered(2)
+    done.add_done_callback(lambda _done: order.append(2))
+    thread.submit(commit)
+    await asyncio.gather(before, done)
+    assert order == [1, 2]
+    await thread.close()
+
+
+async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written() -> None:
+    script = Fast()
+    thread = await awake(script)
+    thread.submit(Commit(appends=(), at=1, synced=False))
+    while not script.groups:  # and meanwhile nothing else runs on this loop
+        threading.Event().wait(0.001)
+    assert script.on == ["t"]
+    await thread.close()
+
+
+async def test_what_nobody_waits_for_is_written_soon() -> None:
+    script = Fast()
+    thread = await awake(script)
+    refused = asyncio.Event()
+    for number in (1, 2, -3):
+        thread.submit(Commit(appends=(), at=number, synced=False, on_error=lambda _error: refused.set()))
+    await refused.wait()
+    assert (script.groups, script.on) == ([[1, 2, -3]], ["t"])
+    await thread.close()
+
+
 async def test_what_waits_is_written_together_and_in_order() -> None:
     script = Script()
     thread = CommitThread("t", script.write, script.notice)
@@ -221,6 +354,6 @@ def test_a_loop_that_ended_first_does_not_keep_the_thread_from_ending() -> None:
     closing.start()
     closing.join(10)
     hangs = closing.is_alive()
-    thread._queue.put(None)  # so that a failure of this test is one, and does not hang all the others
+    thread._bell.put(None)  # so that a failure of this test is one, and does not hang all the others
     assert not hangs
     assert script.groups == [[1]], "what was submitted is written though nobody can be told"

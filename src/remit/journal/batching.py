@@ -1,16 +1,22 @@
-"""Group commit: one thread owns the storage's write connection and takes everything that waits as one transaction.
+"""Group commit: everything that waits is written as one transaction, and what comes meanwhile forms the next.
 
-A lone commit is never delayed: the thread writes whatever is there the moment it is free, and what arrives meanwhile
-forms the next group. Work other than commits (claims, leases, migrations) goes through the same queue, so that it sees
-everything submitted before it.
+Commits are collected until the event loop has run every task that was ready. Then a thread writes them, so that a slow
+disk holds nobody up. Two hand-overs between threads cost more than a fast disk's flush, though: a commit that is waited
+for and comes alone is written at once, on the event loop, as long as the disk has lately been fast and nobody else
+holds the storage's lock.
+
+Work other than commits (claims, leases, reads of memory) goes through the same queue, so that it sees everything
+submitted before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from remit.codes import Code
@@ -24,25 +30,48 @@ Task = tuple[Callable[[], Any], asyncio.Future[Any]]
 
 GROUP_LIMIT: Final = 4_096
 """Commits in one transaction at most, so that a reader of the write-ahead log never waits long."""
+FAST_S: Final = 0.002
+"""A disk that usually flushes within this time may be waited for on the event loop."""
+_MEMORY: Final = 8
+"""Over about so many groups "usually" is taken."""
+_LINGER_S: Final = 0.003
+"""How long commits that nobody waits for are kept back, so that one that is waited for takes them along."""
+_LINGERING: Final = 64
+"""So many of them are not kept back."""
+_LOOK_S: Final = 0.05
+"""How long a commit waits at most while the event loop does not come round."""
+_LOOKS: Final = 20
+"""So many looks in vain, and the thread sleeps until it is woken."""
 
 
 class CommitThread:
-    """A thread that commits groups and runs tasks, in the order they were submitted."""
+    """Commits groups and runs tasks, in the order they were submitted."""
 
     def __init__(
         self,
         name: str,
         write: Callable[[Sequence[Commit]], Outcomes],
         written: Callable[[bool], None],
+        at_once: Callable[[Sequence[Commit]], Outcomes | None] | None = None,
     ) -> None:
         """Start it. `written` is called on the loop after each group, and told whether that changed heads.
 
         `write` commits one group and tells what became of each commit; where it raises, none of the group was written.
+        `at_once` does the same on the event loop, or returns None where it would have to wait for somebody's lock.
         """
         self._write = write
+        self._at_once = at_once
         self._written = written
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Commit | Task | None] = SimpleQueue()
+        self._waiting: deque[Commit | Task | None] = deque()
+        self._working = threading.Lock()
+        """Held by whoever takes from what waits and writes it."""
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._asleep = True
+        """The thread does not look by itself."""
+        self._collecting = False
+        self._lingering: asyncio.TimerHandle | None = None
+        self._usual_s = 0.0
         self._closed = False
         self._submitted = 0
         self._written_bytes = 0
@@ -57,7 +86,7 @@ class CommitThread:
 
     @property
     def backlog(self) -> int:
-        """Bytes submitted and not yet written. Each of the two counters has one writer, so no lock is needed."""
+        """Bytes submitted and not yet written: one counter belongs to the loop, the other to whoever writes."""
         return self._submitted - self._written_bytes
 
     @property
@@ -72,72 +101,140 @@ class CommitThread:
             return
         self._submitted += commit.size
         self._untold += 1
-        self._queue.put(commit)
+        self._waiting.append(commit)
+        if self._asleep:
+            self._wake()
+        elif not self._collecting:
+            self._collecting = True
+            self._loop.call_soon(self._collected)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Run `work` on the thread, after everything submitted before. Cancelling the future does not stop it."""
         if self._closed:
             raise journal_closed()
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((work, future))
+        self._waiting.append((work, future))
+        self._wake()
         return future
 
     async def close(self) -> None:
         """Write everything submitted, then end the thread; may be called twice."""
         if not self._closed:
             self._closed = True
-            self._queue.put(None)
+            self._waiting.append(None)
+            self._wake()
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
+    # --- on the event loop
+
+    def _wake(self) -> None:
+        self._asleep = False
+        self._bell.put(None)
+
+    def _collected(self) -> None:
+        """Every task that was ready has run: write what they submitted, or leave it to the thread."""
+        self._collecting = False
+        if not self._waiting:
+            return
+        if len(self._waiting) < _LINGERING and not any(_waited_for(item) for item in self._waiting):
+            if self._lingering is None:
+                self._lingering = self._loop.call_later(_LINGER_S, self._lingered)
+        elif not self._wrote_at_once():
+            self._wake()
+
+    def _lingered(self) -> None:
+        self._lingering = None
+        if self._waiting:
+            self._wake()
+
+    def _wrote_at_once(self) -> bool:
+        if self._at_once is None or self._usual_s > FAST_S or not self._working.acquire(blocking=False):
+            return False
+        try:
+            group = [item for item in self._waiting if isinstance(item, Commit)]
+            # Whoever waits for an earlier commit is told of it first.
+            alone = len(group) == len(self._waiting) == self._untold and sum(commit.synced for commit in group) == 1
+            outcomes = self._commit(group, self._at_once) if alone else None
+            if outcomes is None:
+                return False
+            self._waiting.clear()
+            settled = self._written_now(group, outcomes)
+        finally:
+            self._working.release()
+        self._settle(settled, group)
+        return True
+
+    # --- on the thread
+
     def _run(self) -> None:
-        queue, group = self._queue, []
-        open_for_more = True
-        while open_for_more:
-            item = queue.get()
-            while True:
-                if isinstance(item, Commit):
-                    group.append(item)
-                elif group:
-                    self._flush(group)
-                    group = []
-                if item is None:
-                    open_for_more = False
-                    break
-                if isinstance(item, tuple):
-                    perform(item, self._loop)
-                if len(group) >= GROUP_LIMIT:
-                    break
-                try:
-                    item = queue.get_nowait()
-                except Empty:
-                    break
+        looks = 0
+        while True:
+            try:
+                self._bell.get(timeout=None if self._asleep else _LOOK_S)
+                looks = 0
+            except Empty:
+                looks += 1
+            if self._waiting:
+                with self._working:
+                    if self._empty():
+                        return
+            elif looks >= _LOOKS:
+                self._asleep = True
+                # A commit that came in just before this was seen by nobody.
+                if self._waiting:
+                    self._asleep = False
+
+    def _empty(self) -> bool:
+        """Do everything that waits; whether that was the end."""
+        waiting = self._waiting
+        while waiting:
+            group: list[Commit] = []
+            while waiting and len(group) < GROUP_LIMIT and isinstance(waiting[0], Commit):
+                group.append(waiting.popleft())  # type: ignore[arg-type] # it is one
             if group:
                 self._flush(group)
-                group = []
+                continue
+            item = waiting.popleft()
+            if item is None:
+                return True
+            if isinstance(item, tuple):
+                perform(item, self._loop)
+        return False
 
-    def _flush(self, group: list[Commit]) -> None:
-        errors = self._commit(group)
+    def _flush(self, group: Sequence[Commit]) -> None:
+        settled = self._written_now(group, self._commit(group, self._write) or ())
+        call_loop(self._loop, lambda: self._settle(settled, group))
+
+    # --- on either
+
+    def _written_now(self, group: Sequence[Commit], outcomes: Outcomes) -> Sequence[tuple[Commit, JournalError | None]]:
         self._written_bytes += sum(commit.size for commit in group)
-        settled = [(c, e) for c, e in zip(group, errors, strict=True) if e is not None or c.on_done is not None]
-        heads = any(commit.changes_heads for commit in group)
-        call_loop(self._loop, lambda: self._settle(settled, heads, len(group)))
+        told = zip(group, outcomes, strict=True)
+        return [(commit, error) for commit, error in told if error is not None or commit.on_done is not None]
 
-    def _commit(self, group: Sequence[Commit]) -> Outcomes:
+    def _commit(self, group: Sequence[Commit], write: Callable[[Sequence[Commit]], Outcomes | None]) -> Outcomes | None:
         """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2)."""
+        began = monotonic()
         try:
-            return self._write(group)
+            return write(group)
         except JournalError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - the thread must outlive it: everything else waits for it
             failure = _unfit(error)
+        finally:
+            self._usual_s += (monotonic() - began - self._usual_s) / _MEMORY
         if len(group) == 1 or failure.code is not Code.RECORD_INVALID:
             return [failure] * len(group)
-        return [outcome for commit in group for outcome in self._commit([commit])]
+        return [outcome for commit in group for outcome in self._commit([commit], self._write) or ()]
 
-    def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]], heads: bool, count: int) -> None:
-        self._untold -= count
+    def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]], group: Sequence[Commit]) -> None:
+        self._untold -= len(group)
         settle(settled)
-        self._written(heads)
+        self._written(any(commit.changes_heads for commit in group))
+
+
+def _waited_for(item: Commit | Task | None) -> bool:
+    return not isinstance(item, Commit) or item.synced
 
 
 def perform(task: Task, loop: asyncio.AbstractEventLoop) -> None:

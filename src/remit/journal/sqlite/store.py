@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import apsw
 
 from remit.clock import Clock
+from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, journal_closed
 from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 __all__ = ["BUSY_MS", "MEMORY", "SqliteStore"]
 
+_CHECKPOINT_PAGES: Final = 1_000
 BUSY_MS: Final = 10_000
 """How long a write waits for another process's transaction, in milliseconds."""
 
@@ -58,8 +60,12 @@ class SqliteStore:
             self._watch = Watch(None if path == MEMORY else self._version, lambda: self._writer.untold)
             self._connections = opened.pop_all()
         self._synchronous = ""
+        self._busy_ms = busy_ms
+        self._log_pages = 0
+        # Instead of SQLite's own checkpoints, which would hold up whoever happens to commit.
+        self._db.set_wal_hook(self._logged)
         self._groups = GroupWriter(self._db)
-        self._writer = CommitThread("remit-journal", self._write, self._watch.notify)
+        self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
         self._reader = None if path == MEMORY else ReadThread("remit-journal-read")
 
     @property
@@ -86,6 +92,35 @@ class SqliteStore:
         with translating(self._path):
             self._set_synchronous("FULL" if any(commit.synced for commit in group) else "NORMAL")
             return self._groups.write(group)
+
+    def _write_at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
+        """The same on the event loop; None where another process holds the lock."""
+        self._db.set_busy_timeout(0)
+        try:
+            with translating(self._path):
+                self._set_synchronous("FULL")
+                return self._groups.write(group)
+        except JournalError as error:
+            if error.code is Code.JOURNAL_LOCKED:
+                return None
+            raise
+        finally:
+            self._db.set_busy_timeout(self._busy_ms)
+
+    def _written(self, heads: bool) -> None:
+        self._watch.notify(heads)
+        if self._log_pages >= _CHECKPOINT_PAGES and not self._writer.closed:
+            self._log_pages = 0
+            _ = self._writer.run(self._checkpoint)  # nobody waits for it, and it does not fail
+
+    def _logged(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Copy the log into the database; what cannot be copied now is copied the next time."""
+        with contextlib.suppress(apsw.Error):
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _set_synchronous(self, mode: str) -> None:
         if mode != self._synchronous:
