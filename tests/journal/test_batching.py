@@ -73,11 +73,18 @@ class Fast(Script):
 HERE = threading.main_thread().name
 
 
+@pytest.fixture(autouse=True)
+def _nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread comes when it is called."""
+    monkeypatch.setattr("remit.journal.batching._LOOK_S", 60)
+
+
 async def awake(script: Fast) -> CommitThread:
     """A thread that has done something before."""
     thread = CommitThread("t", script.write, script.notice, script.at_once)
     await thread.run(lambda: None)
-    return thread
+    with thread._working:  # it tells of what it did a moment before it is done with it
+        return thread
 
 
 async def test_who_waits_alone_is_written_at_once_with_whatever_came_before() -> None:
@@ -149,8 +156,9 @@ async def test_a_failure_at_once_is_told_like_any_other() -> None:
     await thread.close()
 
 
-async def test_nobody_is_told_before_those_who_came_first() -> None:
+async def test_nobody_is_told_before_those_who_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
     script, order = Fast(), list[int]()
+    monkeypatch.setattr("remit.journal.batching._LOOK_S", 0.01)
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=-1, synced=False, on_error=lambda _error: order.append(1)))
     before = thread.run(lambda: None)
@@ -165,7 +173,10 @@ async def test_nobody_is_told_before_those_who_came_first() -> None:
     await thread.close()
 
 
-async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written() -> None:
+async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("remit.journal.batching._LOOK_S", 0.01)
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -98,6 +98,7 @@ def test_a_hostile_question_or_path_stays_text() -> None:
 
 
 @given(active)
+@example("\\`:`")
 def test_markdown_shows_a_quotation_as_it_is(text: str) -> None:
     folded = " ".join(text.split())
     assert shown(f"“{plain(text)}”").replace("`", "") == f"“{folded}”".replace("`", "")

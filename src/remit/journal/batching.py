@@ -34,6 +34,7 @@ FAST_S: Final = 0.002
 """A disk that usually flushes within this time may be waited for on the event loop."""
 _MEMORY: Final = 8
 """Over about so many groups "usually" is taken."""
+_MOMENT_S: Final = 0.0005
 _LINGER_S: Final = 0.003
 """How long commits that nobody waits for are kept back, so that one that is waited for takes them along."""
 _LINGERING: Final = 64
@@ -148,11 +149,14 @@ class CommitThread:
             self._wake()
 
     def _wrote_at_once(self) -> bool:
-        if self._at_once is None or self._usual_s > FAST_S or not self._working.acquire(blocking=False):
+        # Whoever waits for an earlier commit is told of it first.
+        if self._at_once is None or self._usual_s > FAST_S or len(self._waiting) != self._untold:
+            return False
+        # The thread tells what it did a moment before it is done with it.
+        if not self._working.acquire(timeout=_MOMENT_S):
             return False
         try:
             group = [item for item in self._waiting if isinstance(item, Commit)]
-            # Whoever waits for an earlier commit is told of it first.
             alone = len(group) == len(self._waiting) == self._untold and sum(commit.synced for commit in group) == 1
             outcomes = self._commit(group, self._at_once) if alone else None
             if outcomes is None:

@@ -15,7 +15,7 @@ import msgspec
 from remit.recipes.evidence import Claim
 
 _CODE_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
-_ACTIVE: Final = re.compile(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~])")
+_ACTIVE: Final = re.compile(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~]|\Z)")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u2069\ufeff]")
 
 
