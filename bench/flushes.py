@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench import floors
 from bench.disk import inserted
 from bench.lab import Lab
-from bench.measure import Mark, Reading, Result, Watch, against
+from bench.measure import Mark, Reading, Result, against
+from bench.slow import rate_on
 from bench.subject import remit_in, writes
 
 FEW, STEPS, FAST_STEPS = 50, 200, 1_000
@@ -42,15 +42,10 @@ async def fast_disk(lab: Lab) -> list[Result]:
 
 async def _on_disk(lab: Lab, delay_us: int, steps: int, mark: Mark) -> list[Result]:
     async def sample() -> Reading:
-        with inserted(delay_us):
-            async with remit_in(lab.folder) as remit:
-                watch = Watch()
-                await remit.run(writes(steps))
-                return watch.rate(steps)
+        return await rate_on(lab.folder, "remit", delay_us, steps)
 
     async def floor() -> Reading:
-        with inserted(delay_us):
-            return await floors.one_transaction_each(lab.folder, steps, "FULL")
+        return await rate_on(lab.folder, "floor", delay_us, steps)
 
     name = f"side-effecting step, flush of {delay_us:,} µs"
     return await against(name, "per second", sample, floor, "floor: SQLite, one FULL commit a step", mark=mark)

@@ -64,7 +64,7 @@ async def concurrent(lab: Lab) -> list[Result]:
     async def sample() -> Reading:
         async with remit_in(lab.folder) as remit:
             watch = Watch()
-            started = [await remit.start(reads(EACH)) for _ in range(JOBS)]
+            started = await asyncio.gather(*(remit.start(reads(EACH)) for _ in range(JOBS)))
             await asyncio.gather(*(job.result() for job in started))
             return watch.rate(JOBS * EACH)
 

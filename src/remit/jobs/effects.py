@@ -116,7 +116,7 @@ class Effects:
         self.failure: BaseException | None = None
         """An error that ends the pass whatever the recipe makes of it."""
         self.used: set[str] = set()
-        """Places the recipe came by."""
+        """Recorded places the recipe came by."""
         self._journal = journal
         self._turn_ends = time.monotonic() + _SLICE_S
 
@@ -136,7 +136,11 @@ class Effects:
             if record.ended:
                 return await self.recorded(record)
         request = Asked(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
-        return await self.world.call(request, record)
+        outcome = await self.world.call(request, record)
+        # It is in the journal, where another pass finds it; this one never comes by the place again.
+        self.history.forget(step)
+        self.used.discard(step)
+        return outcome
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """A recorded value of the clock or of chance."""

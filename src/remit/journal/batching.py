@@ -137,7 +137,8 @@ class CommitThread:
         self._collecting = False
         if not self._waiting:
             return
-        if len(self._waiting) < _LINGERING and not any(_waited_for(item) for item in self._waiting):
+        # A copy, because the thread may be taking from it.
+        if len(self._waiting) < _LINGERING and not any(map(_waited_for, tuple(self._waiting))):
             if self._lingering is None:
                 self._lingering = self._loop.call_later(_LINGER_S, self._lingered)
         elif not self._wrote_at_once():
@@ -226,7 +227,8 @@ class CommitThread:
         except Exception as error:  # noqa: BLE001 - the thread must outlive it: everything else waits for it
             failure = _unfit(error)
         finally:
-            self._usual_s += (monotonic() - began - self._usual_s) / _MEMORY
+            if any(commit.synced for commit in group):
+                self._usual_s += (monotonic() - began - self._usual_s) / _MEMORY
         if len(group) == 1 or failure.code is not Code.RECORD_INVALID:
             return [failure] * len(group)
         return [outcome for commit in group for outcome in self._commit([commit], self._write) or ()]

@@ -16,7 +16,7 @@ from typing import Final
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
 
-_POLL_S: Final = 0.003
+_POLL_S: Final = 0.002
 """How often it is asked whether another process wrote, while somebody follows events."""
 _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""

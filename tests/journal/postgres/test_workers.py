@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from remit import Run, recipe, tool
 
 @tool("log.line", level="L1", side_effects=True)
 async def line(path: str, text: str) -> int:
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.03)
     with open(path, "a") as file:
         file.write(f"{text} {os.getpid()}\\n")
     return os.getpid()
@@ -60,11 +60,17 @@ def project(tmp_path: Path, postgres: PostgresServer, schema: str) -> Path:
 @pytest.fixture
 def workers(project: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "remit", "worker", "--concurrency", "4"]
-    running = [subprocess.Popen(command, cwd=project, stderr=subprocess.DEVNULL) for _ in range(3)]
-    yield running
-    for one in running:
-        one.send_signal(signal.SIGKILL)
-        one.wait()
+    logs = [project / f"worker{number}.log" for number in range(3)]
+    with ExitStack() as files:
+        running = [subprocess.Popen(command, cwd=project, stderr=files.enter_context(log.open("w"))) for log in logs]
+        try:
+            while not all("works on" in log.read_text() for log in logs):
+                assert all(one.poll() is None for one in running)
+            yield running
+        finally:
+            for one in running:
+                one.send_signal(signal.SIGKILL)
+                one.wait()
 
 
 async def results(remit: Remit, log: Path) -> list[Any]:
@@ -79,8 +85,7 @@ async def test_each_job_runs_once_and_all_take_part(project: Path, workers: list
     lines = [line.split() for line in log.read_text().splitlines()]
     assert sorted(text for text, _ in lines) == sorted(f"{n}.{part}" for n in range(JOBS) for part in range(3))
     shares = collections.Counter(int(pid) for _, pid in lines)
-    assert set(shares) <= {one.pid for one in workers}
-    assert os.getpid() not in shares
+    assert set(shares) == {one.pid for one in workers}
 
 
 async def test_a_dead_workers_jobs_are_taken_over(project: Path, workers: list[subprocess.Popen[bytes]]) -> None:
