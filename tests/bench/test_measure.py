@@ -10,6 +10,8 @@ from bench import measure
 from bench.__main__ import row
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Unit, Watch, against
 
+pytestmark = pytest.mark.slow
+
 
 def samples(*values: float, cpu_us: float | None = None) -> Sample:
     """A sample that gives these values, over and over."""

@@ -18,6 +18,8 @@ from bench.policy import RULES, thirty_rules
 from bench.subject import nothing, reads, remit_in, writes
 from remit.journal.event import HeadQuery
 
+pytestmark = pytest.mark.slow
+
 
 async def test_the_floors_write_what_they_count(tmp_path: Path) -> None:
     assert (await floors.one_transaction_each(tmp_path, 8, "FULL")).value > 0

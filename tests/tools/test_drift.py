@@ -210,6 +210,7 @@ def test_words_never_break_anything(schema: Schema, annotations: Schema) -> None
     assert compare_input(schema, schema | annotations) in {Drift.IDENTICAL, Drift.ANNOTATION_ONLY}
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(objects, objects, arguments)
 def test_no_call_that_was_good_fails_after_a_compatible_change(old: Schema, new: Schema, args: Schema) -> None:
@@ -217,6 +218,7 @@ def test_no_call_that_was_good_fails_after_a_compatible_change(old: Schema, new:
         assert compile_schema(new, closed=True).problems(args) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(objects, objects, arguments)
 def test_no_result_surprises_after_a_compatible_change(old: Schema, new: Schema, value: Schema) -> None:

@@ -175,16 +175,19 @@ class Journal:
 
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""
-        mark = 0
+        mark, closed = 0, False
         while True:
-            mark = await self._store.changed(mark)
-            head = await self._store.head(stream)
+            # News first: whoever follows waits for them. What came between them and the head is read once more.
             while page := await self.page(stream, after):
                 for event in page:
                     yield event
                 after = page[-1].seq
-            if head is not None and head.closed:
+            if closed:
                 return
+            head = await self._store.head(stream)
+            closed = head is not None and head.closed
+            if not closed:
+                mark = await self._store.changed(mark)
 
     async def changed(self, since: int) -> int:
         """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""

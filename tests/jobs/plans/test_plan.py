@@ -21,6 +21,7 @@ whole_plans = settings(max_examples=50, deadline=None)  # drawing a whole plan t
 SCHEMA = jsonschema_rs.validator_for(TASKGRAPH_V1)
 
 
+@pytest.mark.slow
 class TestValidPlans:
     @whole_plans
     @given(documents())

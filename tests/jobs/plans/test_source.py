@@ -88,6 +88,7 @@ class TestPlaces:
     def test_a_second_use_of_an_id_names_the_line_of_the_first(self) -> None:
         assert "`find` is used twice, first in line 6" in lines_of(PLAN.replace("id: read", "id: find"))[0]
 
+    @pytest.mark.slow
     @settings(max_examples=50, deadline=None)
     @given(documents())
     def test_json_and_yaml_readers_agree_on_values_and_places(self, document: dict[str, Any]) -> None:
