@@ -71,8 +71,7 @@ class Job(Generic[T]):
         """What the recipe returned, once it has. Raises JobEndedError where it failed or was cancelled."""
         found = await _end(self._remit.runtime, self.id)
         if isinstance(found, Ended):
-            # A value of its own for each who waits.
-            return self._typed(msgspec.json.decode(msgspec.json.encode(found.value)))
+            return self._typed(msgspec.json.decode(found.encoded))
         if found.state == "completed":
             return self._typed(await self._remit.queries.result(self.id))
         view = await self._remit.queries.job(self.id)

@@ -37,6 +37,7 @@ from remit.service.commands import Commands
 from remit.service.modules import find
 from remit.service.queries import Queries
 from remit.settings import Settings
+from remit.settings.values import SERVERS
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from remit.tools.provider import ToolProvider
@@ -125,7 +126,7 @@ def open_store(url: str, clock: Clock) -> Store:
         return SqliteStore(url, clock)
     if scheme == "sqlite":
         return SqliteStore(rest.removeprefix("/") if rest == "/" + MEMORY else rest, clock)
-    if scheme in {"postgresql", "postgres"}:
+    if scheme in SERVERS:
         from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
 
         return PostgresStore(url, clock)

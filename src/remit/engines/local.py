@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.clock import SECOND
@@ -59,12 +60,12 @@ class LocalEngine:
         """Begin to work; with `only`, on these jobs and no others."""
         self._only = only
         if self._working is None:
-            self._working = asyncio.create_task(self._work(), name="remit:engine")
+            self._working = asyncio.create_task(self._until_it_fails(self._work), name="remit:engine")
             self._helpers = [
-                asyncio.create_task(self._watch(), name="remit:watch"),
-                asyncio.create_task(self._tell(), name="remit:news"),
-                asyncio.create_task(self._renew(), name="remit:leases"),
-                asyncio.create_task(self._prune(), name="remit:prune"),
+                asyncio.create_task(self._until_it_fails(self._watch), name="remit:watch"),
+                asyncio.create_task(self._until_it_fails(self._tell), name="remit:news"),
+                asyncio.create_task(self._until_it_fails(self._renew), name="remit:leases"),
+                asyncio.create_task(self._until_it_fails(self._prune), name="remit:prune"),
             ]
 
     def poke(self) -> None:
@@ -116,19 +117,16 @@ class LocalEngine:
     # --- claiming
 
     async def _work(self) -> None:
-        try:
-            while not self._stopping:
-                self._poke.clear()
-                leases = await self._rescued() if self._look_for_dead else []
-                free = self._concurrency - len(self._passes) - len(leases)
-                if free > 0:
-                    leases += await self._claim(min(free, _BATCH))
-                for lease in leases:
-                    await self._begin(lease)
-                if len(leases) < _BATCH or not self._free:
-                    await self._rest()
-        except JournalError as error:
-            self._fail(error)
+        while not self._stopping:
+            self._poke.clear()
+            leases = await self._rescued() if self._look_for_dead else []
+            free = self._concurrency - len(self._passes) - len(leases)
+            if free > 0:
+                leases += await self._claim(min(free, _BATCH))
+            for lease in leases:
+                await self._begin(lease)
+            if len(leases) < _BATCH or not self._free:
+                await self._rest()
 
     @property
     def _free(self) -> bool:
@@ -229,53 +227,47 @@ class LocalEngine:
     async def _watch(self) -> None:
         """Pass on every change of heads: there may be work, or news for a running job."""
         mark = 0
-        try:
-            while True:
-                mark = await self._journal.heads_changed(mark)
-                await self._journal.clock.sleep(_SPACING_S)
-                if self._free:
-                    self._poke.set()
-                self._news.set()
-        except JournalError as error:
-            self._fail(error)
+        while True:
+            mark = await self._journal.heads_changed(mark)
+            await self._journal.clock.sleep(_SPACING_S)
+            if self._free:
+                self._poke.set()
+            self._news.set()
 
     async def _tell(self) -> None:
         """Tell running jobs how often they were woken; a change that comes while this rests is told of after it."""
-        try:
-            while True:
-                await self._news.wait()
-                self._news.clear()
-                wakes = await self._journal.wakes(tuple(self._passes)) if self._passes else {}
-                for stream, count in wakes.items():
-                    if stream in self._passes:
-                        self._passes[stream][0].news(count)
-                await self._journal.clock.sleep(_NEWS_S)
-        except JournalError as error:
-            self._fail(error)
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            wakes = await self._journal.wakes(tuple(self._passes)) if self._passes else {}
+            for stream, count in wakes.items():
+                if stream in self._passes:
+                    self._passes[stream][0].news(count)
+            await self._journal.clock.sleep(_NEWS_S)
 
     async def _renew(self) -> None:
-        try:
-            while True:
-                await self._journal.clock.sleep(self._lease_s / 3)
-                held = {one.stream: one.epoch for one, _ in self._passes.values()}
-                until = self._journal.clock.now() + int(self._lease_s * SECOND)
-                kept = set(await self._journal.renew(held.items(), until)) if held else set()
-                for stream in held.keys() - kept:
-                    if stream in self._passes:
-                        one, task = self._passes[stream]
-                        one.writer.supersede()
-                        task.cancel()
-                self._look_for_dead = True
-                self._poke.set()
-        except JournalError as error:
-            self._fail(error)
+        while True:
+            await self._journal.clock.sleep(self._lease_s / 3)
+            held = {one.stream: one.epoch for one, _ in self._passes.values()}
+            until = self._journal.clock.now() + int(self._lease_s * SECOND)
+            kept = set(await self._journal.renew(held.items(), until)) if held else set()
+            for stream in held.keys() - kept:
+                if stream in self._passes:
+                    one, task = self._passes[stream]
+                    one.writer.supersede()
+                    task.cancel()
+            self._look_for_dead = True
+            self._poke.set()
 
     async def _prune(self) -> None:
         """Whoever works on jobs also erases what was to be kept until now."""
+        while True:
+            await self._journal.prune()
+            await self._journal.clock.sleep(_PRUNE_S)
+
+    async def _until_it_fails(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            while True:
-                await self._journal.prune()
-                await self._journal.clock.sleep(_PRUNE_S)
+            await work()
         except JournalError as error:
             self._fail(error)
 

@@ -73,17 +73,17 @@ def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: i
     items: list[EvidenceItem] = []
     blobs: list[Blob] = []
     for candidate in candidates[: limits.items]:
-        item, blob = _keep(candidate, limits)
+        item, blob = _keep(candidate, limits, until)
         items.append(item)
         if blob is not None:
-            blobs.append(msgspec.structs.replace(blob, until=until))
+            blobs.append(blob)
     dropped = len(candidates) - len(items)
     if dropped > 0 and items:
         items[-1] = msgspec.structs.replace(items[-1], metadata={**items[-1].metadata, "dropped_items": dropped})
     return Kept(tuple(items), tuple(blobs))
 
 
-def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits) -> tuple[EvidenceItem, Blob | None]:
+def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits, until: int | None) -> tuple[EvidenceItem, Blob | None]:
     data = (candidate.text or "").encode("utf-8", "replace")
     source, kind = candidate.source, candidate.kind.lower()
     item = EvidenceItem(
@@ -105,7 +105,7 @@ def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits) -> tuple[Evidenc
         return _with(item, storage="inline", inline=text, stored_bytes=len(text.encode()), truncated=True), None
     if len(data) > limits.raw:
         return _with(item, code=Code.EVIDENCE_RAW_TOO_LARGE.name), None
-    return _with(item, storage="raw", raw_pointer=item.hash, stored_bytes=len(data)), Blob(item.hash, data)
+    return _with(item, storage="raw", raw_pointer=item.hash, stored_bytes=len(data)), Blob(item.hash, data, until)
 
 
 def _with(item: EvidenceItem, **changes: Any) -> EvidenceItem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     how: Literal["completed", "failed", "cancelled", "parked", "stuck", "lost"]
     """`stuck`: the code of this process cannot go on with the job; `lost`: another worker holds it."""
-    value: Any = None
+    encoded: bytes = b"null"
     """What the recipe returned, as JSON."""
     error: ErrorInfo | None = None
 

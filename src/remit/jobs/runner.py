@@ -209,7 +209,7 @@ class Pass:
         packed = pack(encoded)
         completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
         await self._finish("completed", completed, packed.blobs)
-        return Ended(how="completed", value=msgspec.json.decode(encoded))
+        return Ended(how="completed", encoded=encoded)
 
     async def _failed(self, error: ErrorInfo) -> Ended:
         await self._finish("failed", JobFailed(error=error))

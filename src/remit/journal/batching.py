@@ -12,16 +12,17 @@ submitted before it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from remit.codes import Code
-from remit.errors import JournalError
-from remit.journal.event import Commit
+from remit.errors import AppendConflictError, JournalError
+from remit.journal.event import Commit, Lease
 
 Outcomes = Sequence[JournalError | None]
 
@@ -276,6 +277,26 @@ def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
 def journal_closed() -> JournalError:
     """What anybody gets who comes after the journal was closed."""
     return JournalError("the journal was closed", code=Code.JOURNAL_CLOSED, remedy="Open it again.")
+
+
+def conflict(*streams: str) -> AppendConflictError:
+    """What a writer gets who is not where its stream is."""
+    return AppendConflictError(
+        f"{', '.join(streams)}: the stream is not where this writer left it; another writer holds it now",
+        remedy="Read the stream again; what was written before stays.",
+    )
+
+
+async def taken(
+    taking: asyncio.Future[list[Lease]], give_back: Callable[[list[Lease]], Awaitable[None]]
+) -> list[Lease]:
+    """Wait for leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them."""
+    try:
+        return await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        with contextlib.suppress(JournalError):
+            await give_back(await taking)
+        raise
 
 
 def _unfit(error: Exception) -> JournalError:

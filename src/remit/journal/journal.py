@@ -102,6 +102,11 @@ class Journal:
         self._store.submit(commit)
         return await future
 
+    async def _happen(self, commit: Commit) -> None:
+        error = await self._done(commit)
+        if error is not None:
+            raise error
+
     async def create(
         self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
     ) -> StreamWriter:
@@ -128,9 +133,7 @@ class Journal:
 
     async def wake(self, stream: str) -> None:
         """Make a stream's worker look again: it becomes due now, unless somebody holds it or it is closed."""
-        error = await self._done(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
-        if error is not None:
-            raise error
+        await self._happen(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
 
     async def park(self, writer: StreamWriter, patch: HeadPatch, *, seen_wakes: int) -> bool:
         """Change the head durably, unless something woke the stream meanwhile; then False, and the writer goes on.
@@ -222,15 +225,11 @@ class Journal:
 
     async def replicate(self, append: Append) -> None:
         """Append events as another journal chained them, durably. Raises as `append` does."""
-        error = await self._done(Commit(appends=(append,), at=append.at))
-        if error is not None:
-            raise error
+        await self._happen(Commit(appends=(append,), at=append.at))
 
     async def keep(self, blobs: Sequence[Blob]) -> None:
         """Store blobs of another journal, durably."""
-        error = await self._done(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
-        if error is not None:
-            raise error
+        await self._happen(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
 
     async def prune(self) -> int:
         """Erase the blobs that were to be kept until now; how many. Events stay, with the digests."""

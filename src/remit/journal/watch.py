@@ -132,7 +132,7 @@ class Watch:
             while self._events.waiting or self._heads.waiting:
                 pause = _POLL_S if self._events.waiting else _HEADS_POLL_S
                 # Real time, whatever clock the journal has: other processes do not wait for a manual one.
-                await asyncio.sleep(pause)  # noqa: TID251
+                await asyncio.sleep(pause)  # noqa: TID251 - see above
                 self._look()
                 waited += pause
                 if self._unsure and waited >= _UNSURE_S:

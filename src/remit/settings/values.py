@@ -21,7 +21,8 @@ _SEPARATORS: Final = {"app.modules": os.pathsep}
 """Between the items of a list in text; a comma where nothing else is named here."""
 _SQLITE: Final = "sqlite:///"
 _MEMORY: Final = ":memory:"
-_SERVERS: Final = frozenset({"postgresql", "postgres"})
+SERVERS: Final = frozenset({"postgresql", "postgres"})
+"""Schemes of journals on a server."""
 _SHOWN: Final = 80
 
 
@@ -126,7 +127,7 @@ def _journal(url: str, base: Base) -> str:
     if path == _MEMORY:
         return path
     scheme, separator, _ = path.partition("://")  # the rest may hold a password
-    if separator and scheme in _SERVERS:
+    if separator and scheme in SERVERS:
         return path
     if separator:
         raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")

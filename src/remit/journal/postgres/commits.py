@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.batching import journal_closed, settle
+from remit.journal.batching import conflict, journal_closed, settle
 from remit.journal.event import Commit
 from remit.journal.postgres.errors import again, lost, state_of, translated
 from remit.journal.postgres.groups import Group
@@ -174,8 +174,4 @@ class CommitTask:
 
 
 def _conflict(commit: Commit) -> AppendConflictError:
-    streams = ", ".join(append.stream for append in commit.appends)
-    return AppendConflictError(
-        f"{streams}: the stream is not where this writer left it; another writer holds it now",
-        remedy="Read the stream again; what was written before stays.",
-    )
+    return conflict(*(append.stream for append in commit.appends))

@@ -35,17 +35,17 @@ _LOST: Final = ("08", "57P", "53300")
 
 def lost(error: BaseException) -> bool:
     """Whether the connection is gone, rather than what was sent being wrong."""
-    return isinstance(error, OSError | EOFError | TimeoutError) or _state(error).startswith(_LOST) or _closed(error)
+    return isinstance(error, OSError | EOFError | TimeoutError) or state_of(error).startswith(_LOST) or _closed(error)
 
 
 def again(error: BaseException) -> bool:
     """Whether the server undid a transaction only because of others at the same time."""
-    return _state(error) in {"40P01", "40001"}
+    return state_of(error) in {"40P01", "40001"}
 
 
 def translated(error: BaseException, where: str, *, unknown: bool = False) -> JournalError:
     """The JournalError to raise; `unknown`: it came in the middle of a commit that could not be asked about."""
-    state = _state(error)
+    state = state_of(error)
     for begins, code, remedy in _TABLE:
         if state.startswith(begins):
             return JournalError(f"{where}: {code.meaning} ({error})", code=code, remedy=remedy)
@@ -57,10 +57,6 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
 
 def state_of(error: BaseException) -> str:
     """The SQLSTATE; empty for errors that did not come from the server."""
-    return _state(error)
-
-
-def _state(error: BaseException) -> str:
     return str(getattr(error, "sqlstate", None) or "")
 
 

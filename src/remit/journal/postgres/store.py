@@ -8,13 +8,12 @@ unlike SQLite's machine, the server can go down while the holders of its leases 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from remit.clock import Clock
 from remit.errors import JournalError
-from remit.journal.batching import journal_closed, settle
+from remit.journal.batching import journal_closed, settle, taken
 from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
 from remit.journal.postgres import queries
 from remit.journal.postgres.address import Address
@@ -164,18 +163,11 @@ class PostgresStore:
         return leases[0] if leases else None
 
     async def _leased(self, work: Callable[[asyncpg.Connection], Awaitable[list[Lease]]]) -> list[Lease]:
-        """Take leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them.
-
-        Leases taken by a request whose answer was lost lapse by themselves.
-        """
-        taking = asyncio.create_task(self._reading(work))
-        try:
-            leases = await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            with contextlib.suppress(JournalError):
-                leases = await taking
-                await self._readers.run(lambda db: queries.give_back(db, leases, self._clock.now()))
-            raise
+        """Take leases. Those of a request whose answer was lost lapse by themselves."""
+        leases = await taken(
+            asyncio.create_task(self._reading(work)),
+            lambda leases: self._readers.run(lambda db: queries.give_back(db, leases, self._clock.now())),
+        )
         if leases:
             self._watch.notify(heads=True)
         return leases

@@ -14,7 +14,8 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from remit.errors import AppendConflictError, JournalError
+from remit.errors import JournalError
+from remit.journal.batching import conflict
 from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
 from remit.journal.runs import Run, folds
 from remit.journal.sqlite.transaction import transaction
@@ -129,7 +130,7 @@ class GroupWriter:
             if not self._append(append):
                 if spans:
                     self._undo(commit)
-                return _conflict(append.stream)
+                return conflict(append.stream)
         if commit.blobs:
             self._blobs(commit.blobs, commit.at)
         for stream in commit.wakes:
@@ -228,10 +229,3 @@ def _chunks(count: int) -> Iterator[tuple[int, int]]:
 
 def _or(value: Any, default: Any) -> Any:
     return default if value is msgspec.UNSET else value
-
-
-def _conflict(stream: str) -> AppendConflictError:
-    return AppendConflictError(
-        f"{stream}: the stream is not where this writer left it; another writer holds it now",
-        remedy="Read the stream again; what was written before stays.",
-    )

@@ -18,7 +18,7 @@ import apsw
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.batching import CommitThread, journal_closed
+from remit.journal.batching import CommitThread, journal_closed, taken
 from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
@@ -205,15 +205,10 @@ class SqliteStore:
         return leases[0] if leases else None
 
     async def _leased(self, work: Callable[[apsw.Connection], list[Lease]]) -> list[Lease]:
-        """Take leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them."""
-        taking = self._in_transaction(work)
-        try:
-            leases = await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            with contextlib.suppress(JournalError):
-                leases = await taking
-                await self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now()))
-            raise
+        leases = await taken(
+            self._in_transaction(work),
+            lambda leases: self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now())),
+        )
         if leases:
             self._watch.notify(heads=True)
         return leases
