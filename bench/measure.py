@@ -64,7 +64,7 @@ class Peer(NamedTuple):
 
 
 class PeerMissingError(Exception):
-    """The peer cannot run here; the message says why."""
+    """The peer, or what a measurement stands on, cannot run here; the message says why."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ def database() -> Iterator[Database]:
             "--pgdata",
             data,
         ]
-        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder)  # noqa: S603
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder)  # noqa: S603 - a program of the package
         (port,) = free_ports(1)
         settings = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-p", str(port))
         command: list[str | Path] = [binaries / "postgres", "-D", data, *settings]

@@ -52,7 +52,7 @@ def started(
 ) -> Iterator[Server]:
     """Start a server and wait until it is ready; its output goes into the folder."""
     with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=env, user=user, cwd=folder)  # noqa: S603
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=env, user=user, cwd=folder)  # noqa: S603 - a server we installed
     server = Server(psutil.Process(process.pid))
     try:
         until = time.monotonic() + _READY_S

@@ -51,7 +51,7 @@ async def resumed(context: restate.Context, count: int) -> int:
 def _post(url: str, body: Any) -> Any:
     data = json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - our own server
-    with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - the same
         return json.loads(answer.read() or b"null")
 
 
@@ -77,7 +77,7 @@ def replay(url: str, meter: Meter) -> None:
         run = caller.submit(_post, f"{url}/bench/resumed", STEPS)
         while not _waiting:
             time.sleep(0.01)  # noqa: TID251 - the server tells nobody when it has put a run away
-        time.sleep(1)  # noqa: TID251
+        time.sleep(1)  # noqa: TID251 - nor when it has finished doing so
         meter.start()
         _post(f"{url}/restate/awakeables/{_waiting[-1]}/resolve", 1)
         run.result()

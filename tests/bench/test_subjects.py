@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bench import floors, follow, lab, memory, scale, size
+from bench import floors, follow, lab, memory, scale, size, slow
 from bench.disk import inserted
-from bench.flushes import flushed
+from bench.flushes import flushed, slow_disk
 from bench.lab import ROOT, Lab, heard
 from bench.measure import PeerMissingError
 from bench.policy import RULES, thirty_rules
@@ -45,13 +45,20 @@ async def test_the_disk_is_under_everything_opened_meanwhile_and_counts_flushes(
     assert apsw.vfs_names() == before
 
 
-async def test_a_slow_disk_waits_out_what_the_real_flush_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr("time.sleep", waits.append)
-    with inserted(delay_us=60_000_000):
-        await floors.one_transaction_each(tmp_path, 1, "FULL")
-    assert waits
-    assert all(0 < wait <= 60 for wait in waits)
+async def test_a_slow_disk_makes_every_flush_last(tmp_path: Path) -> None:
+    try:
+        reading = await slow.rate_on(tmp_path, "floor", 20_000, 5)
+    except PeerMissingError as why:
+        pytest.skip(str(why))
+    # Each of the five commits flushes, and waits for no less than that long.
+    assert 0 < reading.value <= 1e6 / 20_000
+
+
+async def test_what_cannot_be_slowed_down_here_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (result,) = await slow_disk(Lab(tmp_path))
+    assert result.note.startswith("skipped: ")
+    assert result.met is None
 
 
 async def test_a_side_effecting_step_is_one_flush(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from remit.clock import SystemClock
 from remit.jobs.state import ENDED
 from remit.journal.sqlite import connection
 from remit.service.views import JobRow
-from remit.settings import load
+from tests.crash.worker import look, settings
 from tests.journal.sqlite.disk import Disk, inserted
 from tests.jumping import JumpingClock
 from tests.opened import until
@@ -44,12 +44,6 @@ async def note(number: int, ctx: CallContext) -> int:
     return number
 
 
-@tool("bank.look", level="L0")
-async def look(number: int) -> int:
-    """Reads."""
-    return number + 1
-
-
 @recipe("rounds")
 async def rounds(run: Run) -> list[int]:
     """Every kind of effect, in sequence and side by side, and timers."""
@@ -67,14 +61,11 @@ async def rounds(run: Run) -> list[int]:
 
 def opened(folder: Path, ahead_s: float = 0) -> Remit:
     """A Remit over the journal in a folder; `ahead_s` later, every lease is over."""
-    flags = {
-        "journal.url": str(folder / "journal.db"),
-        "policy.rules": [{"effect": "allow", "tools": ["bank.*"]}],
-        "app.principal": "alice",
-    }
-    found = load(env={}, cwd=folder, flags=flags)
     return Remit(
-        settings=found, tools=[charge, note, look], recipes=[rounds], clock=JumpingClock(SystemClock(), ahead_s)
+        settings=settings(folder),
+        tools=[charge, note, look],
+        recipes=[rounds],
+        clock=JumpingClock(SystemClock(), ahead_s),
     )
 
 

@@ -22,6 +22,7 @@ class Script:
         self.notices = 0
         self.gate = threading.Event()
         self.gate.set()
+        self.wrote = threading.Event()
 
     def write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
         self.gate.wait(10)
@@ -31,6 +32,7 @@ class Script:
         if self.unfit & set(numbers):
             raise OverflowError("too large")
         self.groups.append(numbers)
+        self.wrote.set()
         return [AppendConflictError("refused") if number < 0 else None for number in numbers]
 
     def notice(self, _heads: bool) -> None:
@@ -163,8 +165,7 @@ async def test_nobody_is_told_before_those_who_came_first(monkeypatch: pytest.Mo
     thread.submit(Commit(appends=(), at=-1, synced=False, on_error=lambda _error: order.append(1)))
     before = thread.run(lambda: None)
     # The thread writes it meanwhile; this loop does not hear of it.
-    while not script.groups:
-        threading.Event().wait(0.001)
+    assert script.wrote.wait(10)
     commit, done = answered(2)
     done.add_done_callback(lambda _done: order.append(2))
     thread.submit(commit)
@@ -180,8 +181,7 @@ async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written(
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))
-    while not script.groups:  # and meanwhile nothing else runs on this loop
-        threading.Event().wait(0.001)
+    assert script.wrote.wait(10), "meanwhile nothing else runs on this loop"
     assert script.on == ["t"]
     await thread.close()
 

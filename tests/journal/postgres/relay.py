@@ -7,7 +7,7 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 Cut = Literal["", "before", "after", "held"]
 """What happens to the next group of commits: it never reaches the server; its answer never reaches the client; or the
@@ -29,6 +29,7 @@ class Relay:
         self._held: list[tuple[asyncio.StreamWriter, bytes]] = []
         self._kept: set[asyncio.StreamWriter] = set()
         """Ends that stay open for what is held."""
+        self.serving: set[asyncio.Task[Any]] = set()
         self._open: set[asyncio.StreamWriter] = set()
 
     async def release(self) -> None:
@@ -44,6 +45,10 @@ class Relay:
             writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
         if self.refusing:
             writer.transport.abort()
             return
@@ -97,4 +102,4 @@ async def relay(server: Path) -> AsyncIterator[Relay]:
         finally:
             listening.close()
             one.cut_all()
-            await asyncio.gather(*(task for task in asyncio.all_tasks() if "Relay.serve" in repr(task)))
+            await asyncio.gather(*one.serving)

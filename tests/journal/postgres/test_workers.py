@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,10 @@ from remit import Run, recipe, tool
 
 @tool("log.line", level="L1", side_effects=True)
 async def line(path: str, text: str) -> int:
-    await asyncio.sleep(0.03)
+    reader, writer = await asyncio.open_unix_connection(path + ".gate")
+    writer.write(f"{os.getpid()}\\n".encode())
+    await reader.readline()
+    writer.close()
     with open(path, "a") as file:
         file.write(f"{text} {os.getpid()}\\n")
     return os.getpid()
@@ -60,17 +61,41 @@ def project(tmp_path: Path, postgres: PostgresServer, schema: str) -> Path:
 @pytest.fixture
 def workers(project: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "remit", "worker", "--concurrency", "4"]
-    logs = [project / f"worker{number}.log" for number in range(3)]
-    with ExitStack() as files:
-        running = [subprocess.Popen(command, cwd=project, stderr=files.enter_context(log.open("w"))) for log in logs]
-        try:
-            while not all("works on" in log.read_text() for log in logs):
-                assert all(one.poll() is None for one in running)
-            yield running
-        finally:
-            for one in running:
-                one.send_signal(signal.SIGKILL)
-                one.wait()
+    running = [subprocess.Popen(command, cwd=project, stderr=subprocess.DEVNULL) for _ in range(3)]
+    yield running
+    for one in running:
+        one.send_signal(signal.SIGKILL)
+        one.wait()
+
+
+class Gate:
+    """Holds every call back until it is opened, and knows which workers came to it."""
+
+    def __init__(self) -> None:
+        self.came: set[int] = set()
+        self.news = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def pass_through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.came.add(int(await reader.readline()))
+        self.news.set()
+        await self.open.wait()
+        writer.write(b"go\n")
+        writer.close()
+
+    async def until(self, workers: int) -> set[int]:
+        """The first so many workers that came."""
+        while len(self.came) < workers:
+            self.news.clear()
+            await self.news.wait()
+        return set(self.came)
+
+
+@pytest.fixture
+async def gate(project: Path) -> AsyncIterator[Gate]:
+    one = Gate()
+    async with await asyncio.start_unix_server(one.pass_through, str(project / "log.gate")):
+        yield one
 
 
 async def results(remit: Remit, log: Path) -> list[Any]:
@@ -78,25 +103,30 @@ async def results(remit: Remit, log: Path) -> list[Any]:
     return await asyncio.gather(*(remit.job(job) for job in jobs))
 
 
-async def test_each_job_runs_once_and_all_take_part(project: Path, workers: list[subprocess.Popen[bytes]]) -> None:
-    log = project / "log"
-    async with Remit(settings=load(cwd=project, env={}), work=False) as remit:
-        assert await results(remit, log) == [3] * JOBS
-    lines = [line.split() for line in log.read_text().splitlines()]
-    assert sorted(text for text, _ in lines) == sorted(f"{n}.{part}" for n in range(JOBS) for part in range(3))
-    shares = collections.Counter(int(pid) for _, pid in lines)
-    assert set(shares) == {one.pid for one in workers}
-
-
-async def test_a_dead_workers_jobs_are_taken_over(project: Path, workers: list[subprocess.Popen[bytes]]) -> None:
+async def test_each_job_runs_once_and_all_take_part(
+    project: Path, gate: Gate, workers: list[subprocess.Popen[bytes]]
+) -> None:
     log = project / "log"
     async with Remit(settings=load(cwd=project, env={}), work=False) as remit:
         running = asyncio.create_task(results(remit, log))
-        while not log.exists() or not log.read_text().endswith("\n"):
-            await remit.runtime.journal.changed(0)
-            await remit.runtime.journal.head("job/none")
-        first = int(log.read_text().split()[1])
-        next(one for one in workers if one.pid == first).send_signal(signal.SIGKILL)
+        # There is more to do than two of them may take at once.
+        assert await gate.until(len(workers)) == {one.pid for one in workers}
+        gate.open.set()
+        assert await running == [3] * JOBS
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert sorted(text for text, _ in lines) == sorted(f"{n}.{part}" for n in range(JOBS) for part in range(3))
+    assert {int(pid) for _, pid in lines} == {one.pid for one in workers}
+
+
+async def test_a_dead_workers_jobs_are_taken_over(
+    project: Path, gate: Gate, workers: list[subprocess.Popen[bytes]]
+) -> None:
+    log = project / "log"
+    async with Remit(settings=load(cwd=project, env={}), work=False) as remit:
+        running = asyncio.create_task(results(remit, log))
+        dead = (await gate.until(1)).pop()
+        next(one for one in workers if one.pid == dead).send_signal(signal.SIGKILL)
+        gate.open.set()
         # What was announced and not recorded may have happened: a person says so, and the job goes on.
         while not running.done():
             for job in await remit.queries.jobs(("waiting",), limit=JOBS):
