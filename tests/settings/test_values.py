@@ -135,3 +135,10 @@ def test_the_default_principal_is_the_account_not_what_the_environment_claims(
     assert with_env(tmp_path, LOGNAME="mallory", USER="mallory").app.principal == account
     monkeypatch.setattr(os, "getuid", lambda: 3_999_999_999)
     assert with_env(tmp_path).app.principal == "uid3999999999"
+
+
+def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
+    settings = with_env(tmp_path, REMIT_JOURNAL="postgresql://ann:hunter2@db/x")
+    assert settings.journal.url == "postgresql://ann:hunter2@db/x"
+    shown = [repr(settings), str(settings), repr(settings.journal), repr(settings.explain())]
+    assert not any("hunter2" in text for text in shown)
