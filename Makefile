@@ -15,14 +15,15 @@ PEERS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready
+MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check quick test bench clean lock
+.PHONY: help setup demo format check quick test bench peers conformance clean lock
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv from the pinned requirements, with Remit in it
 
@@ -54,7 +55,7 @@ check: setup ## Formatting, lint, types, floors, sizes, dead code, documentation
 quick: setup ## The fast tests: under a minute
 	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)
 
-test: check ## Everything: setup, check and every test
+test: check peers ## Everything: setup, check and every test
 	$(BIN)/pytest --quiet -n $(JOBS)
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
@@ -70,6 +71,22 @@ $(PEERS_READY): requirements/bench.txt bench/peers/package-lock.json
 		|| echo "Restate's server cannot be installed here (npm): it is left out."
 	@touch $@
 
+peers: $(MCP_PEERS_READY) ## Install the MCP servers and the conformance suite that tests run against
+
+build/peers-mcp/npm/.ready: tests/peers/npm/package.json tests/peers/npm/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)/
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+build/peers-mcp/%/.ready: tests/peers/python/%.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
+
+conformance: setup peers ## Run the official MCP conformance suite on both eras; prints a table
+	$(BIN)/python -m scripts.conformance
+
 clean: ## Remove what these targets make, .venv too
 	rm -rf .venv .venv-bench build dist src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -80,6 +97,10 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
 	$(COMPILE) --output-file requirements/runtime.txt requirements/runtime.in
 	$(COMPILE) --output-file requirements/postgres.txt --constraint requirements/runtime.txt requirements/postgres.in
-	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/dev.in
+	$(COMPILE) --output-file requirements/mcp.txt --constraint requirements/runtime.txt requirements/mcp.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/dev.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
+	for name in git sqlite time; do \
+		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
+	done

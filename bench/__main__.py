@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import flushes, follow, journal, memory, policy, scale, size, startup, steps
+from bench import flushes, follow, journal, mcp_calls, memory, policy, scale, size, startup, steps
 from bench.lab import Lab
 from bench.measure import Result
 
@@ -32,6 +32,11 @@ ALL = (
     memory.growth,
     memory.growth_spread,
     memory.parked_jobs,
+    mcp_calls.mcp_provider,
+    mcp_calls.mcp_server,
+    mcp_calls.mcp_http,
+    mcp_calls.mcp_connect,
+    mcp_calls.mcp_idle,
     startup.imported,
     startup.helped,
 )

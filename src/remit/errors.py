@@ -146,8 +146,20 @@ class NondeterminismError(RunError):
 class ProviderError(Exception):
     """Raised by a provider when a call cannot succeed; `cause` is a provider code of the tools contract."""
 
-    def __init__(self, message: str, *, cause: Code = Code.InvalidInput, code: Code | None = None) -> None:
-        """Keep the provider's own `cause`; `code` overrides the outcome code the gateway would derive from it."""
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: Code | None = Code.InvalidInput,
+        code: Code | None = None,
+        detail: object = None,
+    ) -> None:
+        """Keep the provider's own `cause`, None where the tool itself failed.
+
+        `code` overrides the outcome code that the gateway would derive from the cause; `detail` is JSON for faces that
+        speak the provider's language.
+        """
         self.cause = cause
         self.code = code
+        self.detail = detail
         super().__init__(message)

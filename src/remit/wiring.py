@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -34,14 +35,19 @@ from remit.providers.functions import FunctionProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.research_report import research_report
 from remit.service.commands import Commands
+from remit.service.exposed import ExposedJobs
+from remit.service.mcp import McpServers
 from remit.service.modules import find
 from remit.service.queries import Queries
 from remit.settings import Settings
+from remit.settings.mcp_servers import mcp_servers
 from remit.settings.values import SERVERS
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
+from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
 
+_log: Final = logging.getLogger("remit.mcp")
 Report = Callable[[str, float | None, float | None, str], None]
 
 
@@ -55,6 +61,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     engine: LocalEngine
     commands: Commands
     queries: Queries
+    servers: McpServers
 
     async def close(self) -> None:
         """Let calls under way end, give jobs up, close providers and the journal."""
@@ -80,42 +87,56 @@ def open_runtime(
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules)
     journal = Journal(open_store(settings.journal.url, clock), clock)
+    programs = Programs(journal, Recipes((research_report, *found.recipes, *recipes)))
+    pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
+    chance = chance or SystemChance()
     catalog = Catalog(
-        [*_providers(settings, (*found.tools, *tools)), *providers],
+        [
+            *_providers(settings, (*found.tools, *tools)),
+            *_mcp_providers(settings, pins, clock, chance),
+            ExposedJobs(programs.recipes.all(), settings.mcp.expose, journal, lambda: (commands, queries)),
+            *providers,
+        ],
         order=settings.tools.preferred_provider_order,
         choose=settings.tools.choose,
         closed=settings.tools.schema_gate == "strict",
     )
-    services = Services(
-        journal=journal,
-        catalog=catalog,
-        policy=policy,
-        readiness=Readiness(clock, {}, _optional(settings)),
-        confirmations=Confirmations(journal),
-        remembered=RememberedApprovals(journal, count=settings.policy.remembered),
-        limits=_limits(settings),
-    )
+    services = _services(settings, journal, catalog, policy)
     gateway = Gateway(services)
-    programs = Programs(journal, Recipes((research_report, *found.recipes, *recipes)))
     runner = Runner(
         journal=journal,
         gateway=gateway,
         programs=programs,
         versions=Versions(journal, catalog, settings.jobs.mismatch),
         max_value_bytes=settings.tools.max_value_bytes,
-        chance=chance or SystemChance(),
+        chance=chance,
         report=report or (lambda _job, _done, _total, _message: None),
         step_by_step=step_by_step,
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
+    commands = Commands(services, programs.recipes, principal(settings), engine.poke)
+    queries = Queries(services, programs)
     return Runtime(
         settings=settings,
         journal=journal,
         services=services,
         gateway=gateway,
         engine=engine,
-        commands=Commands(services, programs.recipes, principal(settings), engine.poke),
-        queries=Queries(services, programs),
+        commands=commands,
+        queries=queries,
+        servers=McpServers(catalog, pins),
+    )
+
+
+def _services(settings: Settings, journal: Journal, catalog: Catalog, policy: Policy) -> Services:
+    return Services(
+        journal=journal,
+        catalog=catalog,
+        policy=policy,
+        readiness=Readiness(journal.clock, {}, _optional(settings)),
+        confirmations=Confirmations(journal),
+        remembered=RememberedApprovals(journal, count=settings.policy.remembered),
+        limits=_limits(settings),
     )
 
 
@@ -153,10 +174,27 @@ def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> l
     roots = [Path(root) for root in settings.fs.roots]
     return [
         FsProvider(roots, settings.fs.max_read_bytes),
-        FolderSearchProvider(cache_folder(settings), base=settings.folder),
+        FolderSearchProvider(
+            cache_folder(settings), roots=None if settings.fs.search_anywhere else roots, base=settings.folder
+        ),
         FunctionProvider(tools),
         StubProvider(),
     ]
+
+
+def _mcp_providers(settings: Settings, pins: Pins, clock: Clock, chance: Chance) -> list[ToolProvider]:
+    """One for each MCP server; the SDK behind them takes half a second to import, and only who has one pays for it."""
+    found = mcp_servers(settings, os.environ)
+    for warning in found.warnings:
+        _log.warning("%s", warning)
+    if not found.enabled:
+        return []
+    try:
+        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415 - an extra, and slow to import
+    except ModuleNotFoundError as error:
+        msg = f"there are MCP servers in the settings, but {error.name} is not installed"
+        raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
+    return [McpProvider(server, settings.mcp, pins, clock=clock, chance=chance) for server in found.enabled]
 
 
 def _optional(settings: Settings) -> dict[str, Probe]:

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from remit.settings import SettingDoc, documented, load
+from remit.settings.expansion import expanded, expanded_client
 from remit.settings.file import MAX_BYTES
+from remit.settings.mcp import McpServer
+from remit.settings.mcp_client import mcp_clients
+from remit.settings.mcp_servers import mcp_servers
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
 
@@ -52,3 +56,25 @@ def test_the_example_is_a_file_that_loads(tmp_path: Path) -> None:
 
 def test_the_size_limit_on_the_page_is_the_one_in_force() -> None:
     assert f"{MAX_BYTES // 1024**2} MiB" in PAGE
+
+
+def test_every_key_of_a_server_is_listed_and_no_other() -> None:
+    part = PAGE.partition("## MCP servers")[2]
+    assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == McpServer.__struct_fields__
+
+
+def test_the_servers_and_clients_of_the_example_load_and_can_be_connected(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml mcp\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "remit.toml").write_text(example, encoding="utf-8")
+    settings = load(cwd=tmp_path, env={})
+    env = {"HOME": "/home/ann", "GITHUB_TOKEN": "t1", "TEAM_AGENT_TOKEN": "t2"}
+    files, github = [expanded(server, env) for server in mcp_servers(settings, env).servers]
+    assert files.command[-1] == "/home/ann/notes"
+    assert github.headers == {"Authorization": "Bearer t1"}
+    assert [expanded_client(client, env).token for client in mcp_clients(settings)] == ["t2"]
+
+
+def test_the_json_of_the_page_is_a_server(tmp_path: Path) -> None:
+    (text,) = re.findall(r"`(\[\{\"name\".*?\}\])`", PAGE)
+    found = mcp_servers(load(cwd=tmp_path, env={"MCP_SERVERS_JSON": text}), {})
+    assert ([server.name for server in found.servers], found.warnings) == (["files"], ())

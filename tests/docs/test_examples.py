@@ -20,6 +20,12 @@ SAID = {
         '2 tool.desk.refund ok "refunded 300 to ada"',
         "replay: same",
     ],
+    "notes.py": [
+        "asked: mcp.notes.write_note {'topic': 'tea', 'text': 'milk first'}",
+        "milk first",
+        '1 tool.mcp.notes.write_note ok "noted tea"',
+        "replay: same",
+    ],
     "review.py": ["[2, 1] {'good': True}", "same"],
 }
 

@@ -252,3 +252,47 @@ def test_metadata_nested_as_deep_as_json_may_be_is_no_problem_for_the_stack() ->
     for _ in range(sys.getrecursionlimit() * 2):
         deep = [deep]
     assert "levels" in problem(candidate(metadata={"a": deep}))
+
+
+# --- content that is no text
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_bytes_lie_in_a_blob_however_few_they_are() -> None:
+    found = kept(candidate(None, "tool_attachment", data=PNG, metadata={"page": 1}))
+    (only,) = found.items
+    assert (only.storage, only.inline, only.raw_pointer) == ("raw", None, sha256(PNG))
+    assert (only.hash, only.bytes, only.stored_bytes, only.metadata) == (sha256(PNG), 8, 8, {"page": 1})
+    assert [(blob.digest, blob.data, blob.until) for blob in found.blobs] == [(sha256(PNG), PNG, NOW + 7 * DAY)]
+
+
+@pytest.mark.parametrize("kind", sorted(CUT))
+def test_bytes_are_never_cut(kind: str) -> None:
+    only = item(candidate(None, kind, data=b"\x00" * 50))
+    assert (only.storage, only.stored_bytes, only.truncated) == ("raw", 50, False)
+
+
+def test_bytes_that_are_too_many_are_left_out() -> None:
+    found = kept(candidate(None, data=b"\x00" * 101))
+    (only,) = found.items
+    assert (only.storage, only.code, only.bytes, only.stored_bytes) == ("omitted", "EVIDENCE_RAW_TOO_LARGE", 101, 0)
+    assert only.hash == sha256(b"\x00" * 101)
+    assert found.blobs == ()
+
+
+@pytest.mark.parametrize("kind", sorted(NEVER))
+def test_bytes_that_could_betray_are_never_kept(kind: str) -> None:
+    found = kept(candidate(None, kind, data=PNG))
+    assert (found.items[0].hash, found.items[0].code, found.blobs) == ("", "EVIDENCE_REDACTED", ())
+
+
+def test_no_bytes_at_all_are_content_too() -> None:
+    only = item(candidate(None, data=b""))
+    assert (only.storage, only.hash, only.bytes) == ("raw", sha256(b""), 0)
+
+
+@pytest.mark.parametrize("data", [5, 1.5, [1, 2], {"a": 1}])
+def test_data_is_bytes_and_nothing_else(data: Any) -> None:
+    assert problem(candidate(None, data=data))

@@ -26,6 +26,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     type(None): st.none(),
     msgspec.UnsetType: st.just(msgspec.UNSET),
     msgspec.Raw: JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value))),
+    dict[str, str]: st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3),
     dict[str, Any]: st.dictionaries(st.text(max_size=8), JSON, max_size=3),
 }
 
@@ -56,6 +57,7 @@ EVERY = pytest.mark.parametrize("payload", KINDS.values(), ids=KINDS)
 def smallest(payload: type[Payload]) -> dict[str, Any]:
     """The fields that have to be there, and nothing else."""
     examples: dict[Any, Any] = {str: "x", int: 1, float: 0.5, ErrorInfo: {"code": "X"}, dict[str, Any]: {}}
+    examples[dict[str, str]] = {}
     found = {}
     for field in msgspec.structs.fields(payload):
         if field.required:

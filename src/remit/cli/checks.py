@@ -243,6 +243,6 @@ async def _tools(state: State) -> AsyncIterator[Check]:
             yield Check("dependency", "warn", what, "Tools that need it are refused until it is there.")
     withheld = [tool for tool in tools if tool.quarantined]
     for tool in withheld:
-        yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", f"Mend it at {tool.provider_id}.")
+        yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", tool.remedy)
     providers = sorted({tool.provider_id for tool in tools})
     yield Check("tools", "ok", f"{len(tools) - len(withheld)} of {', '.join(providers)}")

@@ -27,6 +27,7 @@ _STATE_STYLES: Final = {
     "completed": "green",
     "same": "green",
     "running": "cyan",
+    "open": "cyan",
     "waiting": "yellow",
     "incomplete": "yellow",
     "stopped": "yellow",

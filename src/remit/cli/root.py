@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "resume": Entry("Run", "Go on with jobs that were stopped or had to wait."),
     "jobs": Entry("Look", "List jobs, newest first."),
     "show": Entry("Look", "Show one job: what it was given, its steps, its result."),
+    "sessions": Entry("Look", "List sessions of calls from outside any job."),
     "trace": Entry("Look", "Tell what a job did: times, versions, who allowed what."),
     "replay": Entry("Look", "Run a job again on its record alone, and compare."),
     "verify": Entry("Look", "Check that nothing recorded was changed."),
@@ -32,6 +33,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "signal": Entry("Decide", "Send a signal to a job."),
     "cancel": Entry("Decide", "Stop a job for good."),
     "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
+    "mcp": Entry("Operate", "MCP servers: whose tools are used, and how they are reached."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
     "journal": Entry("Operate", "The journal itself: copy it to another place."),
     "config": Entry("Operate", "Show every setting and where it came from."),
@@ -121,7 +123,7 @@ def run(args: Sequence[str] | None = None) -> int:
     state = State()
     given = list(sys.argv[1:] if args is None else args)
     # Before the options are understood, an error must already know in which form it is wanted.
-    state.as_json = "--json" in given
+    state.as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
     prepare()
     asked = os.environ.get(COMPLETE)
     if asked:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
     from remit.policy.decision import Decision
     from remit.tools.catalog import Tool
+    from remit.tools.peer import Peer
 
 Progress = Callable[[float | None, float | None, str], None]
 _encode: Final = msgspec.json.Encoder().encode
@@ -71,6 +72,7 @@ class Call:
         "idempotency_key",
         "invocation_id",
         "journal",
+        "peer",
         "progress",
         "request",
         "result",
@@ -85,6 +87,7 @@ class Call:
     journal: Journal
     writer: StreamWriter  # of the caller's stream
     progress: Progress
+    peer: Peer | None
     stage: str  # the stage the call came to last, set by the pipeline
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
     args: dict[str, Any]  # what will be sent; also set by resolve and recall
@@ -100,11 +103,14 @@ class Call:
     duration_us: int  # invoke
     result: object  # invoke: what the provider gave, not yet checked
 
-    def __init__(self, request: Request, journal: Journal, writer: StreamWriter, progress: Progress) -> None:
+    def __init__(
+        self, request: Request, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None = None
+    ) -> None:
         self.request = request
         self.journal = journal
         self.writer = writer
         self.progress = progress
+        self.peer = peer
         self.stage = ""
         self.confirmation = None
         self.rule_id = ""

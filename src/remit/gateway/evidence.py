@@ -84,7 +84,7 @@ def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: i
 
 
 def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits, until: int | None) -> tuple[EvidenceItem, Blob | None]:
-    data = (candidate.text or "").encode("utf-8", "replace")
+    data = candidate.data if candidate.data is not None else (candidate.text or "").encode("utf-8", "replace")
     source, kind = candidate.source, candidate.kind.lower()
     item = EvidenceItem(
         kind=candidate.kind,
@@ -95,14 +95,22 @@ def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits, until: int | Non
     if kind in NEVER:
         return _with(item, code=Code.EVIDENCE_REDACTED.name, hash_scope="unknown"), None
     item = _with(item, **_metadata(candidate, limits))
-    if candidate.text is None:
+    if candidate.text is None and candidate.data is None:
         return item, None
     item = _with(item, hash=sha256(data))
+    if candidate.data is not None:
+        return _raw(item, data, limits, until)
     if len(data) <= limits.inline:
         return _with(item, storage="inline", inline=data.decode(), stored_bytes=len(data)), None
     if kind in CUT:
         text = data[: limits.inline].decode("utf-8", "ignore")
         return _with(item, storage="inline", inline=text, stored_bytes=len(text.encode()), truncated=True), None
+    return _raw(item, data, limits, until)
+
+
+def _raw(
+    item: EvidenceItem, data: bytes, limits: EvidenceLimits, until: int | None
+) -> tuple[EvidenceItem, Blob | None]:
     if len(data) > limits.raw:
         return _with(item, code=Code.EVIDENCE_RAW_TOO_LARGE.name), None
     return _with(item, storage="raw", raw_pointer=item.hash, stored_bytes=len(data)), Blob(item.hash, data, until)

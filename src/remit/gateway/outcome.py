@@ -45,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     cause: str | None = None
     """The provider's own code behind a failure."""
+    detail: Any = None
+    """What the provider attached to a failure, as JSON, for a face that speaks its language; not recorded."""
     evidence: tuple[EvidenceItem, ...] = ()
     invocation_id: str | None = None
     """Set once the call was announced."""
@@ -71,7 +73,15 @@ def refused(code: Code, reason: str, remedy: str = "", *, confirmation: str | No
     )
 
 
-def failed(code: Code, reason: str, remedy: str = "", *, cause: Code | None = None, uncertain: bool = False) -> Outcome:
+def failed(
+    code: Code,
+    reason: str,
+    remedy: str = "",
+    *,
+    cause: Code | None = None,
+    uncertain: bool = False,
+    detail: Any = None,
+) -> Outcome:
     """What came of a call that was announced and did not end well; `blocked` where the code table says so."""
     return Outcome(
         status="blocked" if code.status == "blocked" else "failed",
@@ -80,6 +90,7 @@ def failed(code: Code, reason: str, remedy: str = "", *, cause: Code | None = No
         remedy=line(remedy, _REASON),
         cause=cause.name if cause else None,
         uncertain=uncertain,
+        detail=detail,
     )
 
 

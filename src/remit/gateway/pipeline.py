@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.journal.kinds import ToolInvocationStarted
     from remit.journal.writer import StreamWriter
+    from remit.tools.peer import Peer
 
 
 STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
@@ -49,13 +50,17 @@ class Gateway:
         self._enter = _compose([make(services) for make in STAGES])
         self._reconciler = Reconciler(services)
 
-    async def call(self, request: Request, writer: StreamWriter, progress: Progress = no_progress) -> Outcome:
+    async def call(
+        self, request: Request, writer: StreamWriter, progress: Progress = no_progress, peer: Peer | None = None
+    ) -> Outcome:
         """Let one call through the stages; it is recorded in the stream of `writer`.
+
+        The tool may ask `peer` back while it runs.
 
         Never raises for what the caller can cause (rule 5). Raises JournalError where nothing can be recorded any more,
         and passes cancellation on: the call then stands announced without an outcome.
         """
-        return await self._enter(Call(request, self.services.journal, writer, progress))
+        return await self._enter(Call(request, self.services.journal, writer, progress, peer))
 
     async def reconcile(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """Ask the provider what came of an announced call nobody saw the end of, and record what it knows (rule 3)."""

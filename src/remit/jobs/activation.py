@@ -143,7 +143,7 @@ class Activation:
     async def call(self, asked: Asked, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
         await self._begin()
-        retry = self._retry(asked.tool)
+        retry = await self._retry(asked.tool)
         if record.unknown:
             settled = await self._settle_unknown(asked, record)
             if settled is not None:
@@ -188,8 +188,8 @@ class Activation:
         )
         return await self._gateway.call(request, self._writer, self.progress)
 
-    def _retry(self, name: str) -> Retry:
-        tool = self._gateway.services.catalog.known(name)
+    async def _retry(self, name: str) -> Retry:
+        tool = await self._gateway.services.catalog.find(name)
         if tool is None or tool.meta.retry is None or not tool.meta.repeatable:
             return _NO_RETRY
         return tool.meta.retry

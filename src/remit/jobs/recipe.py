@@ -138,6 +138,10 @@ class Recipes:
             raise NotFoundError(f"no recipe is named {name!r}", code=Code.UNKNOWN_RECIPE, remedy=hint)
         return found
 
+    def all(self) -> list[Recipe[..., Any]]:
+        """Every recipe, by name."""
+        return [self._by_name[name] for name in self.names()]
+
     def names(self) -> list[str]:
         """Every name, sorted."""
         return sorted(self._by_name)

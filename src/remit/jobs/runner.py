@@ -86,7 +86,6 @@ class Pass:
         history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
-        await self._runner.gateway.services.catalog.tools()
         try:
             body = await self._runner.programs.load(history)
             await self._runner.versions.check(history, self.writer, body)

@@ -34,13 +34,12 @@ async def differences(history: History, program: Program | None, catalog: Catalo
     created = history.created
     if created is not None and program is not None and created.execution_version not in {"", program.version}:
         found.append(Difference(subject="execution", recorded=created.execution_version, current=program.version))
-    await catalog.tools()
     seen: dict[str, str] = {}
     for record in history.calls.values():
         if record.started is not None and record.started.request_schema_hash:
             seen[record.started.tool_name] = record.started.request_schema_hash
     for name, recorded in sorted(seen.items()):
-        tool = catalog.known(name)
+        tool = await catalog.find(name)
         current = tool.input.hash if tool is not None and tool.input is not None else ""
         if current != recorded:
             found.append(Difference(subject=name, recorded=recorded, current=current))

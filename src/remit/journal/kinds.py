@@ -12,20 +12,24 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 import msgspec
 
 from remit.errors import ChainBrokenError
-from remit.journal.blobs import BlobRef
+from remit.journal.outside import ApprovalRemembered, ApprovalRevoked, McpToolsPinned, RequestRelayed, SessionOpened
+from remit.journal.payload import UNSET, OptionalRaw, OptionalRef, Payload
 
-UNSET: Final = msgspec.UNSET
-OptionalRaw = msgspec.Raw | msgspec.UnsetType
-OptionalRef = BlobRef | msgspec.UnsetType
+__all__ = [  # what stands in other files and is asked for here; every name of this one as well
+    "UNSET",
+    "ApprovalRemembered",
+    "ApprovalRevoked",
+    "McpToolsPinned",
+    "OptionalRaw",
+    "OptionalRef",
+    "Payload",
+    "RequestRelayed",
+    "SessionOpened",
+]
+
 WaitType = Literal["webhook", "human", "timer", "signal", "message"]
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
 Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
-
-
-class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an event says; KIND is the event's kind."""
-
-    KIND: ClassVar[str] = ""
 
 
 class JobCreated(Payload, frozen=True, kw_only=True):
@@ -345,23 +349,6 @@ class StepDecided(Payload, frozen=True, kw_only=True):
     decision: Literal["done", "retry", "fail"]
     value: OptionalRaw = UNSET
     value_blob: OptionalRef = UNSET
-    by: str = ""
-    reason: str = ""
-
-
-class ApprovalRemembered(Payload, frozen=True, kw_only=True):
-    """Ours, in a rule's own stream: an approval that also holds for later calls, within its scope."""
-
-    KIND: ClassVar[str] = "approval_remembered"
-    rule: dict[str, Any]
-    confirmation: str = ""
-    by: str = ""
-
-
-class ApprovalRevoked(Payload, frozen=True, kw_only=True):
-    """Ours, in a rule's own stream: the remembered approval holds no more."""
-
-    KIND: ClassVar[str] = "approval_revoked"
     by: str = ""
     reason: str = ""
 

@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import structs
 
 from remit.canonical import digest
-from remit.policy.decision import Decision, Query
+from remit.policy.callers import caller_matcher
+from remit.policy.decision import Caller, Decision, Query
 from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule, check_ids, parse_rules
@@ -76,6 +77,11 @@ class Policy:
                 reason=f"The policy could not be evaluated ({type(error).__name__}), and then every call is denied.",
             )
         return decision
+
+    def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
+        """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
+        rules = (ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.when)
+        return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
     def _decide(self, query: Query) -> Decision:
         tool = query.tool

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TITLE = 80
+_PATIENCE_S = 5.0
+"""Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,11 +242,10 @@ class Commands:
 
     async def _tool(self, found: Confirmation) -> Tool | None:
         """The tool that a confirmation is about, where this process knows it."""
-        await self._services.catalog.tools()
-        return self._services.catalog.known(found.request.tool_name)
+        return await self._services.catalog.find(found.request.tool_name)
 
     async def _registry_version(self) -> str:
-        await self._services.catalog.tools()
+        await self._services.catalog.tools(_PATIENCE_S)
         return self._services.catalog.version
 
     async def _open_job(self, job: str) -> Head:

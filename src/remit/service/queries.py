@@ -20,7 +20,16 @@ from remit.journal.kinds import JobCompleted, JobFailed
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
 from remit.service.steps import open_waits, step_rows
-from remit.service.views import ConfirmationView, JobRow, JobView, ToolView, VerifyReport, job_row
+from remit.service.views import (
+    ConfirmationView,
+    JobRow,
+    JobView,
+    SessionRow,
+    ToolView,
+    VerifyReport,
+    job_row,
+    session_row,
+)
 from remit.tools.catalog import ResolveError
 from remit.trace.narrative import Narrative, narrate
 
@@ -32,6 +41,8 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Tool
 
 _RECENT = 10_000
+SESSION = "session"
+"""The kind of sessions' streams."""
 
 
 class Queries:
@@ -46,13 +57,16 @@ class Queries:
     # --- jobs
 
     async def find(self, reference: str) -> str:
-        """A job by identifier, by an ending of it that fits only one, or `last`. Raises NotFoundError."""
+        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier.
+
+        Raises NotFoundError.
+        """
         if reference == "last":
             newest = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
             if newest:
                 return job_row(newest[0]).job
             raise NotFoundError("there is no job yet", remedy="Start one with `remit run`.")
-        if await self._journal.head(stream_of(reference)) is not None:
+        if await self._journal.head(_stream(reference)) is not None:
             return reference
         heads = await self._journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
         found = [head for head in heads if head.stream.endswith(reference)]
@@ -118,15 +132,19 @@ class Queries:
         return self._journal.follow(stream, after)
 
     async def narrative(self, job: str) -> Narrative:
-        """The story of a job, with who allowed what. Raises NotFoundError."""
+        """The story of a job or session, with who allowed what. Raises NotFoundError."""
         await self._head(job)
-        stream = stream_of(job)
+        stream = _stream(job)
         query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
         asked = {
             head.labels.get("id", head.stream): await self._journal.read(head.stream)
             for head in await self._journal.heads(query)
         }
         return narrate(await self._journal.read(stream), asked)
+
+    def stream(self, identifier: str) -> str:
+        """The stream of a job or session."""
+        return _stream(identifier)
 
     async def replay(self, job: str) -> ReplayReport:
         """Run a job's recipe again on its record alone. Raises NotFoundError where the recipe is not known here."""
@@ -136,18 +154,24 @@ class Queries:
         return await replay(self._journal, history, program, self._services.catalog, job)
 
     async def verify(self, job: str | None = None) -> VerifyReport:
-        """Check the chains of a job and of all that belongs to it, or of the whole journal."""
+        """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
         if job is not None:
             await self._head(job)
         streams = events = 0
         problems: list[str] = []
-        async for head in self._heads(stream_of(job) if job else ""):
+        async for head in self._heads(_stream(job) if job else ""):
             streams += 1
             try:
                 events += await self._journal.verify(head.stream)
             except ChainBrokenError as error:
                 problems.append(error.message)
         return VerifyReport(streams=streams, events=events, problems=tuple(problems))
+
+    # --- sessions
+
+    async def sessions(self, *, limit: int = 20) -> list[SessionRow]:
+        """Sessions of calls from outside any job, newest first."""
+        return [session_row(head) for head in await self._journal.heads(HeadQuery(kind=SESSION, limit=limit))]
 
     # --- people and tools
 
@@ -174,9 +198,8 @@ class Queries:
         self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
     ) -> Explanation:
         """What policy says to a call, and what part every rule has in that."""
-        await self._services.catalog.tools()
         try:
-            found, args = self._services.catalog.lookup(tool, args)
+            found, args = await self._services.catalog.resolve(tool, args)
         except ResolveError:
             known = self._services.catalog.known(tool)
         else:
@@ -200,9 +223,9 @@ class Queries:
 
         Raises ResolveError.
         """
-        await self._services.catalog.tools()
-        known = self._services.catalog.known(name)
-        return tool_view(known or self._services.catalog.lookup(name, {})[0])
+        catalog = self._services.catalog
+        known = await catalog.find(name)
+        return tool_view(known or (await catalog.resolve(name, {}))[0])
 
     async def tool_failures(self) -> dict[str, str]:
         """Why tools are missing, by the provider that could not be listed."""
@@ -217,7 +240,7 @@ class Queries:
     # --- common
 
     async def _head(self, job: str) -> Head:
-        head = await self._journal.head(stream_of(job))
+        head = await self._journal.head(_stream(job))
         if head is None:
             raise NotFoundError(f"no job {job}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
         return head
@@ -279,4 +302,10 @@ def tool_view(tool: Tool) -> ToolView:
         input_schema=meta.input_schema,
         output_schema=meta.output_schema,
         quarantined=tool.quarantined or "",
+        remedy=tool.remedy,
     )
+
+
+def _stream(identifier: str) -> str:
+    """The stream of a job, or of a session."""
+    return f"{SESSION}/{identifier}" if identifier.startswith("ses_") else stream_of(identifier)

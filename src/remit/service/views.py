@@ -30,6 +30,19 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of calls from outside any job, in a list."""
+
+    session: str
+    principal: str
+    """Who calls; empty where only the calls themselves say it."""
+    title: str
+    created_at: int
+    """Microseconds since the Unix epoch."""
+    updated_at: int
+    events: int
+
+
 class StepRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An effect of a job in a list (contract: tools, "Steps")."""
 
@@ -118,6 +131,8 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     output_schema: dict[str, Any] | None
     quarantined: str
     """Why it is withheld; empty: it is not."""
+    remedy: str
+    """What to do about that."""
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +146,18 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+
+def session_row(head: Head) -> SessionRow:
+    """A session's head as a row."""
+    return SessionRow(
+        session=head.stream.partition("/")[2],
+        principal=head.labels.get("principal", ""),
+        title=head.title,
+        created_at=head.created_at,
+        updated_at=head.updated_at,
+        events=head.seq,
+    )
 
 
 def job_row(head: Head) -> JobRow:

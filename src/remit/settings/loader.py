@@ -49,6 +49,7 @@ def load(
         **{name: section(**values[name]) for name, section in sections().items()},  # type: ignore[arg-type]
         file=chosen,
         folder=project.folder,
+        working_folder=here.folder,
         sources={key: value.source for key, value in given.items()},
     )
 

@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from remit.redact import mask
+from remit.settings.shown import shown
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 EvidenceBytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
+Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
+Tables = tuple[dict[str, Any], ...]
 
 
 class About(NamedTuple):
@@ -89,22 +92,109 @@ class ToolSettings(msgspec.Struct, frozen=True):
     ] = 16 * 1024 * 1024
 
 
+class McpSettings(msgspec.Struct, frozen=True):
+    """MCP servers whose tools are used, and MCP clients that may use yours."""
+
+    servers: Annotated[
+        Tables,
+        About("The servers, one `[[mcp.servers]]` table each, as explained below. A JSON array in the environment."),
+    ] = ()
+    timeout_ms: Annotated[
+        Millis,
+        About("How long a call of a server's tool may take, where the server has no limit.", env=("MCP_TIMEOUT_MS",)),
+    ] = 30_000
+    first_use: Annotated[
+        Literal["trust", "refuse"],
+        About(
+            "Whether tools of a server that was never pinned may be used. With trust, what it lists first is pinned; "
+            "with refuse, nothing is used before `remit mcp pin`."
+        ),
+    ] = "trust"
+    elicitation: Annotated[
+        Literal["decline", "defaults", "forward"],
+        About(
+            "What a server's question is answered with: a refusal, the defaults that its schema names, where it names "
+            "all that is required, or what the MCP client says that made the call (a refusal where none did)."
+        ),
+    ] = "decline"
+    sampling: Annotated[
+        Literal["refuse", "forward"],
+        About("Whether a server may ask for a model: never, or that of the MCP client that made the call."),
+    ] = "refuse"
+    max_message_bytes: Annotated[Bytes, About("The largest message taken from a server.")] = 64 * 1024 * 1024
+    expose: Annotated[
+        Texts,
+        About("Recipes that MCP clients are offered as tools: names, or patterns such as `report_*`."),
+    ] = ()
+    clients: Annotated[
+        Tables,
+        About("Who may connect over HTTP, one `[[mcp.clients]]` table each. A JSON array in the environment."),
+    ] = ()
+    servers_json: Annotated[
+        str,
+        About(
+            "For the environment: more servers, as a JSON array of `{name, cmd, args, cwd}`, also with `env`, `url` "
+            "and `headers`. It wins over the names below.",
+            env=("MCP_SERVERS_JSON",),
+        ),
+    ] = ""
+    server_name: Annotated[
+        str, About("For the environment: the name of a single server.", env=("MCP_SERVER_NAME",))
+    ] = ""
+    server_cmd: Annotated[
+        str, About("For the environment: the program of the single server.", env=("MCP_SERVER_CMD",))
+    ] = ""
+    server_args_json: Annotated[
+        str,
+        About(
+            "For the environment: its arguments, as a JSON array. It wins over the next name.",
+            env=("MCP_SERVER_ARGS_JSON",),
+        ),
+    ] = ""
+    server_args: Annotated[
+        str,
+        About(
+            "For the environment: its arguments, split as a shell would; no shell ever sees them.",
+            env=("MCP_SERVER_ARGS",),
+        ),
+    ] = ""
+    server_cwd: Annotated[
+        str,
+        About(
+            "For the environment: the folder the single server is started in. Empty: the project folder.",
+            env=("MCP_SERVER_CWD",),
+        ),
+    ] = ""
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        fields = ", ".join(f"{name}={shown(f'mcp.{name}', getattr(self, name))!r}" for name in self.__struct_fields__)
+        return f"McpSettings({fields})"
+
+
 class FsSettings(msgspec.Struct, frozen=True):
     """What the file tools may touch."""
 
     roots: Annotated[Texts, About("The folders that file tools see; nothing outside them can be named.")] = (".",)
     max_read_bytes: Annotated[Bytes, About("The largest file that file tools read.")] = 2_000_000
+    search_anywhere: Annotated[
+        bool,
+        About(
+            "Whether folder.search and folder.read may look into any folder that is named, or only into the roots. "
+            "`remit mcp serve` lets no client look outside them."
+        ),
+    ] = True
 
 
 class PolicySettings(msgspec.Struct, frozen=True):
     """What may be called by whom."""
 
     rules: Annotated[
-        tuple[dict[str, Any], ...],
+        Tables,
         About("The rules, one `[[policy.rules]]` table each. A JSON array in the environment."),
     ] = ()
     tests: Annotated[
-        tuple[dict[str, Any], ...],
+        Tables,
         About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),
     ] = ()
     remembered: Annotated[
@@ -191,6 +281,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     journal: JournalSettings
     app: AppSettings
     tools: ToolSettings
+    mcp: McpSettings
     fs: FsSettings
     policy: PolicySettings
     confirm: ConfirmSettings
@@ -202,6 +293,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The remit.toml that was read."""
     folder: Path
     """The project folder: that file's, or the working folder where there is none."""
+    working_folder: Path
+    """What relative paths in the environment and in flags count from."""
     sources: Mapping[str, str]
     """Where each setting came from, by key."""
 
@@ -209,4 +302,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""
         places = ((key, *key.split("."), source) for key, source in self.sources.items())
         rows = ((key, getattr(getattr(self, section), name), source) for key, section, name, source in places)
-        return [Explained(key, mask(value) if isinstance(value, str) else value, source) for key, value, source in rows]
+        return [Explained(key, shown(key, value), source) for key, value, source in rows]

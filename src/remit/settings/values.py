@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.errors import SettingsError
+from remit.settings.shown import PICTURES
 from remit.settings.table import Setting, type_text
 
 _TRUTH: Final = {
@@ -53,11 +54,18 @@ def checked(setting: Setting, value: Any, source: str) -> Any:
     try:
         return msgspec.convert(value, setting.hint)
     except msgspec.ValidationError as exc:
-        shown = repr(value) if len(repr(value)) <= _SHOWN else repr(value)[:_SHOWN] + "…"
         raise SettingsError(
-            f"{source}: {setting.key} is {shown}, but it must be {type_text(setting.hint)}",
+            f"{source}: {setting.key} {_said(setting, value)}must be {type_text(setting.hint)}",
             remedy=f"Correct {setting.key} or leave it out; its default is {setting.default_text}.",
         ) from exc
+
+
+def _said(setting: Setting, value: Any) -> str:
+    """What was given, where it is no secret."""
+    if setting.key in PICTURES:
+        return ""
+    text = repr(value)
+    return f"is {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}, but it "
 
 
 def from_text(setting: Setting, text: str, source: str) -> Any:

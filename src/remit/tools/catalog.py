@@ -1,26 +1,35 @@
 """All tools of all providers, one per name (contract: tools, "Providers and the catalog").
 
-Providers are listed once, together, and again only after `invalidate`; in between every look-up is a dictionary access.
-Where several offer one name, order or safety decides among them, and the choice does not move on its own: if the chosen
-tool is quarantined, the name is withheld rather than answered by the next best.
+A provider is listed when its tools are first asked for, and again only after it was invalidated; in between every
+look-up is a dictionary access. Each listing has its own task (`listing.py`) and enters the index (`index.py`) as soon
+as it is there, so that of many slow, dying and changing providers none is felt by who does not need it:
+
+- A call waits only for providers that can decide what its name means. An MCP server's tool bears the server's name, so
+  that is the server alone (its place may be taken by a stand-in, which is asked where the server does not have the
+  tool); any other tool is none of theirs. A key may be either.
+- A listing that an invalidation has overtaken resolves no call that comes after that invalidation.
+- Whoever shows tools to others is told when they may have changed, and may ask for what is known within some time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import partial
 from typing import Any, Final, Literal
 
-from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import NameInvalidError, ProviderError, UsageError
-from remit.tools.meta import Risk, ToolMeta
-from remit.tools.naming import check_provider_id
-from remit.tools.provider import ToolProvider
-from remit.tools.suggestions import listed, suggestion
+from remit.errors import NameInvalidError, ProviderError
+from remit.tools.index import Index, Preference, ResolveError, shown
+from remit.tools.listing import Listings
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.naming import check_provider_id, provider_of
+from remit.tools.provider import ToolProvider, Watched
 from remit.tools.tool import Tool, admit, quarantine
 
 __all__ = ["Catalog", "ResolveError", "Tool"]
@@ -29,41 +38,12 @@ PREFERRED: Final = ("builtin", "mcp_*", "stub")
 LIST_TIMEOUT_S: Final = 30.0
 """Seconds after which a provider that does not list its tools counts as failed."""
 
-_RISK: Final = {Risk.READ_ONLY: 0, Risk.WRITE: 1, Risk.UNKNOWN: 2}
+_AT_ONCE: Final = 16
+"""Tools admitted before others get their turn: about a millisecond's work."""
+
+_log: Final = logging.getLogger("remit.tools")
 
 Args = dict[str, Any]
-
-
-class ResolveError(UsageError):
-    """A name means no tool that could be called."""
-
-    default = Code.UNKNOWN_TOOL
-
-    @property
-    def reason(self) -> str:
-        """What is wrong with the name."""
-        return self.message
-
-
-class _Index:
-    """What one listing of everything amounts to; replaced as a whole."""
-
-    def __init__(
-        self, winners: Sequence[Tool] = (), nameless: Sequence[Tool] = (), shadowed: Mapping[str, tuple[str, ...]] = {}
-    ) -> None:
-        self.shadowed = shadowed
-        self.nameless = {tool.meta.name: tool for tool in nameless}
-        chosen = sorted(winners, key=lambda tool: tool.meta.name)
-        self.tools = sorted([*chosen, *nameless], key=lambda tool: str(tool.meta.name))
-        self.by_name = {name: tool for tool in chosen for name in (tool.meta.name, tool.wire_name)}
-        covered: dict[str, list[Tool]] = {}
-        for tool in chosen:
-            covered.setdefault(tool.key, []).append(tool)
-        self.by_key = {key: _operations(tools) for key, tools in covered.items()}
-
-    @cached_property
-    def version(self) -> str:
-        return digest([[tool.meta.name, tool.contract_hash] for tool in self.tools if tool.quarantined is None])
 
 
 class Catalog:
@@ -82,24 +62,30 @@ class Catalog:
 
         `order` holds patterns of provider ids, such as `mcp_*`; who matches none comes after, as registered. `choose`
         decides between several tools of one name: by that order, or the one of the lowest level and risk. `closed`
-        refuses arguments no schema declares.
+        refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take.
         """
         self._providers = {check_provider_id(provider.provider_id): provider for provider in providers}
         if len(self._providers) < len(providers):
             ids = [provider.provider_id for provider in providers]
             twice = next(each for each in ids if ids.count(each) > 1)
             raise NameInvalidError(f"two providers are called {twice}", remedy="Give one of them another id.")
-        self._order = tuple(order)
-        self._choose = choose
+        self._servers = frozenset(each for each in self._providers if each.startswith("mcp_"))
+        self._others = frozenset(self._providers) - self._servers
+        self._preference = Preference({each: _rank(each, order) for each in self._providers}, choose == "safest")
         self._closed = closed
         self._list_timeout_s = list_timeout_s
-        self._lock = asyncio.Lock()
-        self._stale = set(self._providers)
-        self._again: set[str] = set()
-        self._listed: dict[str, list[Tool]] = {}
-        self._index = _Index()
+        self._closing = False
+        self._listings = Listings(self._providers, self._list, self._enter)
+        self._stale = self._listings.stale
+        self._unlisted = set(self._providers)
+        self._listed: dict[str, list[Tool]] = {each: [] for each in self._providers}
+        self._index = Index((), self._preference)
+        self._listeners: dict[object, Callable[[], None]] = {}
         self.failures: dict[str, str] = {}
         """Why a provider could not be listed, by its id; it has no tools until it is listed again."""
+        for provider_id, provider in self._providers.items():
+            if isinstance(provider, Watched):
+                provider.watch(partial(self.invalidate, provider_id))
 
     @property
     def shadowed(self) -> Mapping[str, tuple[str, ...]]:
@@ -111,9 +97,21 @@ class Catalog:
         """Digest over the names and contracts of all tools that can be called, as last listed."""
         return self._index.version
 
-    async def tools(self) -> list[Tool]:
-        """Every tool, quarantined ones included, by name."""
-        await self._ensure()
+    @property
+    def listing(self) -> frozenset[str]:
+        """Ids of the providers that are being listed: what they offer now is not known yet."""
+        return self._listings.under_way
+
+    async def tools(self, patience_s: float | None = None) -> list[Tool]:
+        """Every tool, quarantined ones included, by name.
+
+        Waits until no provider is stale, but no longer than `patience_s` seconds where that is given; `listing` then
+        tells whose tools may still change.
+        """
+        if self._stale:
+            with suppress(TimeoutError):  # what is known so far is what was asked for
+                async with asyncio.timeout(patience_s):
+                    await self._listings.fresh(self._stale)
         return list(self._index.tools)
 
     async def resolve(self, name: str, args: Args) -> tuple[Tool, Args]:
@@ -123,154 +121,161 @@ class Catalog:
         UNKNOWN_TOOL, INVALID_TOOL_STEP or TOOL_QUARANTINED.
         """
         tool = self._index.by_name.get(name)
-        if tool is None or (self._stale and tool.meta.provider_id in self._stale):
-            await self._ensure()
+        if tool is None or tool.quarantined is not None or (self._stale and self._awaited(name, tool)):
+            await self._listings.fresh(self._awaited(name, tool))
+            if name not in self._index.by_name:  # somebody may stand in for a server
+                await self._listings.fresh(self._stale & self._others)
             return self.lookup(name, args)
-        if tool.quarantined is not None:
-            raise _quarantined(tool)
         return tool, args
 
     def lookup(self, name: str, args: Args) -> tuple[Tool, Args]:
         """As `resolve`, from what was last listed. Raises ResolveError."""
+        bearing, under_way = self._bearing(name), self.listing
+        missing = {each: why for each, why in self.failures.items() if each in bearing}
+        missing |= dict.fromkeys(bearing & under_way, "they are being listed")
+        return self._index.lookup(name, args, missing)
+
+    async def find(self, name: str) -> Tool | None:
+        """The tool of a full or wire name, even a quarantined one; waits only for providers that may offer it."""
         tool = self._index.by_name.get(name)
-        if tool is None:
-            tool, args = self._by_key(name, args)
-        if tool.quarantined is not None:
-            raise _quarantined(tool)
-        return tool, args
+        if self._stale and (waiting := self._awaited(name, tool)):
+            await self._listings.fresh(waiting)
+        return self.known(name)
 
     def known(self, name: str) -> Tool | None:
         """The tool of a full or wire name as last listed, even a quarantined one."""
         return self._index.by_name.get(name)
 
+    def provider(self, provider_id: str) -> ToolProvider | None:
+        """The provider of this id."""
+        return self._providers.get(provider_id)
+
     def invalidate(self, provider_id: str | None = None) -> None:
         """Have a provider (all of them) listed again before its tools are next used."""
-        every = set(self._providers)
-        named = every if provider_id is None else every & {provider_id}
-        self._stale |= named
-        self._again |= named
+        every = self._providers.keys()
+        if self._listings.invalidate(every if provider_id is None else every & {provider_id}):
+            self._tell()
 
     async def refresh(self) -> None:
         """List every provider again, now."""
         self.invalidate()
-        await self._ensure()
+        await self.tools()
+
+    def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have `listener` called whenever the tools may differ from what `tools` last gave; returns what ends that.
+
+        It is called in the event loop's thread: when a provider was invalidated that was not already waiting to be
+        listed, and when a listing brought other tools, texts, levels or reasons to withhold them. What it raises is
+        logged.
+        """
+        key = object()
+        self._listeners[key] = listener
+
+        def end() -> None:
+            self._listeners.pop(key, None)
+
+        return end
 
     async def close(self) -> None:
-        """Close every provider; what one of them raises does not keep the others open."""
+        """End listings, then close every provider; what one of them raises does not keep the others open."""
+        self._closing = True
+        await self._listings.close()
         providers = list(self._providers.values())
         results = await asyncio.gather(*(provider.close() for provider in providers), return_exceptions=True)
         for provider, result in zip(providers, results, strict=True):
             if isinstance(result, Exception):
                 self.failures[provider.provider_id] = _words(result)
 
+    # --- who is waited for
+
+    def _bearing(self, name: str) -> AbstractSet[str]:
+        """The providers that decide what a name means."""
+        full = name.replace("__", ".")
+        if "." not in full:
+            return self._others | (self._servers & {f"mcp_{name}"})
+        owner = self._servers & {provider_of(full)}
+        return owner or self._others
+
+    def _awaited(self, name: str, tool: Tool | None) -> AbstractSet[str]:
+        """Those of them whose listing has to be waited for, given the tool of that name as last listed.
+
+        The choice among rivals is made anew only with a listing, so a tool that is not stale itself waits but for
+        rivals that were never heard.
+        """
+        decided = tool is not None and tool.meta.provider_id not in self._stale
+        return self._bearing(name) & (self._unlisted if decided else self._stale)
+
     # --- listing
 
-    async def _ensure(self) -> None:
-        if not self._stale:
-            return
-        async with self._lock:
-            # They stay stale until listed: who comes meanwhile waits, and after a cancellation the next one lists them.
-            stale = sorted(self._stale)
-            if not stale:
-                return
-            self._again.clear()
-            found = await asyncio.gather(*(self._list(self._providers[each]) for each in stale))
-            self._listed.update(zip(stale, found, strict=True))
-            self._stale = self._stale - set(stale) | self._again
-            self._index = self._chosen()
-
-    async def _list(self, provider: ToolProvider) -> list[Tool]:
+    async def _list(self, provider_id: str) -> list[Tool]:
         """What one provider offers; nothing, and the reason kept, where it fails."""
         deadline = asyncio.timeout(self._list_timeout_s)
         try:
+            provider = self._open(provider_id)
             async with deadline:
                 metas = await provider.list_tools()
-            tools = self._admitted(metas, provider)
-        except Exception as error:  # noqa: BLE001 - one failing provider never empties the others
-            why = f"no list within {self._list_timeout_s:g} s" if deadline.expired() else _words(error)
-            self.failures[provider.provider_id] = why
+            tools = await self._admitted(metas, provider)
+        except (Exception, asyncio.CancelledError) as error:  # one failing provider never empties the others
+            if isinstance(error, asyncio.CancelledError) and _cancelled():
+                raise
+            late = f"no list within {self._list_timeout_s:g} s"
+            self.failures[provider_id] = late if deadline.expired() else _words(error)
             return []
-        self.failures.pop(provider.provider_id, None)
+        self.failures.pop(provider_id, None)
         return tools
 
-    def _admitted(self, metas: Sequence[ToolMeta], provider: ToolProvider) -> list[Tool]:
+    def _open(self, provider_id: str) -> ToolProvider:
+        if self._closing:
+            raise ProviderError("the catalog is closed", cause=Code.ProviderClosed)
+        return self._providers[provider_id]
+
+    async def _admitted(self, metas: Sequence[ToolMeta], provider: ToolProvider) -> list[Tool]:
         times = Counter(meta.name for meta in metas)
-        return [
-            admit(meta, provider, closed=self._closed)
-            if times[meta.name] == 1
-            else quarantine(meta, provider, f"its provider lists the name {times[meta.name]} times")
-            for meta in {meta.name: meta for meta in metas}.values()
-        ]
-
-    def _chosen(self) -> _Index:
-        offers: dict[str, list[Tool]] = {}
-        nameless: list[Tool] = []
-        for provider_id in self._providers:  # as registered
-            for tool in self._listed.get(provider_id, ()):
-                (offers.setdefault(tool.meta.name, []) if tool.key else nameless).append(tool)
-        ranks = {provider_id: self._rank(provider_id) for provider_id in self._providers}
-        winners, shadowed = [], {}
-        for name, rivals in offers.items():
-            best, *others = sorted(rivals, key=lambda tool: self._preference(tool, ranks))
-            winners.append(best)
-            if others:
-                shadowed[name] = tuple(other.meta.provider_id for other in others)
-        return _Index(winners, nameless, shadowed)
-
-    def _rank(self, provider_id: str) -> int:
-        matching = (place for place, pattern in enumerate(self._order) if fnmatchcase(provider_id, pattern))
-        return next(matching, len(self._order))
-
-    def _preference(self, tool: Tool, ranks: Mapping[str, int]) -> tuple[int, int, int]:
-        """Lower goes first; a stable sort keeps equals as registered."""
-        meta = tool.meta
-        rank = ranks[meta.provider_id]
-        return (meta.capability_level, _RISK[meta.risk_level], rank) if self._choose == "safest" else (rank, 0, 0)
-
-    # --- keys
-
-    def _by_key(self, name: str, args: Args) -> tuple[Tool, Args]:
-        choices = self._index.by_key.get(name)
-        if choices is None:
-            if name in self._index.nameless:
-                return self._index.nameless[name], args
-            raise self._unknown(name)
-        if len(choices) == 1:
-            return next(iter(choices.values())), args
-        operation = args.get("operation")
-        chosen = choices.get(operation) if isinstance(operation, str) else None
-        if chosen is None:
-            given = f"{operation!r:.100} is none of them" if "operation" in args else "args.operation is missing"
-            raise ResolveError(
-                f"the key {name} covers {len(choices)} tools and {given}",
-                code=Code.INVALID_TOOL_STEP,
-                remedy=f"Set args.operation to one of: {listed(choices)}.",
+        tools = []
+        for meta in {meta.name: meta for meta in metas}.values():
+            _check_levels(meta)
+            tools.append(
+                admit(meta, provider, closed=self._closed)
+                if times[meta.name] == 1
+                else quarantine(meta, provider, f"its provider lists the name {times[meta.name]} times")
             )
-        return chosen, {key: value for key, value in args.items() if key != "operation"}
+            if len(tools) % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # noqa: TID251 - waits for nothing: others get their turn
+        return tools
 
-    def _unknown(self, name: str) -> ResolveError:
-        known = [*self._index.by_name, *self._index.by_key]
-        known = [each for each in known if ("__" in each) == ("__" in name)]  # models spell names otherwise than people
-        failed = "".join(f"; the tools of {each} are not known: {why}" for each, why in sorted(self.failures.items()))
-        return ResolveError(f"no tool is called {name!r:.100}{failed}", remedy=suggestion(name, known))
+    def _enter(self, provider_id: str, tools: list[Tool]) -> None:
+        before, self._listed[provider_id] = self._listed[provider_id], tools
+        self._unlisted.discard(provider_id)
+        self._index = Index(self._listed.values(), self._preference)
+        if shown(before) != shown(tools):
+            self._tell()
 
-
-def _operations(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """What `args.operation` may be: the last part of a name where that is unambiguous, else the full name."""
-    last = [tool.meta.name.rpartition(".")[2] for tool in tools]
-    times = Counter(last)
-    return {part if times[part] == 1 else tool.meta.name: tool for part, tool in zip(last, tools, strict=True)}
-
-
-def _quarantined(tool: Tool) -> ResolveError:
-    return ResolveError(
-        f"{tool.meta.name} is withheld: {tool.quarantined}",
-        code=Code.TOOL_QUARANTINED,
-        remedy=f"Mend the tool at its provider ({tool.meta.provider_id}), then list it again.",
-    )
+    def _tell(self) -> None:
+        for listener in list(self._listeners.values()):
+            try:
+                listener()
+            except Exception:  # noqa: BLE001 - it is theirs, and harms nobody else
+                _log.exception("a listener of the catalog failed")
 
 
-def _words(error: Exception) -> str:
+def _rank(provider_id: str, order: Sequence[str]) -> int:
+    matching = (place for place, pattern in enumerate(order) if fnmatchcase(provider_id, pattern))
+    return next(matching, len(order))
+
+
+def _check_levels(meta: ToolMeta) -> None:
+    """What rivals are compared by has to be comparable. Raises ValueError."""
+    Level(meta.capability_level)
+    Risk(meta.risk_level)
+
+
+def _cancelled() -> bool:
+    """Whether the running task itself was cancelled, rather than something of the provider's own it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _words(error: BaseException) -> str:
     if isinstance(error, ProviderError):
         return f"{error.cause}: {error}"
     return f"{type(error).__name__}: {error}".removesuffix(": ")

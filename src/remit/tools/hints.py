@@ -45,15 +45,18 @@ def schema_of(function: Callable[..., Any]) -> tuple[JsonSchema, JsonSchema | No
     return signature.input_schema, signature.output_schema
 
 
-def read(function: Callable[..., Any]) -> Signature:
-    """The signature of a function. Raises SchemaError, which names the function and the parameter."""
+def read(function: Callable[..., Any], *, leading: int = 0) -> Signature:
+    """The signature of a function, without its first `leading` parameters.
+
+    Raises SchemaError, which names the function and the parameter.
+    """
     hints = _hints(function)
     properties: JsonSchema = {}
     definitions: JsonSchema = {}
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     context = None
-    parameters = inspect.signature(function).parameters.values()
-    for parameter in parameters:
+    parameters = list(inspect.signature(function).parameters.values())
+    for parameter in parameters[leading:]:
         hint = _checked(function, parameter, hints)
         if hint is CallContext:
             context = parameter.name

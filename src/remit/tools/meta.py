@@ -69,6 +69,10 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry: Retry | None = None
     requires: tuple[str, ...] = ()
     """Keys of the dependencies that must be ready before a call."""
+    definition: JsonSchema | None = None
+    """The tool exactly as its owner words it to MCP clients, where it is an MCP server's."""
+    withheld: str = ""
+    """Why its provider withholds it, with what to do about it as the last sentence; it is then quarantined."""
 
     @property
     def repeatable(self) -> bool:

@@ -8,12 +8,14 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from remit.tools.meta import ToolMeta
+from remit.tools.peer import Peer
 
 
 class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """Something a call found that may have to be shown later.
 
-    The gateway gives it a digest and decides what is kept; text travels in `text`, never bytes in `metadata` (rule 10).
+    The gateway gives it a digest and decides what is kept; content travels in `text` or `data`, never in `metadata`
+    (rule 10).
     """
 
     kind: str
@@ -24,6 +26,8 @@ class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch."""
     text: str | None = None
     """The content, where it is to be kept."""
+    data: bytes | None = None
+    """The content that is no text, such as an image: it is kept beside the record, never in it."""
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -55,6 +59,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch when the call was announced."""
     progress: Callable[[float, float | None, str], None]
     """Reports `(done, total, message)` to whoever watches; never recorded, never fails."""
+    peer: Peer | None = None
+    """Whoever made the call, where they can be asked back while it runs."""
 
 
 class ToolProvider(Protocol):
@@ -79,6 +85,15 @@ class ToolProvider(Protocol):
 
     async def close(self) -> None:
         """Release everything; may be called twice. Later calls raise ProviderError with cause `ProviderClosed`."""
+        ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A provider that can say that its tools changed."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called whenever the tools may differ from what was last listed; in the event loop's thread."""
         ...
 
 

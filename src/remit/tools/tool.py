@@ -37,11 +37,15 @@ class Tool:
     prompt_hash: str
     """Digest of all text a model sees of it: a change here may be an instruction slipped in. Empty likewise."""
     quarantined: str | None = None
-    """Why it must not be called."""
+    """Why it must not be called, with what to do about it where its provider said so."""
+    remedy: str = ""
+    """What to do about that."""
 
 
 def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
-    """The tool behind what a provider listed; quarantined where name or schemas are unusable. Never raises."""
+    """The tool behind what a provider listed; quarantined where it is withheld or unusable. Never raises."""
+    if meta.withheld:
+        return quarantine(meta, provider, meta.withheld, remedy=_last_sentence(meta.withheld))
     meta = _owned(meta, provider)
     try:
         _check_name(meta)
@@ -59,8 +63,11 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
         return quarantine(meta, provider, error.message)
 
 
-def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str) -> Tool:
-    """The tool, withheld: it takes no arguments and gives no result."""
+def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: str = "") -> Tool:
+    """The tool, withheld: it takes no arguments and gives no result.
+
+    Without a `remedy`, it is its provider's to mend.
+    """
     meta = _owned(meta, provider)
     try:
         _check_name(meta)
@@ -82,6 +89,7 @@ def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str) -> Tool:
         contract_hash=contract,
         prompt_hash=prompt,
         quarantined=reason,
+        remedy=remedy or f"Mend the tool at its provider ({meta.provider_id}), then list it again.",
     )
 
 
@@ -116,6 +124,10 @@ def _compiled(which: str, schema: JsonSchema | None, *, closed: bool = False) ->
         return compile_schema(schema, closed=closed, any_root=which == "output")
     except SchemaError as error:
         raise SchemaError(f"{which} schema: {error.message}", remedy=error.remedy) from error
+
+
+def _last_sentence(text: str) -> str:
+    return text.rpartition(". ")[2]
 
 
 def _owned(meta: ToolMeta, provider: ToolProvider) -> ToolMeta:

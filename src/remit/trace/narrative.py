@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from remit.jobs.state import History, job_of
+from remit.jobs.state import History
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.trace.question import read_question
@@ -46,11 +46,14 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Narrative(msgspec.Struct, frozen=True, kw_only=True):
-    """The story of one job."""
+    """The story of one job, or of one session of calls from outside any job."""
 
     job: str
+    """Its identifier, or the session's."""
     name: str
+    """The recipe's or plan's; the program that calls, for a session."""
     kind: str
+    """`recipe`, `plan` or `session`."""
     principal: str
     execution_version: str
     planner_version: str
@@ -86,6 +89,7 @@ class _Step:
         self.waits: dict[str, Waited] = {}
         self.asked: list[Asked] = []
         self.answer: k.CommandCommitted | None = None
+        self.relayed: k.RequestRelayed | None = None
 
 
 class _Teller:
@@ -98,6 +102,7 @@ class _Teller:
         self.drifts: list[Drift] = []
         self.recoveries: list[Recovery] = []
         self.ended_at: int | None = None
+        self.session: k.SessionOpened | None = None
         for event in events:
             payload = k.decode(event.kind, event.data)
             if payload is not None:
@@ -114,12 +119,13 @@ class _Teller:
         """Everything together."""
         history = self.history
         created = history.created or k.JobCreated(kind="recipe", name="")
+        session = self.session
         end = history.end
         return Narrative(
-            job=job_of(self.events[0].stream) if self.events else "",
-            name=created.name,
-            kind=created.kind,
-            principal=created.principal,
+            job=self.events[0].stream.partition("/")[2] if self.events else "",
+            name=session.client if session else created.name,
+            kind="session" if session else created.kind,
+            principal=session.principal if session else created.principal,
             execution_version=created.execution_version,
             planner_version=created.planner_version,
             tool_registry_version=created.tool_registry_version,
@@ -155,6 +161,12 @@ class _Teller:
 
     def _answer(self, payload: k.CommandCommitted, at: int) -> None:
         self._step(payload.step, at).answer = payload
+
+    def _open(self, payload: k.SessionOpened, _at: int) -> None:
+        self.session = payload
+
+    def _relay(self, payload: k.RequestRelayed, at: int) -> None:
+        self._step(payload.step, at).relayed = payload
 
     def _mismatch(self, payload: k.VersionMismatchRecorded, at: int) -> None:
         self.drifts.append(Drift(subject=payload.subject, recorded=payload.recorded, current=payload.current, at=at))
@@ -213,6 +225,8 @@ class _Teller:
         k.ToolInvocationStarted: _start,
         k.ToolInvocationFinished: _finish,
         k.CommandCommitted: _answer,
+        k.SessionOpened: _open,
+        k.RequestRelayed: _relay,
         k.JobWaiting: _wait,
         k.WaitCompleted: _end_wait,
         k.TimerFired: _end_wait,
@@ -239,6 +253,8 @@ class _Teller:
             return self._call(step, one, common)
         if one.answer is not None:
             return _model(one, common)
+        if one.relayed is not None:
+            return _passed(one.relayed, one, common)
         if step in self.history.values:
             value = self.history.values[step]
             name = value.KIND.removesuffix("_recorded")
@@ -319,6 +335,18 @@ def _model(one: _Step, common: dict[str, Any]) -> StepNarrative:
             prompt_hash=answer.prompt_hash,
             token_count=answer.token_count,
         ),
+        **common,
+    )
+
+
+def _passed(relayed: k.RequestRelayed, one: _Step, common: dict[str, Any]) -> StepNarrative:
+    """A request that was passed on to a server as it was."""
+    return StepNarrative(
+        name=f"relayed.{relayed.method}",
+        state="failed" if relayed.error else "ok",
+        args_preview=relayed.target,
+        reason=relayed.error,
+        ended_at=one.until,
         **common,
     )
 

@@ -77,6 +77,9 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
+    k.SessionOpened: lambda one: _joined(one.client, one.client_version, f"as {one.principal}", one.via),
+    k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),
+    k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
     k.CommandCommitted: lambda one: _joined(
         one.step, one.llm_provider, one.llm_model, shown(one.result, one.result_blob)
     ),

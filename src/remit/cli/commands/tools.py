@@ -26,8 +26,6 @@ def command(state: State, name: str | None) -> int:
     """
     from remit.cli.running import run_async
 
-    state.journal = ":memory:"  # a look at the tools makes no journal
-
     async def look() -> tuple[list[ToolView], dict[str, str]]:
         async with state.remit() as remit:
             found = await remit.queries.tools() if name is None else [await remit.queries.tool(name)]

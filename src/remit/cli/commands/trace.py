@@ -25,7 +25,7 @@ def command(state: State, job: str, follow: bool) -> int:
 
     For every step: when it began and how long it took, arguments and result in short, the tool's provider, version
     and schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it
-    that fits only one, or `last`.
+    that fits only one, or `last`; or a session's id, as `remit sessions` lists them.
     """
     from remit.cli.running import run_async
 
@@ -33,11 +33,9 @@ def command(state: State, job: str, follow: bool) -> int:
 
 
 async def _trace(state: State, job: str, *, follow: bool) -> int:
-    from remit.jobs.state import stream_of
-
     async with state.remit(code="unused") as remit:
         found = await remit.queries.find(job)
-        stream = stream_of(found)
+        stream = remit.queries.stream(found)
         if follow:
             async for event in remit.queries.follow(stream):
                 _event(state, event)

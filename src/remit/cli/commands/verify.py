@@ -28,7 +28,7 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     """Check that nothing recorded was changed.
 
     Every event is chained to the one before it by a hash. Names the first event of a stream that does not match,
-    and exits with status 7. JOB (an id, an ending of one, or `last`) stands for the job and all that belongs to it.
+    and exits with status 7. JOB (an id, an ending of one, `last`, or a session's id) stands for all that belongs to it.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)

@@ -91,7 +91,8 @@ class Invoke:
         elif failure.code.retryable:
             remedy = "Try again."
         why = f"{meta.name}: {failure.why}"
-        return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain)
+        detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
+        return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail)
 
 
 def _timeout(call: Call) -> float:

@@ -34,6 +34,7 @@ class Settle:
             reason=outcome.reason,
             remedy=outcome.remedy,
             cause=outcome.cause,
+            detail=outcome.detail,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
             uncertain=outcome.uncertain,

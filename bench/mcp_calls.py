@@ -1,0 +1,205 @@
+"""MCP, both ways: calls through the provider and through our server beside the bare SDK, and what connections cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+from bench.lab import ROOT, Lab
+from bench.measure import Mark, Reading, Result, Watch, against
+from remit import Remit
+from remit.gateway.call import Request
+from remit.ids import new_id
+from remit.settings import load
+
+CALLS, ROUND_TRIP, AT_ONCE = 1_500, 600, 32
+SERVERS, STEP_S = 8, 0.1
+IDLE = 200
+CONTEXTFORGE = 19
+"""Calls a second through ContextForge before an HTTP server, as measured on a machine of this kind."""
+_LISTENS = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
+ECHO = [sys.executable, str(ROOT / "bench" / "echo_server.py")]
+MODULE = """
+from remit import tool
+
+@tool("bench.echo", level="L0")
+async def echo(text: str) -> str:
+    \"\"\"Says it again.\"\"\"
+    return text
+"""
+
+
+def _remit(folder: Path, servers: list[dict[str, Any]]) -> Remit:
+    flags = {"journal.url": str(folder / "mcp.db"), "mcp.servers": servers}
+    return Remit(settings=load(cwd=folder, env=dict(os.environ), flags=flags), work=False)
+
+
+def _entry(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "command": ECHO, "tools": {"echo": "L0"}, **more}
+
+
+def _bare(*words: str) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=[*ECHO[1:], *words])
+
+
+async def mcp_provider(lab: Lab) -> list[Result]:
+    """A governed, recorded call of a tool of a server on stdio, one after another."""
+
+    async def sample() -> Reading:
+        async with _remit(lab.folder, [_entry("echo")]) as remit:
+            gateway = remit.runtime.gateway
+            writer = remit.runtime.journal.writer(f"session/{new_id('ses')}", "session")
+            request = Request(tool="mcp.echo.echo", args={"text": "hi"}, step="1", principal="bench")
+            assert (await gateway.call(request, writer)).ok
+            watch = Watch()
+            for _ in range(CALLS):
+                await gateway.call(request, writer)
+            return watch.micros(CALLS)
+
+    async def floor() -> Reading:
+        async with Client(_bare(), mode="legacy") as client:
+            await client.call_tool("echo", {"text": "hi"})
+            watch = Watch()
+            for _ in range(CALLS):
+                await client.call_tool("echo", {"text": "hi"})
+            return watch.micros(CALLS)
+
+    note = "floor: the same with the bare SDK client"
+    return await against("MCP call through the provider", "µs", sample, floor, note, mark=Mark(1.25, "floor"))
+
+
+async def _rate(client: Client, tool: str, calls: int) -> Reading:
+    async def some(count: int) -> None:
+        for _ in range(count):
+            result = await client.call_tool(tool, {"text": "hi"})
+            assert not result.is_error, result
+
+    await some(1)
+    watch = Watch()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(some(calls // AT_ONCE))
+    return watch.rate(calls // AT_ONCE * AT_ONCE)
+
+
+async def mcp_server(lab: Lab) -> list[Result]:
+    """Calls of our server on stdio, 32 at once, each recorded and flushed before its answer leaves."""
+    (lab.folder / "echo.py").write_text(MODULE)
+    words = ["-m", "remit", "--journal", str(lab.folder / "served.db"), "mcp", "serve"]
+    env = {**os.environ, "REMIT_MODULES": str(lab.folder / "echo.py"), "PYTHONPATH": str(ROOT / "src")}
+    ours = StdioServerParameters(command=sys.executable, args=words, env=env, cwd=lab.folder)
+
+    async def sample() -> Reading:
+        async with Client(ours, mode="legacy") as client:
+            return await _rate(client, "bench__echo", CALLS)
+
+    async def floor() -> Reading:
+        async with Client(_bare(), mode="legacy") as client:
+            return await _rate(client, "echo", CALLS)
+
+    note = "floor: a bare SDK server; one SDK client for both"
+    return await against("MCP server on stdio, 32 at once", "per second", sample, floor, note, mark=Mark(0.8, "floor"))
+
+
+@contextlib.asynccontextmanager
+async def _printing_url(*words: str, folder: Path, **env: str) -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        *words, cwd=folder, env={**os.environ, **env}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        assert process.stdout is not None
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _fronting(lab: Lab) -> AsyncIterator[tuple[str, str]]:
+    """The URLs of a bare server and of our gateway before it."""
+    async with _printing_url(*ECHO, "--http", folder=lab.folder) as bare:
+        (lab.folder / "remit.toml").write_text(
+            f'[[mcp.servers]]\nname = "echo"\nurl = "{bare}"\ntools = {{ echo = "L0" }}\n'
+        )
+        serve = (sys.executable, "-m", "remit", "--journal", str(lab.folder / "front.db"), "mcp", "serve", "--http")
+        async with _printing_url(*serve, "--port", "0", folder=lab.folder, PYTHONPATH=str(ROOT / "src")) as ours:
+            yield bare, ours
+
+
+async def mcp_http(lab: Lab) -> list[Result]:
+    """Our gateway over HTTP before a server over HTTP."""
+    async with _fronting(lab) as (bare, ours):
+
+        async def sample() -> Reading:
+            async with Client(ours) as client:
+                return await _rate(client, "mcp__echo__echo", ROUND_TRIP)
+
+        async def floor() -> Reading:
+            async with Client(bare) as client:
+                return await _rate(client, "echo", ROUND_TRIP)
+
+        mark = Mark(20 * CONTEXTFORGE)
+        note = f"floor: the bare server; mark: 20 x ContextForge's {CONTEXTFORGE} before one"
+        return await against("MCP gateway, HTTP before HTTP", "per second", sample, floor, note, mark=mark, rounds=3)
+
+
+async def mcp_connect(lab: Lab) -> list[Result]:
+    """Eight servers are connected and listed; each takes longer to start than the one before."""
+
+    async def listed(numbers: range) -> Reading:
+        entries = [_entry(f"s{number}", command=[*ECHO, str(number * STEP_S)]) for number in numbers]
+        async with _remit(lab.folder, entries) as remit:
+            watch = Watch()
+            tools = await remit.runtime.services.catalog.tools()
+            assert sum(tool.meta.name.startswith("mcp.") for tool in tools) == len(numbers)
+            return watch.millis(1)
+
+    async def sample() -> Reading:
+        return await listed(range(SERVERS))
+
+    async def floor() -> Reading:
+        return await listed(range(SERVERS - 1, SERVERS))
+
+    note = "floor: the slowest alone; each starts a Python of its own"
+    return await against("8 MCP servers connected", "ms", sample, floor, note, mark=Mark(1.25, "floor"), rounds=3)
+
+
+async def mcp_idle(lab: Lab) -> list[Result]:
+    """What a connected client that does nothing costs our server over HTTP."""
+
+    async def sample() -> Reading:
+        serve = (sys.executable, "-m", "remit", "--journal", str(lab.folder / "idle.db"), "mcp", "serve", "--http")
+        async with (
+            _printing_url(*serve, "--port", "0", folder=lab.folder, PYTHONPATH=str(ROOT / "src")) as url,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            for _ in range(20):  # what the first ones make once for all
+                await stack.enter_async_context(Client(url, mode="legacy"))
+            before = _resident(url)
+            for _ in range(IDLE):
+                await stack.enter_async_context(Client(url, mode="legacy"))
+            return Reading((_resident(url) - before) / IDLE)
+
+    return await against("idle MCP client over HTTP", "kB", sample, None, f"{IDLE} sessions", mark=Mark(64), rounds=1)
+
+
+def _resident(url: str) -> float:
+    """Resident kB of the process that listens at a URL."""
+    port = int(url.rsplit(":", 1)[1].partition("/")[0])
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inode = next(row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == _LISTENS)
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(str(each.readlink()) == f"socket:[{inode}]" for each in (process / "fd").iterdir()):
+                status = (process / "status").read_text().splitlines()
+                return float(next(row.split()[1] for row in status if row.startswith("VmRSS")))
+    msg = f"nobody listens at {url}"
+    raise AssertionError(msg)

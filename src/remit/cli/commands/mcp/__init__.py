@@ -1,0 +1,33 @@
+"""`remit mcp`: the MCP servers whose tools are used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from remit.cli.group import Entry, LazyGroup, show_help
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "serve": Entry("Clients", "Serve the governed catalog to MCP clients."),
+    "wrap": Entry("Clients", "Start an MCP server and govern it in its place."),
+    "add": Entry("Servers", "Write a server into remit.toml."),
+    "test": Entry("Servers", "Connect to servers and say what they answer."),
+    "show": Entry("Servers", "Show a server, its tools and what is pinned."),
+    "list": Entry("Servers", "List the servers and where each comes from."),
+    "remove": Entry("Servers", "Take a server out of remit.toml."),
+    "import": Entry("Servers", "Take over servers from other MCP clients' files."),
+    "pin": Entry("Pins", "Take a server's tools as they are now."),
+    "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned."),
+    "approve": Entry("Pins", "Take a server's changed tools, once you have seen the changes."),
+}
+
+
+@click.group("mcp", cls=LazyGroup, package="remit.cli.commands.mcp", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """MCP servers: whose tools are used, and how they are reached.
+
+    Servers stand in remit.toml; docs/configuration.md says how to write them.
+    """
+    show_help(context)

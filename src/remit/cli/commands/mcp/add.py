@@ -1,0 +1,151 @@
+"""`remit mcp add`: one more server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
+
+_LEVELS: Final = ("L0", "L1", "L2")
+
+
+@click.command("add")
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[-- COMMAND [ARG]...]")
+@click.option("--url", default="", metavar="URL", help="Where a server on streamable HTTP answers.")
+@click.option("--header", "headers", multiple=True, metavar="K=V", help="Sent to the URL; may be repeated.")
+@click.option("--env", multiple=True, metavar="K=V", help="Given to the command; may be repeated.")
+@click.option("--cwd", default="", metavar="DIR", help="Where the command starts. Default: the project folder.")
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    metavar="[TOOL=]L0|L1|L2",
+    help="The level of a tool or pattern, or of all that are not named; may be repeated. Default: L2.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0.001, max=86_400), metavar="S", help="Seconds a call may take.")
+@click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol it speaks. Default: found out.")
+@json_option("what was written")
+@pass_state
+def command(
+    state: State,
+    name: str,
+    words: tuple[str, ...],
+    url: str,
+    headers: tuple[str, ...],
+    env: tuple[str, ...],
+    cwd: str,
+    levels: tuple[str, ...],
+    timeout: float | None,
+    era: str | None,
+) -> int:
+    """Write a server into remit.toml.
+
+    Give the command that starts it after --, or the URL where it answers. Secrets stay out of the file: write ${NAME}
+    for the environment variable that holds one. Nothing is started or connected.
+    """
+    from remit.cli.servers import settings_file, warn_of_rival
+
+    settings = state.settings()
+    file = settings_file(settings)
+    table = {
+        "name": name,
+        "command": list(words),
+        "cwd": _folder(cwd, file),
+        "env": _pairs(env, "--env"),
+        "url": url,
+        "headers": _pairs(headers, "--header"),
+        "timeout_ms": round((timeout or 0) * 1000),
+        "era": era,
+        **_levels(levels),
+    }
+    server = _written(file, {key: value for key, value in table.items() if value})
+    if state.as_json:
+        shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
+        state.output.json(shown)
+        return exit_codes.OK
+    out = state.output.out
+    out.line(f"{out.style('ok', 'ok')} {server.name} is in {file}")
+    for variable in _unset(server):
+        state.note(f"set {variable} in the environment before you use it")
+    warn_of_rival(state, settings, file)
+    state.note(f"next: {state.command('mcp', 'test', name)}, then {state.command('mcp', 'pin', name)}")
+    return exit_codes.OK
+
+
+def _written(file: Path, table: dict[str, Any]) -> McpServer:
+    """Check the table, hold it against the file, and write it. Raises UsageError."""
+    from remit.cli.servers import base_of
+    from remit.mcp_config.config_file import read_text, replace_text
+    from remit.mcp_config.secrets import Cloak
+    from remit.mcp_config.server_tables import names, with_server
+    from remit.settings.mcp_table import read_server
+
+    server = read_server(table, "the new server", base_of(file), str(file.parent))
+    _, secrets = Cloak().table(server.name, table)
+    if secrets:
+        raise UsageError(
+            f"this looks like a secret: {', '.join(one.place for one in secrets)}; nothing was written",
+            remedy="\n".join(f"Write '${{{one.variable}}}' for it, and set {one.variable}." for one in secrets),
+        )
+    text = read_text(file)
+    if server.name in names(text):
+        raise UsageError(
+            f"{file} has a server {server.name}",
+            remedy=f"Take another name, or `remit mcp remove {server.name}` first.",
+        )
+    replace_text(file, with_server(text, table))
+    return server
+
+
+def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise UsageError(f"{option} takes K=V", remedy=f"Write {option} NAME=VALUE.")  # it may be a secret
+        if key in found:
+            raise UsageError(f"{option} {key} is given twice", remedy="Leave one of them out.")
+        found[key] = value
+    return found
+
+
+def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
+    """The keys `level` and `tools`."""
+    tools: dict[str, str] = {}
+    level = ""
+    for text in texts:
+        tool, _, value = text.rpartition("=")
+        if value not in _LEVELS:
+            raise UsageError(f"--level {text} is no level", remedy="Write --level TOOL=L0, L1 or L2.")
+        if tool:
+            tools[tool] = value
+        else:
+            level = value
+    return {"level": level, "tools": tools}
+
+
+def _folder(cwd: str, file: Path) -> str:
+    """The folder as the file should name it: relative where it is in the project."""
+    if not cwd:
+        return ""
+    folder = Path(cwd).expanduser().resolve()
+    return str(folder.relative_to(file.parent)) if folder.is_relative_to(file.parent) else str(folder)
+
+
+def _unset(server: McpServer) -> list[str]:
+    """The variables that it needs and that are not set here."""
+    from remit.settings.expansion import variables
+
+    texts = (*server.command, server.url, *server.env.values(), *server.headers.values())
+    return list(dict.fromkeys(name for text in texts for name in variables(text) if name not in os.environ))

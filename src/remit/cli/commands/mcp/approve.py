@@ -1,0 +1,55 @@
+"""`remit mcp approve`: take the changes that were shown."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import complete_servers
+from remit.errors import UsageError
+
+
+@click.command("approve")
+@click.argument("name", shell_complete=complete_servers)
+@click.option("--digest", help="The digest that `remit mcp diff --json` showed, where nobody can be asked.")
+@json_option("the new pin")
+@pass_state
+def command(state: State, name: str, digest: str | None) -> int:
+    """Take a server's changed tools, once you have seen the changes.
+
+    At a terminal the changes are shown and you are asked. Elsewhere --digest says which changes were seen: if the
+    server has changed again since, nothing is approved. Running processes use the tools at once.
+    """
+    from remit.cli.pins import show
+    from remit.cli.running import run_async
+
+    async def approve() -> dict[str, object] | None:
+        async with state.remit(code="unused", creates=True) as remit:
+            servers = remit.runtime.servers
+            seen = digest
+            if seen is None:
+                found = await servers.diff(name)
+                if not found.changes:
+                    return None
+                if state.as_json or not state.output.interactive:
+                    raise UsageError(
+                        "nobody can be asked here whether the changes are fine",
+                        remedy=f"Look at `remit mcp diff {name}`, then give --digest {found.digest}.",
+                    )
+                show(state, found)
+                click.confirm(f"Take these tools of {name}?", err=True, abort=True)
+                seen = found.digest
+            pin = await servers.approve(name, seen)
+            return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
+
+    pinned = run_async(lambda _stop: approve())
+    if state.as_json:
+        state.output.json(pinned)
+    elif pinned is None:
+        state.note(f"nothing has changed in {name} since it was pinned")
+    else:
+        out = state.output.out
+        out.line(f"{out.style('ok', 'ok')} {name} is used as it is now")
+    return exit_codes.OK

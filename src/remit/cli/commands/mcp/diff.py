@@ -1,0 +1,35 @@
+"""`remit mcp diff`: what became of a server's tools since they were pinned."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import complete_servers
+
+
+@click.command("diff")
+@click.argument("name", shell_complete=complete_servers)
+@json_option("the differences")
+@pass_state
+def command(state: State, name: str) -> int:
+    """Show what changed in a server's tools since they were pinned.
+
+    Every word that a model would read is shown. Tools that changed or are new stay withheld until `remit mcp approve`;
+    the exit status says whether there are any.
+    """
+    from remit.cli.pins import plain, show
+    from remit.cli.running import run_async
+
+    async def look() -> object:
+        async with state.remit(code="unused") as remit:
+            found = await remit.runtime.servers.diff(name)
+            if state.as_json:
+                state.output.json(plain(found))
+            else:
+                show(state, found)
+            return found.changes
+
+    return exit_codes.FAILED if run_async(lambda _stop: look()) else exit_codes.OK

@@ -1,0 +1,153 @@
+"""`remit mcp import`: servers that other MCP clients' files name."""  # noqa: N999 - the command is called import
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.errors import SettingsError, UsageError
+from remit.mcp_config.places import CLIENTS
+
+if TYPE_CHECKING:
+    from remit.mcp_config.foreign import Found
+    from remit.mcp_config.places import Client
+    from remit.mcp_config.plan import Planned
+    from remit.settings import Settings
+
+_TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
+
+
+@click.command("import")
+@click.argument("words", nargs=-1, metavar="[FILE] [NAME]...", type=click.Path())
+@click.option(
+    "--from",
+    "client",
+    type=click.Choice(CLIENTS),
+    help="Whose file it is. Default: the file says; without FILE, all of them.",
+)
+@click.option("--all", "everything", is_flag=True, help="Take every server that was found.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--keep-secrets", is_flag=True, help="Copy secrets too, and let only you read remit.toml.")
+@json_option("what became of each server")
+@pass_state
+def command(
+    state: State, words: tuple[str, ...], client: Client | None, everything: bool, dry_run: bool, keep_secrets: bool
+) -> int:
+    """Take over servers from other MCP clients' files.
+
+    FILE is one of theirs; without it, the usual places of Claude Desktop, Claude Code, Cursor and VS Code are looked
+    at. Without --all or a NAME the servers are only listed. Secrets are not copied: ${NAME} stands in their place, and
+    you are told which variables to set. Whatever cannot be taken over is listed.
+    """
+    from remit.cli.servers import all_servers, base_of, settings_file, warn_of_rival
+    from remit.mcp_config.plan import plan
+
+    settings = state.settings()
+    file = settings_file(settings)
+    source, wanted = _split(words)
+    if everything and wanted:
+        raise UsageError("--all and NAME exclude each other", remedy="Leave one of them out.")
+    found = _found(settings, source, client)
+    existing = all_servers(settings).servers
+    planned = plan(found.servers, existing, wanted, base_of(file), keep_secrets=keep_secrets)
+    _check_wanted(wanted, planned, found)
+    writes = (everything or bool(wanted)) and not dry_run
+    if writes:
+        _write(file, planned, private=keep_secrets)
+    if state.as_json:
+        servers = [_shown(one, written=writes) for one in planned]
+        state.output.json({"file": str(file), "written": writes, "servers": servers, "notes": found.notes})
+    else:
+        _print(state, file, planned, found.notes, written=writes)
+        warn_of_rival(state, settings, file)
+        if not (writes or dry_run) and any(one.status == "new" for one in planned):
+            state.note("nothing was written: name servers, or give --all")
+    return exit_codes.OK
+
+
+def _split(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """The file and the names: a first word that looks like a path or is one is the file."""
+    if words and (os.sep in words[0] or words[0].endswith(".json") or Path(words[0]).is_file()):
+        return Path(words[0]).expanduser(), words[1:]
+    return None, words
+
+
+def _found(settings: Settings, source: Path | None, client: Client | None) -> Found:
+    from remit.mcp_config.foreign import Found, read_foreign
+    from remit.mcp_config.places import usual_places
+
+    projects = {settings.folder, settings.working_folder}
+    if source is not None:
+        return read_foreign(source, client, projects)
+    found = Found([], [])
+    for place in usual_places(settings.folder, os.environ, mac=sys.platform == "darwin"):
+        if client in {None, place.client} and place.file.is_file():
+            try:
+                more = read_foreign(place.file, place.client, projects)
+            except SettingsError as error:
+                found.notes.append(error.message)  # the other files are still of use
+            else:
+                found.servers.extend(more.servers)
+                found.notes.extend(more.notes)
+    return found
+
+
+def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: Found) -> None:
+    from remit.mcp_config.names import server_name
+
+    originals = {one.original for one in planned}
+    there = originals | {server_name(name) for name in originals}
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        names = ", ".join(dict.fromkeys(one.name for one in found.servers)) or "none"
+        raise UsageError(f"no server {', '.join(missing)} was found", remedy=f"Found: {names}.")
+
+
+def _write(file: Path, planned: list[Planned], *, private: bool) -> None:
+    from remit.mcp_config.config_file import read_text, replace_text
+    from remit.mcp_config.server_tables import with_server
+
+    before = text = read_text(file)
+    for one in planned:
+        if one.status == "new":
+            text = with_server(text, one.table)
+    if text != before:
+        replace_text(file, text, private=private)
+
+
+def _shown(one: Planned, *, written: bool) -> dict[str, Any]:
+    status = "imported" if written and one.status == "new" else _TITLES[one.status]
+    fields = ("name", "original", "client", "file", "transport", "where", "notes", "variables")
+    return {**{field: getattr(one, field) for field in fields}, "status": status}
+
+
+def _print(state: State, file: Path, planned: list[Planned], notes: list[str], *, written: bool) -> None:
+    from remit.cli.tables import Column, table
+    from remit.cli.text import one_line
+    from remit.redact import line
+
+    out = state.output.out
+    rows = [_shown(one, written=written) for one in planned]
+    columns = (
+        Column("SERVER"), Column("STATUS"), Column("WHERE", whole=False), Column("FROM", whole=False, style="dim")
+    )  # fmt: skip
+    table(out, columns, [(row["name"], row["status"], row["where"], row["file"]) for row in rows])
+    for one in planned:
+        for note in one.notes:
+            out.line(f"{one.name}: {one_line(note)}")
+    for note in notes:
+        out.line(one_line(note))
+    variables = {name: meaning for one in planned for name, meaning in one.variables.items()}
+    for name, meaning in variables.items():
+        out.line(f"set {name} in the environment: {line(meaning)}{' (it is set)' if name in os.environ else ''}")
+    if written and any(row["status"] == "imported" for row in rows):
+        state.note(f"written to {file}; next: {state.command('mcp', 'list')}")
+    if not planned and not notes:
+        state.note("no servers were found in the usual places; name a FILE")

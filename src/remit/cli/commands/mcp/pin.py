@@ -1,0 +1,37 @@
+"""`remit mcp pin`: take a server's tools as they are."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import complete_servers
+
+
+@click.command("pin")
+@click.argument("name", shell_complete=complete_servers)
+@json_option("the pin")
+@pass_state
+def command(state: State, name: str) -> int:
+    """Take a server's tools as they are now.
+
+    From then on a tool that changes in any word, or that is new, is withheld until somebody has looked at it
+    (`remit mcp diff`) and taken it (`remit mcp approve`). The pin is recorded in the journal with your name.
+    """
+    from remit.cli.running import run_async
+
+    async def pin() -> dict[str, object]:
+        async with state.remit(code="unused", creates=True) as remit:
+            pinned = await remit.runtime.servers.pin(name)
+            return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
+
+    pinned = run_async(lambda _stop: pin())
+    if state.as_json:
+        state.output.json(pinned)
+    else:
+        out = state.output.out
+        tools = pinned["tools"]
+        out.line(f"{out.style('ok', 'ok')} pinned {len(tools) if isinstance(tools, dict) else 0} tools of {name}")
+    return exit_codes.OK

@@ -1,0 +1,27 @@
+"""`remit mcp serve`: the governed catalog, to any MCP client."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli.context import State
+from remit.cli.options import pass_state
+from remit.cli.serving import http_options
+
+
+@click.command("serve")
+@http_options
+@click.option("--no-work", is_flag=True, help="Leave jobs that clients start to `remit worker`.")
+@pass_state
+def command(state: State, over_http: bool, host: str, port: int, known_as: tuple[str, ...], no_work: bool) -> int:
+    """Serve the governed catalog to MCP clients.
+
+    Every call passes the same policy, confirmations and journal as any other; each client's session is a stream of the
+    journal. Without --http one client is served on stdin and stdout. Over HTTP it answers at /mcp, on 127.0.0.1 port
+    8321 unless told otherwise; who may connect stands in [[mcp.clients]], without which only this machine can.
+    """
+    from remit.cli.serving import Listening, Offer, serve
+    from remit.mcp_server.names import WireNames
+
+    offer = Offer(WireNames(), {}, work=not no_work)
+    return serve(state, offer, Listening(host, port, known_as) if over_http else None)

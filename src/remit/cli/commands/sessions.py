@@ -1,0 +1,51 @@
+"""`remit sessions`: who called from outside any job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.service.views import SessionRow
+
+
+@click.command("sessions")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="At most so many. Default: 20.")
+@json_option("a list of sessions")
+@pass_state
+def command(state: State, limit: int) -> int:
+    """List sessions of calls from outside any job.
+
+    Each MCP client has one for each connection, and so does each program that calls tools itself. Newest first;
+    `remit trace SESSION` tells what one of them did.
+    """
+    from remit.cli.running import run_async
+
+    async def look() -> list[SessionRow]:
+        async with state.remit(code="unused") as remit:
+            return await remit.queries.sessions(limit=limit)
+
+    rows = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(rows)
+    elif rows:
+        _print(state, rows)
+    else:
+        state.note("no sessions yet")
+    return exit_codes.OK
+
+
+def _print(state: State, rows: list[SessionRow]) -> None:
+    from remit.cli.tables import Column, moment, table
+
+    columns = (Column("SESSION"), Column("BEGAN", style="dim"), Column("LAST", style="dim"), Column("WHO", whole=False))
+    table(
+        state.output.out,
+        columns,
+        [(row.session, moment(row.created_at), moment(row.updated_at), row.title) for row in rows],
+    )

@@ -1,0 +1,145 @@
+"""Opening a Remit for clients that connect, and serving it to them over stdio or HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from remit.cli import exit_codes
+from remit.errors import RemitError, SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.cli.context import State
+    from remit.cli.running import Stop
+    from remit.mcp_server.face import Face
+    from remit.mcp_server.names import Names
+
+PORT: Final = 8_321
+
+
+class Listening(NamedTuple):
+    """Where to listen for clients over HTTP."""
+
+    host: str
+    port: int
+    known_as: tuple[str, ...]
+
+
+class Offer(NamedTuple):
+    """What is served."""
+
+    names: Names
+    flags: dict[str, Any]
+    """Settings that the command line stands for."""
+    work: bool
+    """Whether jobs that clients start run here."""
+    relayed: str = ""
+    """The server whose prompts and resources are passed on as well."""
+
+
+def http_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that can serve over HTTP; they arrive as `over_http`, `host`, `port` and `known_as`."""
+    for option in (
+        click.option("--known-as", metavar="NAME", multiple=True, help="With --http: another host name clients use."),
+        click.option("--port", metavar="N", type=click.IntRange(0, 65_535), default=PORT, help="With --http; 0: any."),
+        click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="With --http: listen here."),
+        click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP, not stdio."),
+    ):
+        function = option(function)
+    return function
+
+
+def serve(state: State, offer: Offer, listening: Listening | None) -> int:
+    """Serve until the client goes, or until told to stop; the exit status."""
+    from remit.cli.running import run_async
+
+    if listening is None:
+        return run_async(lambda _stop: _one_client(state, offer))
+    return run_async(lambda stop: _many_clients(state, offer, listening, stop), gentle=True)
+
+
+async def _one_client(state: State, offer: Offer) -> int:
+    async with _faced(state, offer, "stdio") as (_, face):
+        from remit.mcp_server.stdio import serve_stdio
+
+        await serve_stdio(face)
+    return exit_codes.OK
+
+
+async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
+    async with _faced(state, offer, "http") as (remit, face):
+        from remit.mcp_server import http
+        from remit.settings.expansion import expanded_client
+        from remit.settings.mcp_client import mcp_clients
+
+        clients = [expanded_client(client, os.environ) for client in mcp_clients(remit.settings)]
+        app = http.application(face, host=listening.host, hosts=listening.known_as, clients=clients)
+        with _socket(listening) as taken:
+            shown = f"[{listening.host}]" if ":" in listening.host else listening.host
+            state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{http.PATH}")
+            who = ", ".join(sorted({client.principal for client in clients})) or "anybody on this machine"
+            state.note(f"serves {who}; stop with Ctrl-C")
+            await http.serve(app, taken, stop.requested)
+    return exit_codes.OK
+
+
+@asynccontextmanager
+async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, Face]]:
+    try:
+        from remit.mcp_server.face import Face
+    except ModuleNotFoundError as error:
+        msg = f"{error.name} is not installed"
+        raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
+    from remit.wiring import principal
+
+    flags = {**offer.flags, "fs.search_anywhere": False}  # an agent names the folders here
+    settings = state.settings(flags)
+    if settings.file is None and settings.sources["journal.url"] == "default":
+        flags = {**flags, "journal.url": str(_home_journal())}
+    async with state.remit(creates=True, flags=flags) as remit:
+        if offer.work and remit.settings.mcp.expose:
+            remit.runtime.engine.start()
+        state.note(f"records in {remit.runtime.journal.url}")
+        relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
+        who = principal(remit.settings)
+        face = Face(remit.runtime, offer.names, principal=who, transport=transport, relay=relay)
+        if relay is not None:
+            relay.hear(face.heard)
+        try:
+            yield remit, face
+        finally:
+            await face.close()
+
+
+async def _relay(state: State, remit: Remit, server: str) -> Any:
+    """What passes on the server's prompts and resources; None while it does not answer: its tools may come later."""
+    from remit.mcp_server.relay import Relay
+
+    try:
+        status = await remit.runtime.servers.status(server)
+    except RemitError as error:
+        state.note(f"{error.message}; it is tried again when its tools are needed")
+        return None
+    return Relay(remit.runtime.servers.remote(server), remit.runtime.journal, status.capabilities)
+
+
+def _socket(listening: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    try:
+        return socket.create_server((listening.host, listening.port), family=family)
+    except OSError as error:
+        why = f"cannot listen on {listening.host} port {listening.port}: {error.strerror or error}"
+        raise UsageError(why, remedy="Choose another with --host or --port.") from error
+
+
+def _home_journal() -> Path:
+    """Where to record for a client that starts us outside any project: in a place of the user's own."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "remit" / "journal.db"

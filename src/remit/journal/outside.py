@@ -1,0 +1,65 @@
+"""Events of streams that are no jobs: remembered approvals, sessions of clients, MCP servers. All of these are ours."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from remit.journal.payload import UNSET, OptionalRaw, OptionalRef, Payload
+
+
+class ApprovalRemembered(Payload, frozen=True, kw_only=True):
+    """Ours, in a rule's own stream: an approval that also holds for later calls, within its scope."""
+
+    KIND: ClassVar[str] = "approval_remembered"
+    rule: dict[str, Any]
+    confirmation: str = ""
+    by: str = ""
+
+
+class ApprovalRevoked(Payload, frozen=True, kw_only=True):
+    """Ours, in a rule's own stream: the remembered approval holds no more."""
+
+    KIND: ClassVar[str] = "approval_revoked"
+    by: str = ""
+    reason: str = ""
+
+
+class SessionOpened(Payload, frozen=True, kw_only=True):
+    """Ours, first in a session's stream: who calls from outside any job."""
+
+    KIND: ClassVar[str] = "session_opened"
+    session: str
+    face: Literal["mcp"] = "mcp"
+    principal: str = ""
+    client: str = ""
+    """The program, as it names itself."""
+    client_version: str = ""
+    via: str = ""
+    """`stdio` or `http`."""
+
+
+class RequestRelayed(Payload, frozen=True, kw_only=True):
+    """Ours, in a session's stream: a request that is no tool call was passed on to an MCP server as it was."""
+
+    KIND: ClassVar[str] = "request_relayed"
+    step: str
+    provider_id: str
+    method: str
+    target: str = ""
+    """The resource's URI or the prompt's name."""
+    error: str = ""
+
+
+class McpToolsPinned(Payload, frozen=True, kw_only=True):
+    """Ours, in an MCP server's own stream: its tools were taken as they are, by a person or at their first use."""
+
+    KIND: ClassVar[str] = "mcp_tools_pinned"
+    server: str
+    how: Literal["first_use", "pin", "approve"]
+    by: str = ""
+    tools: dict[str, str]
+    """Hash of each raw definition by the server's own name."""
+    names_hash: str = ""
+    """Digest of the set of names."""
+    definitions: OptionalRaw = UNSET
+    definitions_blob: OptionalRef = UNSET

@@ -1,0 +1,19 @@
+"""What every event's payload is made of."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.journal.blobs import BlobRef
+
+UNSET: Final = msgspec.UNSET
+OptionalRaw = msgspec.Raw | msgspec.UnsetType
+OptionalRef = BlobRef | msgspec.UnsetType
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an event says; KIND is the event's kind."""
+
+    KIND: ClassVar[str] = ""

@@ -1,0 +1,70 @@
+"""Reading and replacing a configuration file: whole or not at all, its mode kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from remit.errors import UsageError
+
+
+def read_text(file: Path) -> str:
+    """The text of a file, its line ends as they are; nothing where there is no file. Raises UsageError."""
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {_why(exc)}", remedy="Make it a readable text in UTF-8.") from exc
+
+
+def replace_text(file: Path, text: str, *, private: bool = False) -> None:
+    """Put a text in the place of a file's, or make the file; durable when this returns.
+
+    A link stays a link. The mode stays what it was; `private`: only its owner may read it afterwards. Raises UsageError
+    where that is not possible; the file is then as it was.
+    """
+    target = Path(os.path.realpath(file))
+    try:
+        mode = _mode(target, private=private)
+        _replace(target, text.encode(), mode)
+    except (OSError, UnicodeEncodeError) as exc:
+        raise UsageError(f"{file}: cannot be written: {_why(exc)}", remedy="Make it and its folder writable.") from exc
+
+
+def _mode(target: Path, *, private: bool) -> int:
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0o077)  # it cannot be asked without being set
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    else:
+        if not os.access(target, os.W_OK):
+            raise PermissionError(0, "it is not writable")
+    return 0o600 if private else mode
+
+
+def _replace(target: Path, data: bytes, mode: int) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            os.fchmod(descriptor, mode)
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _why(exc: OSError | UnicodeError) -> str:
+    return exc.strerror or str(exc) if isinstance(exc, OSError) else "it is not UTF-8"

@@ -1,0 +1,1 @@
+"""The governed catalog, to any MCP client: over stdio or streamable HTTP, in both eras of the protocol."""

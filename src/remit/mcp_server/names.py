@@ -1,0 +1,53 @@
+"""What tools are called towards clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from remit.tools.tool import Tool
+
+
+class Names(Protocol):
+    """Chooses what is shown, and under which name."""
+
+    def shown(self, tool: Tool) -> str | None:
+        """The name a client sees; None for a tool that is not offered here."""
+        ...
+
+    def full(self, name: str) -> str:
+        """What a name stands for that is not shown, or not yet: never a tool that is offered to nobody here."""
+        ...
+
+
+class WireNames:
+    """Every tool under its wire name, such as `mcp__github__create_issue` (contract: tickets, "Names")."""
+
+    def shown(self, tool: Tool) -> str | None:
+        """The wire name."""
+        return tool.wire_name or None
+
+    def full(self, name: str) -> str:
+        """The name itself: all of the catalog is offered."""
+        return name
+
+
+class OwnNames:
+    """The tools of one MCP server under the names it gave them, for a client that knows it by these."""
+
+    def __init__(self, server: str) -> None:
+        """Offer the tools of the server of this name."""
+        self._server = server
+        self._provider_id = f"mcp_{server}"
+
+    def shown(self, tool: Tool) -> str | None:
+        """The server's own name."""
+        definition = tool.meta.definition
+        if tool.meta.provider_id != self._provider_id or definition is None:
+            return None
+        name = definition.get("name")
+        return name if isinstance(name, str) else None
+
+    def full(self, name: str) -> str:
+        """A tool of this server, as most of its tools are called in the catalog."""
+        return f"mcp.{self._server}.{name}"

@@ -1,0 +1,170 @@
+"""The client as the peer of its calls: asked back, and told, in the way its era of the protocol has for it.
+
+before 2026-07-28   a request of ours while its own is open
+since               its request is answered with what we need to know; it comes again with the answers, and the call,
+                    which meanwhile waits, goes on
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from remit.tools.peer import PeerError, Requests
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.shared.dispatcher import DispatchContext
+
+_CAPABILITIES: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""What a client has to have declared to be asked."""
+_log: Final = logging.getLogger("remit.mcp")
+_PASSED: Final = (types.CLIENT_CAPABILITIES_META_KEY, types.LOG_LEVEL_META_KEY)
+
+
+class ClientPeer:
+    """The client behind one request."""
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Talk to the client over the request it made."""
+        self.context = ctx
+        self.modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self._telling: set[asyncio.Task[None]] = set()
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Its capabilities and the log level it asks for."""
+        meta = (self.context.params or {}).get("_meta")
+        return {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
+
+    async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
+        """Its answers, one after another. Raises PeerError."""
+        try:
+            return {
+                key: await self._channel.send_raw_request(request["method"], request["params"])
+                for key, request in requests.items()
+            }
+        except MCPError as error:
+            raise PeerError(error.message) from error
+
+    def can(self, method: str) -> bool:
+        """Whether it declared that it answers such requests."""
+        declared = self.context.session.client_capabilities
+        return declared is not None and getattr(declared, _CAPABILITIES.get(method, ""), None) is not None
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on, with the request it belongs to; of no use to who is gone."""
+
+        async def pass_on() -> None:
+            try:
+                await self._channel.notify(method, params)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                _log.debug("%s was not passed on: %r", method, error)
+
+        task = asyncio.create_task(pass_on())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def told(self) -> None:
+        """Wait until all is passed on: nothing may come after the answer."""
+        if self._telling:
+            await asyncio.wait(self._telling)
+
+    @property
+    def _channel(self) -> DispatchContext[Any]:
+        return self.context.session._request_outbound  # noqa: SLF001 - raw messages, which the SDK's models would change
+
+
+class Parked:
+    """A call that waits for its client to come again with answers."""
+
+    def __init__(self, peer: ClientPeer) -> None:
+        """Talk to the client over the request that is open at the moment."""
+        self.peer = peer
+        self.work: asyncio.Task[dict[str, Any]] | None = None
+        self.questions: dict[str, dict[str, Any]] = {}
+        self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._asked = asyncio.Event()
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The client's."""
+        return self.peer.meta
+
+    def can(self, method: str) -> bool:
+        """Whether the client answers requests of this method."""
+        return self.peer.can(method)
+
+    async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
+        """Its answers, once it has come again with all of them."""
+        loop = asyncio.get_running_loop()
+        futures: dict[str, asyncio.Future[dict[str, Any]]] = {key: loop.create_future() for key in requests}
+        names = {self._free(key): key for key in requests}
+        self._answers.update({name: futures[key] for name, key in names.items()})
+        self.questions.update({name: dict(requests[key]) for name, key in names.items()})
+        self._asked.set()
+        try:
+            return {key: await future for key, future in futures.items()}
+        finally:
+            for name in names:
+                del self._answers[name]
+                self.questions.pop(name, None)  # the tool gave up before the client came again
+            self._settle()
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on with the request that is open now."""
+        self.peer.tell(method, params)
+
+    def take(self, responses: Mapping[str, Any], peer: ClientPeer) -> None:
+        """Take the answers that the client brought; what it did not answer stays asked."""
+        self.peer = peer
+        for key, answer in responses.items():
+            if key in self.questions and isinstance(answer, dict):
+                del self.questions[key]
+                self._answers[key].set_result(answer)
+        self._settle()
+
+    def _free(self, key: str) -> str:
+        """The key, or one like it that no other question under way has."""
+        return key if key not in self._answers else self._free(f"{key}+")
+
+    def _settle(self) -> None:
+        """With nothing left to ask, the client waits for the result."""
+        if not self.questions:
+            self._asked.clear()
+
+    @property
+    def context(self) -> ServerRequestContext[Any, Any]:
+        """The request that is open now."""
+        return self.peer.context
+
+    def give_up(self) -> None:
+        """The client will not come again."""
+        if self.work is not None:
+            self.work.cancel()
+
+    async def step(self) -> dict[str, Any] | None:
+        """The call's result, or None once there is something to ask."""
+        if self.work is None:
+            msg = "a parked call has work"
+            raise AssertionError(msg)
+        asked = asyncio.create_task(self._asked.wait())
+        try:
+            await asyncio.wait({self.work, asked}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.work.cancel()
+            raise
+        finally:
+            asked.cancel()
+        return await self.work if self.work.done() else None

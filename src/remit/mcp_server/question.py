@@ -1,0 +1,63 @@
+"""Asking the person at the client whether a call may run, in the words of the protocol's elicitation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from remit.redact import mask
+
+if TYPE_CHECKING:
+    from remit.gateway.confirmation import Confirmation
+
+_SHOWN: Final = 4_000
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "decision": {
+            "type": "string",
+            "title": "Decision",
+            "enum": ["approve", "deny"],
+            "description": "approve runs exactly this call, once",
+        },
+        "reason": {"type": "string", "title": "Reason", "description": "told to whoever asked", "maxLength": 1000},
+    },
+    "required": ["decision"],
+}
+
+
+class Said(NamedTuple):
+    """What a person said."""
+
+    decision: Literal["approve", "deny"]
+    reason: str
+
+
+def question_of(found: Confirmation) -> dict[str, Any]:
+    """The parameters of `elicitation/create`: the exact call, secrets masked as everywhere that something is shown."""
+    request = found.request
+    shown = mask(msgspec.json.format(msgspec.json.encode(found.args), indent=2).decode())
+    if len(shown) > _SHOWN:
+        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all; `remit confirm {found.id}` shows them)"
+    why = f"\n\n{request.question}" if request.question else ""
+    return {
+        "mode": "form",
+        "message": f"May {request.tool_name} run with these arguments?\n\n{shown}{why}",
+        "requestedSchema": _SCHEMA,
+    }
+
+
+def said(answer: object) -> Said | None:
+    """What an elicitation's answer decides; None where the person put the question off."""
+    if not isinstance(answer, dict):
+        return None
+    if answer.get("action") == "decline":
+        return Said("deny", "declined at the client")
+    content = answer.get("content")
+    if answer.get("action") != "accept" or not isinstance(content, dict):
+        return None
+    decision, reason = content.get("decision"), content.get("reason")
+    if decision not in {"approve", "deny"}:
+        return None
+    return Said(decision, reason if isinstance(reason, str) else "")

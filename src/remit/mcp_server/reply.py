@@ -1,0 +1,94 @@
+"""From an outcome to what `tools/call` answers."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.gateway.outcome import EvidenceItem, Outcome
+from remit.tools.remote import CONTENT
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.tools.tool import Tool
+
+_META: Final = "dev.remit/outcome"
+"""Key of `_meta` under which programs find code, remedy and confirmation."""
+_TEXT: Final = msgspec.json.Encoder().encode
+
+
+async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None) -> dict[str, Any]:
+    """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects."""
+    if not outcome.ok:
+        return _failure(outcome)
+    value, foreign = outcome.value, tool is not None and tool.meta.definition is not None
+    meta = {_META: {"invocation": outcome.invocation_id}}
+    if isinstance(value, dict) or (foreign and tool is not None and tool.output is not None):
+        content = await _content_beside(outcome, journal)
+        if content is None:
+            content = [{"type": "text", "text": _TEXT(value).decode()}]
+        return {"content": content, "structuredContent": value, "isError": False, "_meta": meta}
+    blocks = value if foreign and _are_blocks(value) else [_text(value)]
+    return {"content": [await _filled(block, outcome, journal) for block in blocks], "isError": False, "_meta": meta}
+
+
+def _failure(outcome: Outcome) -> dict[str, Any]:
+    code = outcome.code.name if outcome.code else "FAILED"
+    told = {
+        "status": outcome.status,
+        "code": code,
+        "remedy": outcome.remedy,
+        "cause": outcome.cause,
+        "confirmation": outcome.confirmation,
+        "invocation": outcome.invocation_id,
+        "uncertain": outcome.uncertain or None,
+    }
+    text = f"{code}: {outcome.reason}" + (f". {outcome.remedy}" if outcome.remedy else "")
+    meta = {_META: {name: value for name, value in told.items() if value}}
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
+
+
+def _text(value: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value if isinstance(value, str) else _TEXT(value).decode()}
+
+
+def _are_blocks(value: Any) -> bool:
+    """Whether a value is content as an MCP server gave it."""
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and isinstance(each.get("type"), str) for each in value
+    )
+
+
+async def _content_beside(outcome: Outcome, journal: Journal) -> list[dict[str, Any]] | None:
+    """The blocks that stood beside the structured content, where they said something else and were kept."""
+    for item in outcome.evidence:
+        if item.kind == CONTENT:
+            encoded = await _bytes_of(item, journal)
+            if encoded is not None:
+                return [await _filled(block, outcome, journal) for block in msgspec.json.decode(encoded)]
+    return None
+
+
+async def _filled(block: dict[str, Any], outcome: Outcome, journal: Journal) -> dict[str, Any]:
+    """A block with its bytes again, or a text in its place where they were not kept."""
+    resource = block.get("resource")
+    part, field = (resource, "blob") if isinstance(resource, dict) else (block, "data")
+    digest = part.get("digest")
+    if not isinstance(digest, str) or field in part:
+        return block
+    item = next((each for each in outcome.evidence if each.hash == digest), None)
+    data = await _bytes_of(item, journal) if item is not None else None
+    if data is None:
+        size = part.get("size")
+        return _text(f"[{part.get('mimeType', 'content')} of {size} bytes was not kept: see evidence.raw_limit_bytes]")
+    rest = {name: value for name, value in part.items() if name not in {"digest", "size"}}
+    whole = {**rest, field: base64.b64encode(data).decode()}
+    return whole if part is block else {**block, "resource": whole}
+
+
+async def _bytes_of(item: EvidenceItem, journal: Journal) -> bytes | None:
+    if item.inline is not None:
+        return item.inline.encode()
+    return await journal.blob(item.raw_pointer) if item.raw_pointer else None

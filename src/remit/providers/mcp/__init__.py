@@ -1,0 +1,1 @@
+"""The tools of MCP servers, through the official SDK's sessions over our own stdio transport."""

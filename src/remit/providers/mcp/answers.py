@@ -1,0 +1,148 @@
+"""What a server hears when it asks something: whoever made the call may answer, where policy lets it; else policy does.
+
+    elicitation   declined, answered with the defaults its schema names, or put to whoever made the call
+    sampling      refused, or put to whoever made the call: a server does not get to use our models
+    roots         none, or those of whoever made the call
+
+Before 2026-07-28 a server's request does not say which call it is about. It is put to somebody only if all calls under
+way are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_REQUEST, CreateMessageResult, CreateMessageResultWithTools, ElicitResult, ListRootsResult
+
+from remit.tools.peer import PeerError
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientRequestContext
+    from mcp_types import (
+        CreateMessageRequestParams,
+        ElicitRequestParams,
+        ErrorData,
+        LoggingMessageNotificationParams,
+    )
+
+    from remit.tools.peer import Peer
+
+Elicitation = Literal["decline", "defaults", "forward"]
+Sampling = Literal["refuse", "forward"]
+ELICIT: Final = "elicitation/create"
+SAMPLE: Final = "sampling/createMessage"
+ROOTS: Final = "roots/list"
+
+
+class Answers:
+    """Answers one server's questions."""
+
+    def __init__(self, elicitation: Elicitation, sampling: Sampling) -> None:
+        """Answer as the settings say."""
+        self._elicitation = elicitation
+        self._forwarded = {ELICIT: elicitation == "forward", SAMPLE: sampling == "forward", ROOTS: True}
+        self._peers: list[Peer | None] = []
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What servers are told that they may ask, before it is known who calls."""
+        offered = {
+            SAMPLE: self._forwarded[SAMPLE],
+            ELICIT: self._elicitation != "decline",
+            ROOTS: self._forwarded[SAMPLE],
+        }
+        return frozenset(method for method, may in offered.items() if may)
+
+    @contextmanager
+    def calling(self, peer: Peer | None) -> Iterator[None]:
+        """A call of this peer is under way."""
+        self._peers.append(peer)
+        try:
+            yield
+        finally:
+            self._peers.remove(peer)
+
+    async def all(self, requests: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
+        """The answers to what a call needs to go on, by the request's key. Raises MCPError for what is refused."""
+        asked = {key: _request(request) for key, request in requests.items()}
+        forwarded = {key: request for key, request in asked.items() if self._goes_to(peer, request["method"])}
+        answers: dict[str, Any] = {}
+        if peer is not None and forwarded:
+            try:
+                answers = await peer.ask(forwarded)
+            except PeerError as error:
+                raise MCPError(code=INVALID_REQUEST, message=str(error)) from error
+        return {key: answers[key] if key in answers else self._by_policy(request) for key, request in asked.items()}
+
+    async def elicited(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG002 - the SDK's signature
+        """The answer to a question that came as a request of its own."""
+        return ElicitResult.model_validate(await self._one(ELICIT, _plain(params)))
+
+    async def sampled(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK's signature
+        params: CreateMessageRequestParams,
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
+        """What a model of the caller's said."""
+        return CreateMessageResult.model_validate(await self._one(SAMPLE, _plain(params)))
+
+    async def rooted(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:  # noqa: ARG002 - the SDK's signature
+        """The caller's roots."""
+        return ListRootsResult.model_validate(await self._one(ROOTS, {}))
+
+    async def logged(self, params: LoggingMessageNotificationParams) -> None:
+        """Pass a log message on to everybody whose call may be meant."""
+        for peer in {id(each): each for each in self._peers if each is not None}.values():
+            peer.tell("notifications/message", _plain(params))
+
+    def _caller(self) -> Peer | None:
+        """Whose the calls under way are, if they are all of one."""
+        return self._peers[0] if self._peers and all(peer is self._peers[0] for peer in self._peers) else None
+
+    def _goes_to(self, peer: Peer | None, method: str) -> bool:
+        return peer is not None and self._forwarded.get(method, False) and peer.can(method)
+
+    async def _one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request that came by itself."""
+        answers = await self.all({method: {"method": method, "params": params}}, self._caller())
+        answer: dict[str, Any] = answers[method]
+        return answer
+
+    def _by_policy(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        match request["method"]:
+            case "elicitation/create":
+                return self._elicited(request["params"])
+            case "roots/list":
+                return {"roots": []}
+            case method:
+                raise MCPError(code=INVALID_REQUEST, message=f"{method} is refused by policy")
+
+    def _elicited(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        schema = params.get("requestedSchema")
+        fields = schema.get("properties") if isinstance(schema, dict) else None
+        if self._elicitation != "defaults" or not isinstance(schema, dict) or not isinstance(fields, dict):
+            return {"action": "decline"}
+        content = {
+            name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
+        }
+        required = schema.get("required")
+        if not set(required if isinstance(required, list) else ()) <= set(content):
+            return {"action": "decline"}
+        return {"action": "accept", "content": content}
+
+
+def _request(request: object) -> dict[str, Any]:
+    """Method and parameters of a request. Raises MCPError for what is none."""
+    method = request.get("method") if isinstance(request, dict) else None
+    params = request.get("params") if isinstance(request, dict) else None
+    if not isinstance(method, str):
+        raise MCPError(code=INVALID_REQUEST, message="it asks for something that is no request")
+    return {"method": method, "params": params if isinstance(params, dict) else {}}
+
+
+def _plain(params: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return plain

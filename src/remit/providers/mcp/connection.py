@@ -1,0 +1,234 @@
+"""One live connection to a server, from its handshake to its loss.
+
+It is entered and left by one task, its owner's; every other task only calls. Left by another task, the SDK's session
+hangs and the child stays (reproduced; research/mcp.md).
+
+Which era a server speaks is found out once. On stdio the handshake of before 2026-07-28 goes first: every server there
+knows it or refuses it at once, whereas an old one may exit on a request it does not know, or stay silent. Over HTTP the
+newer `server/discover` goes first: there it is answered or rejected at once, and no session has to be kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import mcp_types as types
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    SubscriptionLost,
+    ToolsListChanged,
+    listen,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from pydantic import ValidationError
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.providers.mcp.answers import ELICIT, ROOTS, SAMPLE
+from remit.providers.mcp.http import client
+from remit.providers.mcp.listing import NOTHING, listing_of
+from remit.providers.mcp.process import Process, environment
+from remit.providers.mcp.session import Session
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+    from mcp.client.session import IncomingMessage
+    from mcp.shared.dispatcher import Dispatcher
+
+    from remit.clock import Clock
+    from remit.providers.mcp.answers import Answers
+    from remit.settings.mcp import McpServer
+
+Era = Literal["legacy", "modern"]
+Heard = Callable[[str, Mapping[str, Any]], None]
+"""Is told method and params of what a server tells everybody."""
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+PROBE_S: Final = 5.0
+"""Seconds for a server on HTTP to answer the era's first request, where it is not known that it speaks it."""
+
+RELISTEN_S: Final = 5.0
+"""Seconds before a server that stopped telling of changes is asked to go on."""
+
+_log: Final = logging.getLogger("remit.mcp")
+_TO_EVERYBODY: Final = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.ResourceUpdatedNotification,
+)
+_METHODS: Final[Mapping[type[ServerEvent], str]] = {
+    ToolsListChanged: TOOLS_CHANGED,
+    PromptsListChanged: "notifications/prompts/list_changed",
+    ResourcesListChanged: "notifications/resources/list_changed",
+}
+_US: Final = types.Implementation(name="remit", version=__version__)
+
+
+class Connection:
+    """A session that was agreed on."""
+
+    def __init__(self, session: Session, era: Era, process: Process | None) -> None:
+        self.session = session
+        self.era: Era = era
+        self.process = process
+        self.listing = NOTHING
+        self._why_lost = ""
+        self._lost = asyncio.Event()
+
+    @property
+    def why_lost(self) -> str:
+        """Why it is of no use any more; empty while it is."""
+        return self._why_lost or (self.process.why_lost if self.process is not None else "")
+
+    def lose(self, why: str) -> None:
+        """Say that it is of no use any more."""
+        if not self._why_lost:
+            self._why_lost = why
+            self._lost.set()
+
+    async def lost(self) -> str:
+        """Wait for its loss; why."""
+        await self._lost.wait()
+        return self._why_lost
+
+    async def relist(self) -> None:
+        """Ask anew what the server offers. Raises MCPError or ProviderError."""
+        self.listing = await listing_of(self.session)
+
+
+class _HttpDispatcher(JSONRPCDispatcher[TransportContext]):
+    """The SDK's own, which also tells when it has ended."""
+
+    def __init__(self, streams: TransportStreams) -> None:
+        super().__init__(*streams)
+        self._end = asyncio.Event()
+
+    async def closed(self) -> str:
+        await self._end.wait()
+        return "the HTTP transport has ended"
+
+    async def run(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            await super().run(*args, **kwargs)
+        finally:
+            self._end.set()
+
+
+@asynccontextmanager
+async def connected(
+    server: McpServer, era: Era | None, answers: Answers, heard: Heard, max_message_bytes: int, clock: Clock
+) -> AsyncIterator[Connection]:
+    """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
+
+    `heard` is told of changed tools, prompts and resources.
+    """
+    async with AsyncExitStack() as stack:
+        process = None
+        if server.command:
+            process = await Process.start(
+                server.command,
+                cwd=server.cwd,
+                env=environment(os.environ, server.env),
+                max_message_bytes=max_message_bytes,
+            )
+            stack.push_async_callback(process.close)
+            dispatcher: LineDispatcher | _HttpDispatcher = process.dispatcher
+        else:
+            http = await stack.enter_async_context(client(server.headers))
+            streams = await stack.enter_async_context(
+                streamable_http_client(server.url, http_client=http, max_sse_event_size=max_message_bytes)
+            )
+            dispatcher = _HttpDispatcher(streams)
+        session = await stack.enter_async_context(_session(dispatcher, answers, heard))
+        try:
+            connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
+            await connection.relist()
+        except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
+            why = await process.account(str(error)) if process is not None else str(error)
+            raise ProviderError(why, cause=Code.SpawnFailed) from error
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_listen(session, heard, clock))] if connection.era == "modern" else []
+            tasks.append(group.create_task(_watch(dispatcher, connection)))
+            try:
+                yield connection
+            finally:
+                connection.lose("the connection was closed")
+                for task in tasks:
+                    task.cancel()
+
+
+def _session(dispatcher: Dispatcher[Any], answers: Answers, heard: Heard) -> Session:
+    async def received(message: IncomingMessage) -> None:
+        if isinstance(message, _TO_EVERYBODY):
+            plain = message.model_dump(by_alias=True, mode="json", exclude_none=True)
+            heard(plain["method"], plain.get("params", {}))
+
+    return Session(
+        dispatcher=dispatcher,
+        client_info=_US,
+        message_handler=received,
+        logging_callback=answers.logged,
+        elicitation_callback=answers.elicited if ELICIT in answers.offers else None,
+        sampling_callback=answers.sampled if SAMPLE in answers.offers else None,
+        list_roots_callback=answers.rooted if ROOTS in answers.offers else None,
+    )
+
+
+async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
+    """Shake hands in the era that is known, or in the likelier one and then the other."""
+    if era is not None:
+        return await _shake(session, era)
+    first: Era = "legacy" if stdio else "modern"
+    try:
+        async with asyncio.timeout(None if stdio else PROBE_S):  # a program may be on its way for minutes: npx, uvx
+            return await _shake(session, first)
+    except (MCPError, ValidationError, RuntimeError, TimeoutError) as error:
+        if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+            raise
+        _log.debug("not %s: %s", first, error)
+    return await _shake(session, "modern" if first == "legacy" else "legacy")
+
+
+async def _shake(session: Session, era: Era) -> Era:
+    if era == "legacy":
+        await session.initialize()
+    else:
+        await session.discover()
+    return era
+
+
+async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
+    """Hear of changes for as long as the server tells; after a gap in that, the tools count as changed."""
+    gap = False
+    while True:
+        try:
+            async with listen(
+                session, tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as subscription:
+                if gap:
+                    heard(TOOLS_CHANGED, {})
+                async for event in subscription:
+                    heard(_METHODS[type(event)], {})
+        except SubscriptionLost as error:
+            _log.debug("%s", error)
+        except MCPError as error:
+            if error.code != types.CONNECTION_CLOSED:
+                return  # it tells nothing; it is asked again at the next connection
+        gap = True
+        await clock.sleep(RELISTEN_S)
+
+
+async def _watch(dispatcher: LineDispatcher | _HttpDispatcher, connection: Connection) -> None:
+    connection.lose(await dispatcher.closed())

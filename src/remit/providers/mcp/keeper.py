@@ -1,0 +1,203 @@
+"""Keeps one server connected: started when first needed, again when it dies, and left alone when that does not help.
+
+    asleep ──needed──> connecting ──> up ──lost──> resting ──> connecting …
+                           └──failed──> resting, longer each time; parked after PARK_AFTER failures in a row
+
+Who needs the connection waits for an attempt under way; while the keeper rests for long, or is parked, they hear at
+once why. A parked server is tried again when it is needed and PARK_S have passed; that they have is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.providers.mcp.connection import Connection, Era, Heard, connected
+from remit.providers.mcp.failures import translated
+from remit.settings.expansion import expanded
+
+if TYPE_CHECKING:
+    from remit.chance import Chance
+    from remit.clock import Clock
+    from remit.providers.mcp.answers import Answers
+    from remit.settings.mcp import McpServer
+
+CONNECT_S: Final = 120.0
+"""Seconds for an attempt: programs such as npx and uvx may have to fetch the server first."""
+STABLE_S: Final = 1.0
+"""Seconds a connection has to live for its loss not to count as a failure."""
+PATIENT: Final = 2
+"""Failures in a row up to which callers wait for the next attempt."""
+PARK_AFTER: Final = 6
+PARK_S: Final = 60.0
+_FIRST_REST_S: Final = 0.2
+_LONGEST_REST_S: Final = 30.0
+
+_log: Final = logging.getLogger("remit.mcp")
+
+
+class Keeper:
+    """The one owner of a server's connections."""
+
+    def __init__(
+        self,
+        server: McpServer,
+        answers: Answers,
+        *,
+        clock: Clock,
+        chance: Chance,
+        max_message_bytes: int,
+        heard: Heard,
+        arrived: Callable[[Connection], None],
+        retriable: Callable[[], None],
+    ) -> None:
+        """`heard` is told what the server tells everybody; `arrived` of each new connection before anybody uses it.
+
+        `retriable` is told that a server which was given up may be tried again.
+        """
+        self._server = server
+        self._answers = answers
+        self._clock = clock
+        self._chance = chance
+        self._max_message_bytes = max_message_bytes
+        self._heard = heard
+        self._arrived = arrived
+        self._retriable = retriable
+        self._known_era: Era | None = None if server.era == "auto" else server.era
+        self._era = self._known_era
+        self._owner: asyncio.Task[None] | None = None
+        self._attempt: asyncio.Future[Connection] | None = None
+        self._needed = asyncio.Event()
+        self._failures = 0
+        self._resting = False
+        self._up_since: float | None = None
+        self._last: ProviderError | None = None
+        self._parked_at: float | None = None
+        self._closed = False
+
+    async def connection(self) -> Connection:
+        """The connection, waiting for it where that makes sense. Raises ProviderError."""
+        if self._closed:
+            raise ProviderError(f"the MCP server {self._server.name} is closed", cause=Code.ProviderClosed)
+        attempt = self._attempt
+        if attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost:
+            return attempt.result()
+        if self._resting and self._last is not None and not self._due():
+            raise ProviderError(str(self._last), cause=self._last.cause)
+        if attempt is None or attempt.done():
+            attempt = self._attempt = asyncio.get_running_loop().create_future()
+        if self._owner is None:
+            self._owner = asyncio.create_task(self._own(), name=f"mcp server {self._server.name}")
+        self._needed.set()
+        return await asyncio.shield(attempt)
+
+    async def close(self) -> None:
+        """End the connection and keep none any more; may be called twice, and at once."""
+        first, self._closed = not self._closed, True
+        self._fail(ProviderError(f"the MCP server {self._server.name} is closed", cause=Code.ProviderClosed))
+        if self._owner is not None:
+            if first:
+                self._owner.cancel()
+            await asyncio.wait([self._owner])
+
+    def _due(self) -> bool:
+        """Whether somebody who needs the connection makes a rest end now, or may wait for its end."""
+        if self._parked_at is None:
+            return self._failures <= PATIENT
+        return self._clock.monotonic() - self._parked_at >= PARK_S
+
+    # --- the owner
+
+    async def _own(self) -> None:
+        while True:
+            self._up_since = None
+            try:
+                await self._live()
+            except (Exception, asyncio.CancelledError) as error:  # whatever goes wrong in there is this server's alone
+                if isinstance(error, asyncio.CancelledError) and _cancelled():
+                    raise
+                self._fail(_failure(error, self._server))
+            if self._up_since is None:
+                self._era = self._known_era  # it may be another program now
+            self._failures = 0 if self._lived() >= STABLE_S else self._failures + 1
+            await self._rest()
+
+    def _lived(self) -> float:
+        """Seconds that the last connection was up."""
+        return 0.0 if self._up_since is None else self._clock.monotonic() - self._up_since
+
+    async def _live(self) -> None:
+        """One connection from its beginning to its end."""
+        name = self._server.name
+        server = expanded(self._server, os.environ)
+        limit, era = self._max_message_bytes, self._era
+        async with asyncio.timeout(CONNECT_S) as patience:
+            async with connected(server, era, self._answers, self._heard, limit, self._clock) as connection:
+                patience.reschedule(None)
+                self._succeed(connection)
+                why = await connection.lost()
+                if connection.process is not None:
+                    why = await connection.process.account(why)
+                self._last = ProviderError(f"the MCP server {name} was lost: {why}", cause=Code.SpawnFailed)
+                _log.warning("mcp.server.lost server=%s: %s", name, why)
+
+    def _succeed(self, connection: Connection) -> None:
+        self._era, self._last, self._parked_at = connection.era, None, None
+        self._up_since = self._clock.monotonic()
+        self._arrived(connection)
+        if self._attempt is None or self._attempt.done():
+            self._attempt = asyncio.get_running_loop().create_future()
+        self._attempt.set_result(connection)
+
+    def _fail(self, error: ProviderError) -> None:
+        self._last = error
+        if self._attempt is not None and not self._attempt.done():
+            self._attempt.set_exception(error)
+            self._attempt.exception()  # whoever waited may be gone
+
+    async def _rest(self) -> None:
+        """Wait before the next attempt: not at all after a good connection, ever longer after failures."""
+        self._resting = True
+        try:
+            if self._failures >= PARK_AFTER:
+                self._parked_at = self._clock.monotonic()
+                _log.error("mcp.server.parked server=%s after %d failures", self._server.name, self._failures)
+                await self._clock.sleep(PARK_S)
+                self._needed.clear()
+                self._retriable()
+                await self._needed.wait()
+            elif self._failures:
+                rest = min(_LONGEST_REST_S, _FIRST_REST_S * 2 ** (self._failures - 1))
+                await self._clock.sleep(rest * (0.5 + self._chance.number()))
+        finally:
+            self._resting = False
+
+
+def _cancelled() -> bool:
+    """Whether the running task itself was cancelled, rather than something it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _failure(error: BaseException, server: McpServer) -> ProviderError:
+    """Why there is no connection, logged as the contract names it."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        why = f"no connection within {CONNECT_S:g} s"
+    elif isinstance(error, UsageError):
+        why = f"{error.message} {error.remedy}".strip()
+    elif isinstance(error, OSError):
+        what = "its folder " + server.cwd if server.cwd and error.filename == server.cwd else server.where
+        why = f"cannot be started: {error.strerror or error}: {what}"
+    elif isinstance(error, Exception):
+        why = str(translated(error, server.name)).removeprefix(f"{server.name}: ")
+    else:
+        why = "the attempt was given up"
+    _log.error("mcp.spawn.failed server=%s: %s", server.name, why)
+    return ProviderError(f"the MCP server {server.name}: {why}", cause=Code.SpawnFailed)

@@ -1,0 +1,64 @@
+"""What a server offers, exactly as it worded it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.tools.pins import hash_of
+
+if TYPE_CHECKING:
+    from remit.providers.mcp.session import Session
+
+MAX_TOOLS: Final = 2_000
+"""Tools of one server; more are no catalog but an attack on it."""
+MAX_PAGES: Final = 200
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """One answer to `tools/list`, all its pages."""
+
+    tools: Mapping[str, dict[str, Any]]
+    """The raw definitions by the server's own names, in its order."""
+    refused: Mapping[str, str]
+    """Names that cannot be told apart, with the reason."""
+    hashes: Mapping[str, str]
+    """Hashes of the definitions, by name."""
+
+
+NOTHING: Final = Listing({}, {}, {})
+
+
+async def listing_of(session: Session) -> Listing:
+    """Ask for all pages. Raises MCPError, or ProviderError for an answer that cannot be meant."""
+    found: dict[str, dict[str, Any]] = {}
+    refused: dict[str, str] = {}
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await session.ask("tools/list", {"cursor": cursor} if cursor else {}, {})
+        for tool in _tools(page):
+            name = tool["name"]
+            if name in found:
+                refused[name] = "the server lists it twice"
+            found[name] = tool
+        if len(found) > MAX_TOOLS:
+            raise ProviderError(f"it offers more than {MAX_TOOLS} tools", cause=Code.BadGateway)
+        following = page.get("nextCursor")
+        if not isinstance(following, str) or not following or following == cursor:
+            return Listing(found, refused, {name: hash_of(raw) for name, raw in found.items()})
+        cursor = following
+    raise ProviderError(f"its list of tools has more than {MAX_PAGES} pages", cause=Code.BadGateway)
+
+
+def _tools(page: dict[str, Any]) -> list[dict[str, Any]]:
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        raise ProviderError("its answer to tools/list holds no list of tools", cause=Code.BadGateway)
+    named = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+    if len(named) < len(tools):
+        raise ProviderError("it lists a tool without a name", cause=Code.BadGateway)
+    return named

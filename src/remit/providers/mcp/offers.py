@@ -1,0 +1,90 @@
+"""From a server's raw definition of a tool to what the catalog holds of it.
+
+What a tool may do is the operator's word (`level`, `tools`, `idempotent` of the server's entry); what the server says
+of it can only make that stricter (rule 8).
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
+from remit.tools.naming import MAX_WIRE
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import LevelName, McpServer
+
+_OUTSIDE: Final = re.compile(r"[^A-Za-z0-9_-]+|__+")
+_HASH: Final = 6
+_DESCRIPTION: Final = 100_000
+
+
+def full_name(server: str, tool: str, *, apart: bool = False) -> str:
+    """The tool's name in the catalog; one that models could not write, or that is too long for them, is rewritten.
+
+    Different names may meet here; `apart` gives those a name each.
+    """
+    rewritten = _OUTSIDE.sub("-", tool) or "-"
+    room = MAX_WIRE - len(f"mcp__{server}__")
+    if apart or len(rewritten) > room:
+        rewritten = (
+            f"{rewritten[: max(0, room - _HASH - 1)]}-{sha256(tool.encode('utf-8', 'replace')).hexdigest()[:_HASH]}"
+        )
+    return f"mcp.{server}.{rewritten}"
+
+
+def meta_of(
+    server: McpServer, name: str, raw: dict[str, Any], *, timeout_ms: int = DEFAULT_TIMEOUT_MS, withheld: str = ""
+) -> ToolMeta:
+    """The catalog's view of a raw definition; `name` is the full one."""
+    hints = raw.get("annotations")
+    hints = hints if isinstance(hints, dict) else {}
+    level = _level(server, raw["name"], hints)
+    reads = level is Level.L0
+    idempotent = not reads and _matches(raw["name"], server.idempotent) and hints.get("idempotentHint") is not False
+    return ToolMeta(
+        name=name,
+        provider_id=f"mcp_{server.name}",
+        description=_text(raw),
+        input_schema=_schema(raw.get("inputSchema")),
+        output_schema=_schema(raw.get("outputSchema")),
+        capability_level=level,
+        risk_level=Risk.READ_ONLY if reads else Risk.WRITE if level is Level.L1 else Risk.UNKNOWN,
+        side_effects=not reads,
+        idempotent=idempotent,
+        requires_confirm=not reads,
+        timeout_ms=server.timeout_ms or timeout_ms,
+        retry=Retry() if reads or idempotent else None,
+        definition=raw,
+        withheld=withheld,
+    )
+
+
+def _level(server: McpServer, tool: str, hints: dict[str, Any]) -> Level:
+    matching = (level for pattern, level in server.tools.items() if fnmatchcase(tool, pattern))
+    given: LevelName = server.tools[tool] if tool in server.tools else next(matching, server.level)
+    level = Level[given]
+    writes = hints.get("readOnlyHint") is False or hints.get("destructiveHint") is True
+    return max(level, Level.L1) if writes and hints.get("readOnlyHint") is not True else level
+
+
+def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _text(raw: dict[str, Any]) -> str:
+    """What a person reads first: the description, else a title."""
+    for text in (raw.get("description"), raw.get("title")):
+        if isinstance(text, str) and text.strip():
+            return text[:_DESCRIPTION]
+    return f"The tool {raw['name']}, which its server does not describe."
+
+
+def _schema(value: object) -> dict[str, Any] | None:
+    """The schema as written; what is none at all admits nothing and quarantines the tool."""
+    if value is None or isinstance(value, dict):
+        return value
+    return {"type": repr(value)[:50]}

@@ -1,0 +1,226 @@
+"""The tools of one MCP server, behind the port that every provider fills."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.mcp.answers import Answers
+from remit.providers.mcp.connection import TOOLS_CHANGED
+from remit.providers.mcp.failures import lost, translated
+from remit.providers.mcp.keeper import Keeper
+from remit.providers.mcp.offers import full_name, meta_of
+from remit.providers.mcp.results import result_of
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.remote import RemoteStatus
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import CallOptions
+
+    from remit.chance import Chance
+    from remit.clock import Clock
+    from remit.providers.mcp.connection import Connection
+    from remit.settings.mcp import McpServer
+    from remit.settings.model import McpSettings
+    from remit.tools.meta import ToolMeta
+    from remit.tools.peer import Peer
+    from remit.tools.pins import Pins
+
+_SHOWN: Final = 300
+_log: Final = logging.getLogger("remit.mcp")
+
+
+class McpProvider:
+    """Serves what one server offers."""
+
+    def __init__(self, server: McpServer, settings: McpSettings, pins: Pins, *, clock: Clock, chance: Chance) -> None:
+        """Nothing is started before the tools are first listed."""
+        self._server = server
+        self._timeout_ms = settings.timeout_ms
+        self._pins = pins
+        self._clock = clock
+        self._watchers: list[Callable[[], None]] = []
+        self._own_names: dict[str, str] = {}
+        self._offered: Mapping[str, str] = {}
+        self._withheld: dict[str, str] = {}
+        self._unlisted = True
+        self._awaiting = 0
+        self._follower: asyncio.Task[None] | None = None
+        self._stale = False
+        self._answers = Answers(settings.elicitation, settings.sampling)
+        self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
+        self._keeper = Keeper(
+            server,
+            self._answers,
+            clock=clock,
+            chance=chance,
+            max_message_bytes=settings.max_message_bytes,
+            heard=self._heard,
+            arrived=self._arrived,
+            retriable=self._tell,
+        )
+
+    @property
+    def provider_id(self) -> str:
+        """`mcp_<server>`."""
+        return f"mcp_{self._server.name}"
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called when the server's tools may differ from what was last listed."""
+        self._watchers.append(changed)
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """What the server offers; what differs from its pin is withheld. Raises ProviderError."""
+        self._unlisted = True
+        listing = (await self._listed(to_the_catalog=True)).listing
+        seq = await self._pins.seq(self._server.name)
+        withheld = {**await self._pins.withheld(self._server.name, listing.tools), **listing.refused}
+        if withheld:
+            self._follow(seq)
+        names = {own: full_name(self._server.name, own) for own in listing.tools}
+        times = Counter(names.values())
+        for own, name in names.items():
+            if times[name] > 1:
+                withheld[own] = f"another tool of the server is called {name} here as well"
+                names[own] = full_name(self._server.name, own, apart=True)
+        self._own_names = {full: own for own, full in names.items()}
+        self._offered, self._withheld, self._unlisted = listing.hashes, withheld, False
+        timeout_ms = self._timeout_ms
+        return [
+            meta_of(self._server, names[own], raw, timeout_ms=timeout_ms, withheld=withheld.get(own, ""))
+            for own, raw in listing.tools.items()
+        ]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool. Raises ProviderError; a cancellation is passed on to the server."""
+        if not self._offered and self._unlisted:
+            await self.list_tools()
+        own = self._own_names.get(name)
+        if own is None:
+            raise ProviderError(f"the MCP server {self._server.name} offers no {name}", cause=Code.ToolNotFound)
+        connection = await self._keeper.connection()
+        if own in self._withheld:
+            raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
+        if connection.listing.hashes.get(own) != self._offered.get(own):
+            self._tell()
+            raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
+        params = {"name": own, "arguments": args, "_meta": {"traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}}
+        asking = connection.session.settle("tools/call", params, self._options(ctx), self._answers, ctx.peer)
+        raw = await self._asked(connection, asking)
+        return result_of(raw, source=name, now=self._clock.now())
+
+    async def close(self) -> None:
+        """End the server; may be called twice."""
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.wait([self._follower])
+        await self._keeper.close()
+
+    # --- what `remit mcp` asks
+
+    async def definitions(self) -> Mapping[str, dict[str, Any]]:
+        """The raw definitions by the server's own names. Raises ProviderError."""
+        return (await self._listed()).listing.tools
+
+    async def status(self) -> RemoteStatus:
+        """Connect, if need be, and tell who answers. Raises ProviderError."""
+        connection = await self._keeper.connection()
+        session = connection.session
+        info = session.server_info
+        return RemoteStatus(
+            name=info.name if info else "",
+            version=info.version if info else "",
+            protocol=session.protocol_version or "",
+            era=connection.era,
+            instructions=session.instructions or "",
+            tools=len(connection.listing.tools),
+            capabilities=session.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+            if session.server_capabilities
+            else {},
+        )
+
+    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
+        """What the server answers to a request that is no tool call. Raises ProviderError."""
+        connection = await self._keeper.connection()
+        return await self._asked(connection, connection.session.settle(method, params, {}, self._answers, peer))
+
+    def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
+        """Have `listener` called with method and params of what the server tells everybody."""
+        self._listeners.append(listener)
+
+    # --- common
+
+    async def _asked(self, connection: Connection, asking: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """An answer; or a failure in our words, which may say that the connection is of no use any more."""
+        try:
+            return await asking
+        except Exception as error:
+            if (why := lost(error)) is not None:
+                connection.lose(why)
+            raise translated(error, self._server.name) from error
+
+    async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
+        try:
+            self._awaiting += to_the_catalog
+            try:
+                connection = await self._keeper.connection()
+            finally:
+                self._awaiting -= to_the_catalog
+            if self._stale:
+                await self._relist(connection)
+        except ProviderError as error:
+            _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, error)
+            raise
+        return connection
+
+    async def _relist(self, connection: Connection) -> None:
+        """Ask anew; who does not answer that is connected anew. Raises ProviderError."""
+        self._stale = False
+        try:
+            await connection.relist()
+        except BaseException as error:
+            self._stale = True
+            connection.lose(f"it did not list its tools: {error}".removesuffix(": "))
+            if not isinstance(error, Exception):
+                raise
+            raise translated(error, self._server.name) from error
+
+    def _options(self, ctx: CallContext) -> CallOptions:
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            ctx.progress(progress, total, message or "")
+
+        return {"on_progress": progressed}
+
+    def _heard(self, method: str, params: Mapping[str, Any]) -> None:
+        """The server tells something; changed tools are listed again."""
+        if method == TOOLS_CHANGED:
+            self._stale = True
+            self._tell()
+        for listener in self._listeners:
+            listener(method, params)
+
+    def _arrived(self, connection: Connection) -> None:
+        """A new connection may offer something else than the last one did; who lists it at this moment finds out."""
+        self._stale = False
+        if not self._awaiting and (self._unlisted or connection.listing.hashes != self._offered):
+            self._tell()
+
+    def _follow(self, seq: int) -> None:
+        """List again once a person has decided, in whatever process, on what is withheld."""
+
+        async def follow() -> None:
+            await self._pins.changed(self._server.name, seq)
+            self._follower = None
+            self._tell()
+
+        if self._follower is None or self._follower.done():
+            self._follower = asyncio.create_task(follow(), name=f"pins of {self._server.name}")
+
+    def _tell(self) -> None:
+        for changed in self._watchers:
+            changed()

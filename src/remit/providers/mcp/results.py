@@ -1,0 +1,100 @@
+"""From a server's result to a value with evidence.
+
+    structured content         is the value; where what people and models read says something else, that is evidence
+    one text                   is the value, as text
+    anything else              is the list of its blocks; an image, a sound or a file is named by its digest and kept as
+                               evidence, never carried in the value (rule 10)
+
+`isError` is a failure whose reason is the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.tools.provider import EvidenceCandidate, ToolResult
+from remit.tools.remote import ATTACHMENT, CONTENT
+
+_REASON: Final = 2_000
+
+
+def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
+    """The result of a call; `source` is the tool's full name. Raises ProviderError for a failure or an odd shape."""
+    content = raw.get("content", [])
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise ProviderError(f"{source}: its result holds no list of content blocks", cause=Code.BadGateway)
+    if raw.get("isError") is True:
+        raise ProviderError(_reason(content) or "the tool reported an error without a word", cause=None)
+    evidence: list[EvidenceCandidate] = []
+    blocks = [_referred(block, evidence, source, now) for block in content]
+    structured = raw.get("structuredContent")
+    if structured is None:
+        value: Any = blocks[0]["text"] if _is_plain_text(blocks) else blocks
+        return ToolResult(value, tuple(evidence))
+    if not _says_the_same(blocks, structured):
+        text = msgspec.json.encode(blocks).decode()
+        evidence.insert(0, EvidenceCandidate(kind=CONTENT, source=source, retrieved_at=now, text=text))
+    return ToolResult(structured, tuple(evidence))
+
+
+def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:
+    """The block with its bytes kept as evidence, and named by their digest instead."""
+    match block.get("type"):
+        case "image" | "audio":
+            return _kept(block, "data", evidence, source, now)
+        case "resource":
+            resource = block.get("resource")
+            if isinstance(resource, dict) and "blob" in resource:
+                return {**block, "resource": _kept(resource, "blob", evidence, source, now)}
+        case _:
+            pass
+    return block
+
+
+def _kept(part: dict[str, Any], field: str, evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:
+    try:
+        data = base64.b64decode(part.get(field) or "", validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise ProviderError(f"{source}: its {field} is not base64", cause=Code.BadGateway) from error
+    media_type, uri = part.get("mimeType"), part.get("uri")
+    metadata = {"media_type": media_type if isinstance(media_type, str) else "application/octet-stream"}
+    if isinstance(uri, str):
+        metadata["uri"] = uri
+    evidence.append(EvidenceCandidate(kind=ATTACHMENT, source=source, retrieved_at=now, data=data, metadata=metadata))
+    rest = {name: value for name, value in part.items() if name != field}
+    return {**rest, "digest": sha256(data), "size": len(data)}
+
+
+def _is_plain_text(blocks: list[dict[str, Any]]) -> bool:
+    return len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and isinstance(blocks[0]["text"], str)
+
+
+def _says_the_same(blocks: list[dict[str, Any]], structured: Any) -> bool:
+    """Whether the blocks are nothing but the structured content as JSON text, as the protocol advises."""
+    if not blocks:
+        return True
+    if not _is_plain_text(blocks):
+        return False
+    try:
+        return bool(msgspec.json.decode(blocks[0]["text"]) == structured)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _reason(blocks: list[dict[str, Any]]) -> str:
+    return "\n".join(_texts(blocks))[:_REASON]
+
+
+def _texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
+    for block in blocks:
+        text = block.get("text")
+        if isinstance(text, str):
+            yield text

@@ -1,0 +1,202 @@
+"""Recipes as tools: a client starts a job, is given its result if that comes soon, and a handle if it does not.
+
+    recipe.<name>     starts a job; waits a while for its end
+    job.status        where a job stands, and what it asks people
+    job.result        its result, once it has one
+    job.cancel        asks it to stop
+
+A client is told of its own jobs only. What the recipe does passes the gateway as in any other job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.codes import Code
+from remit.errors import NotFoundError, ProviderError, SchemaError, StateError, UsageError
+from remit.jobs.state import ENDED, KIND, stream_of
+from remit.journal.event import HeadQuery
+from remit.service.commands import Options
+from remit.tools import hints
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, ToolResult
+
+if TYPE_CHECKING:
+    from remit.jobs.recipe import Recipe
+    from remit.journal.journal import Journal
+    from remit.service.commands import Commands
+    from remit.service.queries import Queries
+
+PROVIDER_ID: Final = "jobs"
+WAIT_S: Final = 20.0
+"""Seconds a call waits for the end of its job: well below what clients wait for an answer."""
+_CALL: Final = "remit.call"
+"""Label of a job: the idempotency key of the call that started it."""
+_JOB: Final = {"type": "string", "description": "the job's identifier, as starting it gave it"}
+_STATUS: Final = {
+    "type": "object",
+    "properties": {
+        "job": {"type": "string"},
+        "state": {"type": "string", "description": "completed, failed and cancelled are the end of it"},
+        "result": {"description": "what the recipe returned, once it has completed"},
+        "error": {"type": "object", "description": "why it failed"},
+        "questions": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "what it asks people; it goes on once they have answered",
+        },
+    },
+    "required": ["job", "state"],
+}
+
+
+class ExposedJobs:
+    """The provider of recipes that clients may start."""
+
+    def __init__(
+        self,
+        recipes: Iterable[Recipe[..., Any]],
+        patterns: Sequence[str],
+        journal: Journal,
+        service: Callable[[], tuple[Commands, Queries]],
+    ) -> None:
+        """Offer the recipes whose names fit one of the patterns. `service` is asked once there is one."""
+        chosen = [each for each in recipes if any(fnmatchcase(each.name, pattern) for pattern in patterns)]
+        self._recipes = {f"recipe.{each.name.replace('.', '_')}": each for each in chosen}
+        self._journal = journal
+        self._service = service
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`jobs`."""
+        return PROVIDER_ID
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """One tool for each recipe, and three for what became of it; none where no recipe is offered."""
+        if not self._recipes:
+            return []
+        return [*(_meta(name, each) for name, each in sorted(self._recipes.items())), *_HANDLES]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Start, look at or stop a job. Raises ProviderError."""
+        if self._closed:
+            raise ProviderError("jobs are offered no more", cause=Code.ProviderClosed)
+        try:
+            if name in self._recipes:
+                return ToolResult(await self._start(self._recipes[name], args, ctx))
+            job = await self._own(args["job"], ctx.principal)
+            if name == "job.cancel":
+                await self._service()[0].cancel(job, by=ctx.principal, reason=args.get("reason", ""))
+            elif name == "job.result":
+                await self._wait(job)
+            return ToolResult(await self._status(job))
+        except (NotFoundError, StateError, UsageError) as error:
+            why = f"{error.message} {error.remedy}".strip()
+            raise ProviderError(why, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
+
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's signature
+        """The job that an announced call started, if it did."""
+        job = await self._started(ctx) if name in self._recipes else None
+        return ToolResult(await self._status(job)) if job is not None else None
+
+    async def close(self) -> None:
+        """Take no more calls; jobs go on."""
+        self._closed = True
+
+    # --- common
+
+    async def _start(self, recipe: Recipe[..., Any], args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
+        job = await self._started(ctx)
+        if job is None:
+            options = Options(principal=ctx.principal, labels={_CALL: ctx.idempotency_key})
+            job = await self._service()[0].start(recipe.bind(args), options)
+        ctx.progress(0, None, f"{job} has started")
+        await self._wait(job)
+        return await self._status(job)
+
+    async def _started(self, ctx: CallContext) -> str | None:
+        """The job that this very call started before."""
+        heads = await self._journal.heads(HeadQuery(kind=KIND, labels={_CALL: ctx.idempotency_key}, limit=1))
+        return heads[0].stream.removeprefix(f"{KIND}/") if heads else None
+
+    async def _own(self, job: str, principal: str) -> str:
+        """The job, if it is the caller's. Raises NotFoundError, which tells nothing of others."""
+        with suppress(NotFoundError):
+            if (await self._service()[1].job(job)).principal == principal:
+                return job
+        raise NotFoundError(f"you have no job {job!r:.80}", code=Code.JOB_NOT_FOUND)
+
+    async def _wait(self, job: str) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_S):
+                async for _ in self._service()[1].follow(stream_of(job)):
+                    pass
+
+    async def _status(self, job: str) -> dict[str, Any]:
+        queries = self._service()[1]
+        view = await queries.job(job)
+        status: dict[str, Any] = {"job": job, "state": view.row.state}
+        if view.row.state == "completed":
+            status["result"] = view.result
+        if view.error:
+            status["error"] = view.error
+        if view.row.state not in ENDED and (questions := await queries.confirmations(job)):
+            status["questions"] = [
+                {"confirmation": each.confirmation, "tool": each.tool, "question": each.question} for each in questions
+            ]
+        return status
+
+
+def _meta(name: str, recipe: Recipe[..., Any]) -> ToolMeta:
+    told = " ".join((recipe.__doc__ or "").partition("\n\n")[0].split()) or f"Runs the recipe {recipe.name}."
+    try:
+        schema, withheld = hints.read(recipe.function, leading=1).input_schema, ""
+    except SchemaError as error:
+        schema, withheld = None, f"{error.message}. {error.remedy}"
+    return ToolMeta(
+        name=name,
+        provider_id=PROVIDER_ID,
+        description=f"{told} Starts a job; one that takes longer is looked at with job.result.",
+        input_schema=schema,
+        output_schema=_STATUS,
+        capability_level=Level.L1,
+        risk_level=Risk.WRITE,
+        idempotent=True,
+        version=recipe.execution_version,
+        withheld=withheld,
+    )
+
+
+def _handle(name: str, description: str, *, writes: bool = False) -> ToolMeta:
+    properties: dict[str, Any] = {"job": _JOB}
+    if writes:
+        properties["reason"] = {"type": "string"}
+    return ToolMeta(
+        name=name,
+        provider_id=PROVIDER_ID,
+        description=description,
+        input_schema={"type": "object", "properties": properties, "required": ["job"]},
+        output_schema=_STATUS,
+        capability_level=Level.L1 if writes else Level.L0,
+        risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
+        side_effects=writes,
+        idempotent=writes,
+        requires_confirm=False,
+    )
+
+
+_HANDLES: Final = (
+    _handle("job.status", "Tells where one of your jobs stands."),
+    _handle("job.result", "Waits a while for the end of one of your jobs, and gives its result."),
+    _handle("job.cancel", "Asks one of your jobs to stop.", writes=True),
+)
+
+
+def _outcome_code(code: Code) -> Code | None:
+    """The outcome's own code where the error's says more than that the tool failed."""
+    return Code.INVALID_TOOL_ARGS if code is Code.INVALID_INPUT else None

@@ -1,0 +1,162 @@
+"""What operators do with MCP servers: look at them, pin their tools, see what changed, approve it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError
+from remit.tools.drift import Drift, compare_input, compare_output, worst
+from remit.tools.pins import Changes, How, Pin, Pins, hash_of
+from remit.tools.remote import Remote, RemoteStatus
+
+if TYPE_CHECKING:
+    from remit.tools.catalog import Catalog
+
+
+class ToolDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """How one tool differs from its pin."""
+
+    name: str
+    """The server's own."""
+    how: str
+    """`added`, `changed` or `removed`."""
+    drift: str
+    """For a changed one, what it means to callers: `annotation_only`, `compatible` or `breaking`; else empty."""
+    lines: tuple[str, ...]
+    """The definitions as JSON, compared line by line: `+`, `-` or a space in front."""
+
+
+class ServerDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server's tools differ from their pin."""
+
+    server: str
+    pin: Pin
+    changes: Changes
+    digest: str
+    """Binds what is shown: an approval has to bring it back."""
+    tools: tuple[ToolDiff, ...]
+
+
+class McpServers:
+    """The servers of this process."""
+
+    def __init__(self, catalog: Catalog, pins: Pins) -> None:
+        """Look at the servers behind `catalog`; keep what was pinned in `pins`."""
+        self._catalog = catalog
+        self._pins = pins
+
+    async def status(self, server: str) -> RemoteStatus:
+        """Connect and tell who answers. Raises NotFoundError or StateError."""
+        remote = self.remote(server)
+        try:
+            return await remote.status()
+        except ProviderError as error:
+            raise _down(error) from error
+
+    async def definitions(self, server: str) -> Mapping[str, dict[str, Any]]:
+        """The tools as the server words them now. Raises NotFoundError or StateError."""
+        remote = self.remote(server)
+        try:
+            return await remote.definitions()
+        except ProviderError as error:
+            raise _down(error) from error
+
+    async def pin_of(self, server: str) -> Pin | None:
+        """What was pinned last."""
+        return await self._pins.load(server)
+
+    async def pin(self, server: str, *, by: str = "") -> Pin:
+        """Take the tools as they are now. Raises NotFoundError or StateError."""
+        return await self._record(server, await self.definitions(server), how="pin", by=by)
+
+    async def diff(self, server: str) -> ServerDiff:
+        """What changed since the pin. Raises NotFoundError where there is none, or StateError."""
+        pin = await self._pins.load(server)
+        if pin is None:
+            msg = f"the MCP server {server} was never pinned"
+            raise NotFoundError(msg, code=Code.STREAM_NOT_FOUND, remedy=f"Pin it: remit mcp pin {server}")
+        today = await self.definitions(server)
+        changes = pin.compare(today)
+        return ServerDiff(
+            server=server,
+            pin=pin,
+            changes=changes,
+            digest=fingerprint(pin, today),
+            tools=tuple(_diffs(pin, today, changes)),
+        )
+
+    async def approve(self, server: str, shown: str, *, by: str = "") -> Pin:
+        """Take the changes that were shown, by their digest. Raises StateError where it is not these any more."""
+        pin = await self._pins.load(server)
+        today = await self.definitions(server)
+        if pin is None or fingerprint(pin, today) != shown:
+            msg = f"the tools of {server} are not those that were shown"
+            raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=f"Look again: remit mcp diff {server}")
+        return await self._record(server, today, how="approve", by=by)
+
+    async def _record(self, server: str, definitions: Mapping[str, dict[str, Any]], *, how: How, by: str) -> Pin:
+        try:
+            pin = await self._pins.record(server, definitions, how=how, by=by)
+        except AppendConflictError as error:
+            msg = f"somebody else pinned {server} at the same moment"
+            raise StateError(msg, code=Code.APPEND_CONFLICT, remedy=f"Look again: remit mcp diff {server}") from error
+        self._catalog.invalidate(f"mcp_{server}")
+        return pin
+
+    def remote(self, server: str) -> Remote:
+        """The server's provider. Raises NotFoundError."""
+        provider: object = self._catalog.provider(f"mcp_{server}")
+        if not isinstance(provider, Remote):
+            msg = f"there is no MCP server {server!r}"
+            raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy="`remit mcp list` lists them.")
+        return provider
+
+
+def _down(error: ProviderError) -> StateError:
+    remedy = "Look at its command or url, and at what it last wrote."
+    return StateError(str(error), code=Code.TOOL_UNAVAILABLE, remedy=remedy)
+
+
+def fingerprint(pin: Pin, definitions: Mapping[str, dict[str, Any]]) -> str:
+    """What is shown of both sides, as one digest."""
+    return digest({"pin": pin.seq, "tools": {name: hash_of(raw) for name, raw in definitions.items()}})
+
+
+def _diffs(pin: Pin, today: Mapping[str, dict[str, Any]], changes: Changes) -> Iterator[ToolDiff]:
+    for how, names in (("changed", changes.changed), ("added", changes.added), ("removed", changes.removed)):
+        for name in names:
+            old, new = pin.definitions.get(name), today.get(name)
+            yield ToolDiff(
+                name=name, how=how, drift=_drift(old, new) if how == "changed" else "", lines=_lines(old, new)
+            )
+
+
+def _drift(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
+    if old is None or new is None:
+        return ""
+    sides = [compare_input(_schema(old, "inputSchema"), _schema(new, "inputSchema"))]
+    sides.append(compare_output(_schema(old, "outputSchema"), _schema(new, "outputSchema")))
+    found = worst(*sides)
+    return (Drift.ANNOTATION_ONLY if found is Drift.IDENTICAL else found).value
+
+
+def _schema(raw: dict[str, Any], which: str) -> dict[str, Any] | None:
+    schema = raw.get(which)
+    return schema if isinstance(schema, dict) else None
+
+
+def _lines(old: dict[str, Any] | None, new: dict[str, Any] | None) -> tuple[str, ...]:
+    lines = difflib.ndiff(_pretty(old), _pretty(new))
+    return tuple(f"{line[0]} {line[2:]}" for line in lines if line[0] != "?")
+
+
+def _pretty(raw: dict[str, Any] | None) -> list[str]:
+    if raw is None:
+        return []
+    return msgspec.json.format(msgspec.json.encode(raw, order="sorted"), indent=2).decode().split("\n")

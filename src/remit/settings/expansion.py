@@ -1,0 +1,98 @@
+"""References to our own environment: `${NAME}`, `${env:NAME}`, `${NAME:-default}`; `$${` is a literal `${`.
+
+They are replaced when a server is connected and not when the settings are loaded, so that a variable that is not set
+fails that server alone, and nothing that is loaded holds a secret that was kept out of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.settings.mcp import McpServer
+from remit.settings.mcp_client import McpClient
+
+_PIECE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{", re.ASCII)
+_UNSENDABLE: Final = re.compile(r"[\r\n\0]")
+"""What would end a header."""
+
+
+def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
+    """The server with every reference in command, env, url and headers replaced.
+
+    Raises SettingsError, which names the server and the variable and quotes no value.
+    """
+    who = f"MCP server {server.name}"
+
+    url = expand(server.url, environ, who)
+    if url and not url.startswith(("https://", "http://")):
+        raise SettingsError(f"{who}: its url is not one of http or https", remedy="Correct what it refers to.")
+    return msgspec.structs.replace(
+        server,
+        command=tuple([_startable(expand(word, environ, who), who) for word in server.command]),
+        env={name: _startable(expand(text, environ, who), who) for name, text in server.env.items()},
+        url=_sendable(url, f"{who}: its url"),
+        headers={
+            name: _sendable(expand(text, environ, who), f"{who}: header {name}")
+            for name, text in server.headers.items()
+        },
+    )
+
+
+def expanded_client(client: McpClient, environ: Mapping[str, str]) -> McpClient:
+    """The client with every reference in its token replaced.
+
+    Raises SettingsError, also for a token that is empty then: it would let everybody in.
+    """
+    who = f"MCP client {client.principal}"
+    token = _sendable(expand(client.token, environ, who), f"{who}: its token")
+    if not token.strip():
+        raise SettingsError(f"{who}: its token is empty", remedy="Set the variable that it refers to.")
+    return msgspec.structs.replace(client, token=token)
+
+
+def expand(text: str, environ: Mapping[str, str], who: str) -> str:
+    """The text with its references replaced. Raises SettingsError for a variable that is not set."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found["name"]
+        if found[0] == "$${":
+            return "${"
+        if name is None:
+            raise SettingsError(f"{who}: a `${{` leads to no variable", remedy="Write ${NAME}, or $${ for a plain ${.")
+        if found["default"] is not None:
+            return environ.get(name) or found["default"]
+        if name not in environ:
+            raise SettingsError(
+                f"{who} needs the environment variable {name}, which is not set",
+                remedy=f"Set {name} where Remit runs, or write ${{{name}:-default}}.",
+            )
+        return environ[name]
+
+    return _PIECE.sub(value, text)
+
+
+def literal(text: str) -> str:
+    """What of the text stands there itself: without references, but with their defaults."""
+    return _PIECE.sub(lambda found: "${" if found[0] == "$${" else found["default"] or "", text)
+
+
+def variables(text: str) -> list[str]:
+    """The variables that the text cannot do without, in order."""
+    return [found["name"] for found in _PIECE.finditer(text) if found["name"] and found["default"] is None]
+
+
+def _startable(text: str, who: str) -> str:
+    if "\0" in text:
+        raise SettingsError(f"{who}: its command or env holds a NUL", remedy="Correct it, or the variable behind it.")
+    return text
+
+
+def _sendable(text: str, what: str) -> str:
+    if _UNSENDABLE.search(text):
+        raise SettingsError(f"{what} has a line break or NUL in it", remedy="Correct it, or the variable behind it.")
+    return text

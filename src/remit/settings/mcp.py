@@ -1,0 +1,54 @@
+"""An MCP server as the operator wrote it down."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from remit.settings.address import address, program
+
+Era = Literal["auto", "legacy", "modern"]
+LevelName = Literal["L0", "L1", "L2"]
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One `[[mcp.servers]]` table; either `command` or `url` is set."""
+
+    name: str
+    """`[a-z0-9]+(_[a-z0-9]+)*`: its tools are `mcp.<name>.<tool>`, its provider `mcp_<name>`."""
+    command: tuple[str, ...] = ()
+    """What to start, argument by argument, for a server on stdio; never a shell line."""
+    cwd: str = ""
+    """Where to start it; absolute once loaded, and the project folder where nothing is given."""
+    env: dict[str, str] = {}
+    """Added to the few variables a server is given (PATH, HOME and the like); `${NAME}` takes it from our own."""
+    url: str = ""
+    """Where a server on streamable HTTP answers."""
+    headers: dict[str, str] = {}
+    """Sent with every HTTP request; `${NAME}` takes a secret from our own environment."""
+    timeout_ms: int = 0
+    """Milliseconds a call may take; 0: `mcp.timeout_ms`."""
+    era: Era = "auto"
+    """The protocol it speaks, where that is known: `legacy` (initialize) or `modern` (2026-07-28)."""
+    level: LevelName = "L2"
+    """The level of tools that `tools` does not name: the worst case unless the operator knows better."""
+    tools: dict[str, LevelName] = {}
+    """Levels by the server's own tool name or a pattern (`list_*`): an exact name wins, then the first pattern."""
+    idempotent: tuple[str, ...] = ()
+    """Names or patterns of tools that may be called again without changing more."""
+    disabled: bool = False
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        return f"McpServer(name={self.name!r}, {self.where!r})"
+
+    @property
+    def transport(self) -> Literal["stdio", "http"]:
+        """How it is reached."""
+        return "http" if self.url else "stdio"
+
+    @property
+    def where(self) -> str:
+        """The program that is started, or the URL without what may be secret in it."""
+        return address(self.url) if self.url else program("".join(self.command[:1]))

@@ -1,0 +1,82 @@
+"""The MCP servers that the settings name: those of remit.toml first, then those of the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.settings.mcp import McpServer
+from remit.settings.mcp_environment import Candidate, candidates
+from remit.settings.mcp_table import read_server
+from remit.settings.model import Settings
+from remit.settings.values import Base
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """The servers there are, in order, and what was wrong with others."""
+
+    servers: tuple[McpServer, ...] = ()
+    """Each name once; those that are disabled are among them."""
+    origins: Mapping[str, str] = {}
+    """Where each came from, by name: the path of a file, or an environment name."""
+    warnings: tuple[str, ...] = ()
+    """Why a server of the environment was left out, one sentence each, without secrets."""
+
+    @property
+    def enabled(self) -> tuple[McpServer, ...]:
+        """Those to connect."""
+        return tuple([server for server in self.servers if not server.disabled])
+
+
+def mcp_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
+    """Every MCP server, checked, references in it as they were written; none where `tools.no_mcp` is set.
+
+    `env` says what `~` stands for. Raises SettingsError for a bad `[[mcp.servers]]` table, which names file, server and
+    key; what is wrong in the contract's environment names is a warning, and the rest still loads.
+    """
+    if settings.tools.no_mcp:
+        return Servers()
+    home = _home(env)
+    found = _of_file(settings, home)
+    origins = dict.fromkeys(found, settings.sources["mcp.servers"])
+    given, warnings = candidates(settings)
+    base = Base(settings.working_folder, home)
+    for candidate in given:
+        try:
+            server = _of_environment(candidate, base, settings, origins)
+        except SettingsError as error:
+            warnings.append(f"{error.message}; it is skipped")
+        else:
+            found[server.name] = server
+            origins[server.name] = candidate.source
+    return Servers(servers=tuple(found.values()), origins=origins, warnings=tuple(warnings))
+
+
+def _of_file(settings: Settings, home: Path | None) -> dict[str, McpServer]:
+    source = settings.sources["mcp.servers"]
+    folder = settings.folder if source == str(settings.file) else settings.working_folder
+    found: dict[str, McpServer] = {}
+    for number, table in enumerate(settings.mcp.servers, 1):
+        where = f"{source}: mcp.servers number {number}"
+        server = read_server(table, where, Base(folder, home), str(settings.folder))
+        if server.name in found:
+            raise SettingsError(f"{where} ({server.name}): the name is taken", remedy="Give each server its own name.")
+        found[server.name] = server
+    return found
+
+
+def _of_environment(candidate: Candidate, base: Base, settings: Settings, origins: Mapping[str, str]) -> McpServer:
+    server = read_server(candidate.table, candidate.where, base, str(settings.folder))
+    taken = origins.get(server.name)
+    if taken == candidate.source:
+        raise SettingsError(f"{candidate.where}: there is a server {server.name} before it")
+    if taken is not None:
+        raise SettingsError(f"{candidate.where}: {taken} has a server {server.name}, which wins")
+    return server
+
+
+def _home(env: Mapping[str, str]) -> Path | None:
+    return Path(env["HOME"]) if env.get("HOME") else None

@@ -1,0 +1,140 @@
+"""From a table that somebody wrote to a checked MCP server; its errors quote no value, for any may be a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.settings.mcp import McpServer
+from remit.settings.values import Base
+
+NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
+"""A server's name: a segment of a tool's name (remit.tools.naming)."""
+_ALIASES: Final = ("cmd", "args")
+_VARIABLE: Final = re.compile(r"[^=\0]+")
+_HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_EXPECTED: Final = {
+    "command": "a list of texts, the first of them not empty",
+    "args": "a list of texts",
+    "cwd": "text",
+    "env": "a table of texts, named like variables",
+    "url": "text that begins with https:// or http:// and a host",
+    "headers": "a table of texts, named like headers",
+    "timeout_ms": "an integer from 0 to 86400000",
+    "era": "auto, legacy or modern",
+    "level": "L0, L1 or L2",
+    "tools": "a table of levels (L0, L1 or L2), by names or patterns of tools",
+    "idempotent": "a list of texts",
+    "disabled": "true or false",
+}
+_LONGEST_MS: Final = 86_400_000
+_AT: Final = re.compile(r"at `\$\.(\w+)")
+
+
+def read_server(table: Mapping[str, Any], where: str, base: Base, folder: str) -> McpServer:
+    """The server that a table stands for; also `cmd`, or a `command` that is one text, with `args` beside it.
+
+    A relative `cwd` counts from `base`, without one the server is started in `folder`. Raises SettingsError that begins
+    with `where` and names the server and the key.
+    """
+    name = table.get("name")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise SettingsError(
+            f"{where}: name must be lower-case letters and digits, with single underscores inside",
+            remedy="Give the server a name such as github or my_files.",
+        )
+    where = f"{where} ({name})"
+    _known(table, where)
+    server = _typed(_with_command(table, where), where)
+    _consistent(server, where)
+    if server.url:
+        return server
+    return msgspec.structs.replace(server, cwd=_folder(server.cwd, base, where) if server.cwd else folder)
+
+
+def _known(table: Mapping[str, Any], where: str) -> None:
+    known = (*McpServer.__struct_fields__, *_ALIASES)
+    for key in table:
+        if key not in known:
+            import difflib  # noqa: PLC0415 - only a mistake needs it
+
+            near = difflib.get_close_matches(key, known, n=1)
+            remedy = f"Did you mean {near[0]}?" if near else f"Its keys are {', '.join(known)}."
+            raise SettingsError(f"{where}: there is no key {key}", remedy=remedy)
+
+
+def _with_command(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The table with its command as one list."""
+    rest = {key: value for key, value in table.items() if key not in {"cmd", "args", "command"}}
+    given = [table[key] for key in ("command", "cmd") if key in table]
+    if len(given) > 1:
+        raise SettingsError(f"{where}: both command and cmd are given", remedy="Leave one of them out.")
+    args = table.get("args", [])
+    if not isinstance(args, list | tuple):
+        raise _misfit(where, "args")
+    if not given:
+        if args:
+            raise SettingsError(f"{where}: args are given without a command", remedy="Say what takes them.")
+        return rest
+    command = [given[0]] if isinstance(given[0], str) else given[0]
+    if (
+        not isinstance(command, list | tuple)
+        or not command
+        or not isinstance(command[0], str)
+        or not command[0].strip()
+    ):
+        raise _misfit(where, "command")
+    return {**rest, "command": [*command, *args]}
+
+
+def _typed(table: dict[str, Any], where: str) -> McpServer:
+    try:
+        return msgspec.convert(table, McpServer)
+    except msgspec.ValidationError as exc:
+        at = _AT.search(str(exc))
+        raise _misfit(where, at[1] if at else "name") from exc
+
+
+def _consistent(server: McpServer, where: str) -> None:
+    if bool(server.command) == bool(server.url):
+        both = "both command and url are" if server.url else "neither command nor url is"
+        raise SettingsError(
+            f"{where}: {both} given", remedy="Give command for a server that is started here, url for one that answers."
+        )
+    for key, owner in (("env", "command"), ("cwd", "command"), ("headers", "url")):
+        if getattr(server, key) and not getattr(server, owner):
+            raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
+    if server.url and not _is_url(server.url):
+        raise _misfit(where, "url")
+    if not 0 <= server.timeout_ms <= _LONGEST_MS:
+        raise _misfit(where, "timeout_ms")
+    for key, pattern in (("env", _VARIABLE), ("headers", _HEADER)):
+        if not all(pattern.fullmatch(name) for name in getattr(server, key)):
+            raise _misfit(where, key)
+
+
+def _is_url(text: str) -> bool:
+    """Whether a URL can be taken apart; one that begins with a reference is known only when it is connected."""
+    try:
+        return text.startswith("${") or (text.startswith(("https://", "http://")) and bool(urlsplit(text).netloc))
+    except ValueError:
+        return False
+
+
+def _folder(cwd: str, base: Base, where: str) -> str:
+    if "${" in cwd:
+        raise SettingsError(f"{where}: cwd takes no ${{NAME}}", remedy="Write the folder itself; ~/ is your home.")
+    try:
+        return str(base.path(cwd))
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise SettingsError(f"{where}: cwd is no usable path", remedy="Name a folder.") from exc
+
+
+def _misfit(where: str, key: str) -> SettingsError:
+    expected = _EXPECTED.get(key, "as docs/configuration.md says")
+    return SettingsError(f"{where}: {key} must be {expected}", remedy=f"Correct {key} or leave it out.")

@@ -1,0 +1,102 @@
+"""Which providers have to be listed, and the tasks that do it: one at a time per provider, shared by all who wait.
+
+Every invalidation asks for a listing that begins after it. Who waits is served by the first listing that began after
+the last invalidation before he came: never by an older one, and never kept by a provider that changes all the time.
+The tasks are nobody's but ours: a waiter that is cancelled takes no listing with it, and none sees a caller's context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+_log: Final = logging.getLogger("remit.tools")
+
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True)
+class _Provider:
+    """Listings of one provider, counted."""
+
+    asked: int = 1
+    begun: int = 0
+    done: int = 0
+    task: asyncio.Task[None] | None = None
+
+
+class Listings(Generic[Found]):
+    """Lists what is stale, for who asks."""
+
+    def __init__(
+        self,
+        provider_ids: Iterable[str],
+        ask: Callable[[str], Awaitable[Found]],
+        enter: Callable[[str, Found], None],
+    ) -> None:
+        """`ask` lists one provider and raises nothing a provider can cause; `enter` takes in what it found."""
+        self._providers = {each: _Provider() for each in provider_ids}
+        self._ask = ask
+        self._enter = enter
+        self._context = copy_context()
+        self.stale = set(self._providers)
+        """Ids of those whose last listing, if any, is out of date; they stay here until a newer one has entered."""
+
+    @property
+    def under_way(self) -> frozenset[str]:
+        """Ids of those that are being listed."""
+        return frozenset(each for each, its in self._providers.items() if its.task is not None and not its.task.done())
+
+    def invalidate(self, provider_ids: Iterable[str]) -> bool:
+        """Have providers listed again; whether any of them was not already about to be."""
+        due = [each for each in provider_ids if self._providers[each].begun == self._providers[each].asked]
+        for each in due:
+            self._providers[each].asked += 1
+        self.stale.update(due)
+        return bool(due)
+
+    async def fresh(self, provider_ids: Iterable[str]) -> None:
+        """Wait until what is known of providers is no older than this call; suspends only where it is."""
+        goals = {each: self._providers[each].asked for each in provider_ids}
+        while tasks := [self._task(each) for each, goal in goals.items() if self._providers[each].done < goal]:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                if not task.cancelled():
+                    task.result()
+
+    async def close(self) -> None:
+        """Cancel what is under way, and wait for its end."""
+        tasks = [its.task for its in self._providers.values() if its.task is not None and not its.task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _task(self, provider_id: str) -> asyncio.Task[None]:
+        its = self._providers[provider_id]
+        if its.task is None or its.task.done():
+            loop = asyncio.get_running_loop()
+            its.task = loop.create_task(
+                self._list(provider_id), name=f"remit:list:{provider_id}", context=self._context.copy()
+            )
+            its.task.add_done_callback(_told)
+        return its.task
+
+    async def _list(self, provider_id: str) -> None:
+        its = self._providers[provider_id]
+        mark = its.begun = its.asked
+        found = await self._ask(provider_id)
+        its.done = mark
+        if its.asked == mark:
+            self.stale.discard(provider_id)
+        self._enter(provider_id, found)
+
+
+def _told(task: asyncio.Task[None]) -> None:
+    """An error outlives its listing even where nobody waits for it any more."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("%s failed", task.get_name(), exc_info=error)

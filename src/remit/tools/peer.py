@@ -1,0 +1,34 @@
+"""Whoever made a call, as far as a tool may talk to them while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Requests = Mapping[str, Mapping[str, Any]]
+"""Requests by keys of the asker's choice, each with `method` and `params`."""
+
+
+class Peer(Protocol):
+    """The other end of a face that can be asked back, such as an MCP client's; messages are worded as in MCP."""
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What it says of itself in the `_meta` of its request: capabilities, the log level it wants to hear."""
+        ...
+
+    def can(self, method: str) -> bool:
+        """Whether it answers requests of this method."""
+        ...
+
+    async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
+        """Its answers to requests such as `elicitation/create`, by their keys. Raises PeerError where it gives none."""
+        ...
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on, such as a log message; never fails, never waits."""
+        ...
+
+
+class PeerError(Exception):
+    """The peer cannot be asked, or refused to answer."""

@@ -1,0 +1,173 @@
+"""What a server's tools were when a person, or the first use, took them as they are; any change since is shown first.
+
+A pin holds the hash of each tool's raw definition, so that no word a model reads can change unseen, and with the
+hashes the set of names: a tool under a new name is a new tool. Each server's pins are a stream of the journal
+(`mcp/<server>`), the last one counts; the definitions lie beside it, so that a change can be shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from remit.canonical import digest, sha256
+from remit.errors import AppendConflictError, NotCanonicalError
+from remit.journal.blobs import pack
+from remit.journal.event import HeadPatch
+from remit.journal.kinds import McpToolsPinned, decode
+
+if TYPE_CHECKING:
+    from remit.journal.event import Head
+    from remit.journal.journal import Journal
+
+KIND: Final = "mcp_server"
+"""The kind of their streams."""
+How = Literal["first_use", "pin", "approve"]
+Definitions = Mapping[str, dict[str, Any]]
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """How a server's tools differ from their pin; names are the server's own."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether they differ at all."""
+        return bool(self.added or self.changed or self.removed)
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken, by whom and when."""
+
+    server: str
+    seq: int
+    """Its event's place in the server's stream."""
+    at: int
+    """Microseconds since the Unix epoch."""
+    how: How
+    by: str
+    tools: dict[str, str]
+    """Hash of the raw definition by the server's own name."""
+    names_hash: str
+    definitions: dict[str, dict[str, Any]]
+
+    def compare(self, definitions: Definitions) -> Changes:
+        """How the tools of today differ."""
+        return Changes(
+            added=tuple(name for name in definitions if name not in self.tools),
+            changed=tuple(
+                name for name, raw in definitions.items() if name in self.tools and hash_of(raw) != self.tools[name]
+            ),
+            removed=tuple(name for name in self.tools if name not in definitions),
+        )
+
+
+class Pins:
+    """The pins of all servers, in the journal."""
+
+    def __init__(self, journal: Journal, *, trust: bool, principal: str) -> None:
+        """With `trust`, the first listing of a server is pinned as it is; else its tools wait for a person."""
+        self._journal = journal
+        self._trust = trust
+        self._principal = principal
+
+    async def load(self, server: str) -> Pin | None:
+        """The pin that counts."""
+        for event in reversed(await self._journal.read(stream_of(server))):
+            pinned = decode(event.kind, event.data)
+            if isinstance(pinned, McpToolsPinned):
+                encoded = await self._journal.value(pinned.definitions, pinned.definitions_blob)
+                return Pin(
+                    server=server,
+                    seq=event.seq,
+                    at=event.at,
+                    how=pinned.how,
+                    by=pinned.by,
+                    tools=pinned.tools,
+                    names_hash=pinned.names_hash,
+                    definitions=msgspec.json.decode(encoded) if encoded is not None else {},
+                )
+        return None
+
+    async def record(self, server: str, definitions: Definitions, *, how: How, by: str = "") -> Pin:
+        """Take these definitions from now on. Raises AppendConflictError where somebody else pins at this moment."""
+        head = await self._journal.head(stream_of(server))
+        return await self._record(server, definitions, head, how=how, by=by or self._principal)
+
+    async def withheld(self, server: str, definitions: Definitions) -> dict[str, str]:
+        """The tools that must not be used, with the reason and what to do about it."""
+        pin = await self.load(server)
+        if pin is None and self._trust:
+            try:
+                await self._record(server, definitions, None, how="first_use", by=self._principal)
+            except AppendConflictError:
+                pin = await self.load(server)  # another process saw the server first
+            else:
+                return {}
+        if pin is None:
+            why = f"the MCP server {server} was never pinned. Look at its tools, then: remit mcp pin {server}"
+            return dict.fromkeys(definitions, why)
+        changes = pin.compare(definitions)
+        look = f"Look at it: remit mcp diff {server}"
+        return {
+            **dict.fromkeys(changes.added, f"it is new since {server} was pinned. {look}"),
+            **dict.fromkeys(changes.changed, f"it changed since {server} was pinned. {look}"),
+        }
+
+    async def changed(self, server: str, seq: int) -> None:
+        """Wait until the server's pin is another one than that at `seq` (0: none)."""
+        mark = 0
+        while True:
+            mark = await self._journal.heads_changed(mark)
+            head = await self._journal.head(stream_of(server))
+            if (head.seq if head is not None else 0) != seq:
+                return
+
+    async def seq(self, server: str) -> int:
+        """The place of the pin that counts; 0: there is none."""
+        head = await self._journal.head(stream_of(server))
+        return head.seq if head is not None else 0
+
+    async def _record(self, server: str, definitions: Definitions, head: Head | None, *, how: How, by: str) -> Pin:
+        packed = pack(msgspec.json.encode(definitions))
+        tools = {name: hash_of(raw) for name, raw in definitions.items()}
+        pinned = McpToolsPinned(
+            server=server,
+            how=how,
+            by=by,
+            tools=tools,
+            names_hash=digest(sorted(tools)),
+            definitions=packed.inline,
+            definitions_blob=packed.ref,
+        )
+        writer = self._journal.writer(stream_of(server), KIND, head)
+        draft = writer.draft(pinned, patch=HeadPatch(state="pinned", title=server))
+        await self._journal.commit(draft, synced=True, blobs=packed.blobs)
+        return Pin(
+            server=server,
+            seq=head.seq + 1 if head is not None else 1,
+            at=self._journal.clock.now(),
+            how=how,
+            by=by,
+            tools=tools,
+            names_hash=pinned.names_hash,
+            definitions=dict(definitions),
+        )
+
+
+def stream_of(server: str) -> str:
+    """The stream of a server's pins."""
+    return f"mcp/{server}"
+
+
+def hash_of(raw: Mapping[str, Any]) -> str:
+    """Digest of a raw definition; where it has no canonical form, of the nearest thing to one."""
+    try:
+        return digest(raw)
+    except NotCanonicalError:
+        return f"not canonical, {sha256(json.dumps(raw, sort_keys=True).encode())}"

@@ -1,0 +1,61 @@
+"""A source of tools that lives elsewhere: what it can be asked beside its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, runtime_checkable
+
+import msgspec
+
+from remit.tools.peer import Peer
+
+CONTENT: Final = "tool_content"
+"""Kind of the evidence that holds, as JSON, the content blocks that stood beside a structured result."""
+ATTACHMENT: Final = "tool_attachment"
+"""Kind of the evidence that holds an image, a sound or a file of a result."""
+
+
+class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers, as it says itself."""
+
+    name: str
+    version: str
+    protocol: str
+    """The revision of the protocol that was agreed on, such as `2025-11-25`."""
+    era: str
+    """`legacy` (a session that begins with initialize) or `modern` (2026-07-28: each request stands for itself)."""
+    instructions: str
+    """What it would have models know."""
+    tools: int
+    capabilities: dict[str, Any]
+    """What it offers beside tools, as it declared it."""
+
+
+MCP_ERROR: Final = "mcp_error"
+"""Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A provider whose tools are worded by somebody else, and are therefore pinned."""
+
+    @property
+    def provider_id(self) -> str:
+        """As the provider's."""
+        ...
+
+    async def status(self) -> RemoteStatus:
+        """Connect, if need be, and tell who answers. Raises ProviderError."""
+        ...
+
+    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
+        """What it answers to a request that is no tool call, such as `resources/read`. Raises ProviderError."""
+        ...
+
+    def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
+        """Have `listener` called with method and params of what it tells everybody, such as changed resources."""
+        ...
+
+    async def definitions(self) -> Mapping[str, dict[str, Any]]:
+        """Its tools exactly as it words them, by its own names. Raises ProviderError."""
+        ...
