@@ -32,6 +32,7 @@ from remit.policy.rules import Policy
 from remit.providers.folder import FolderSearchProvider
 from remit.providers.fs import FsProvider
 from remit.providers.functions import FunctionProvider
+from remit.providers.mcp_absent import AbsentProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.research_report import research_report
 from remit.service.commands import Commands
@@ -46,6 +47,7 @@ from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
+from remit.tools.remote import Authorizer
 
 _log: Final = logging.getLogger("remit.mcp")
 Report = Callable[[str, float | None, float | None, str], None]
@@ -81,8 +83,12 @@ def open_runtime(
     chance: Chance | None = None,
     report: Report | None = None,
     step_by_step: bool = False,
+    authorizer: Authorizer | None = None,
 ) -> Runtime:
-    """Open the journal and wire everything; call it on a running event loop. Raises JournalError or SettingsError."""
+    """Open the journal and wire everything; call it on a running event loop.
+
+    `authorizer` lets a person log in where an MCP server wants that. Raises JournalError or SettingsError.
+    """
     clock = clock or SystemClock()
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules)
@@ -93,7 +99,7 @@ def open_runtime(
     catalog = Catalog(
         [
             *_providers(settings, (*found.tools, *tools)),
-            *_mcp_providers(settings, pins, clock, chance),
+            *_mcp_providers(settings, pins, clock, chance, authorizer),
             ExposedJobs(programs.recipes.all(), settings.mcp.expose, journal, lambda: (commands, queries)),
             *providers,
         ],
@@ -165,6 +171,11 @@ def principal(settings: Settings) -> str:
         return f"uid-{os.getuid()}"
 
 
+def data_folder() -> Path:
+    """Where a user's own things are kept, outside any project."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "remit"
+
+
 def cache_folder(settings: Settings) -> Path:
     """Where indexes live that can be made again: beside the project's journal."""
     return settings.folder / ".remit" / "cache"
@@ -182,7 +193,9 @@ def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> l
     ]
 
 
-def _mcp_providers(settings: Settings, pins: Pins, clock: Clock, chance: Chance) -> list[ToolProvider]:
+def _mcp_providers(
+    settings: Settings, pins: Pins, clock: Clock, chance: Chance, authorizer: Authorizer | None
+) -> list[ToolProvider]:
     """One for each MCP server; the SDK behind them takes half a second to import, and only who has one pays for it."""
     found = mcp_servers(settings, os.environ)
     for warning in found.warnings:
@@ -190,11 +203,15 @@ def _mcp_providers(settings: Settings, pins: Pins, clock: Clock, chance: Chance)
     if not found.enabled:
         return []
     try:
-        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415 - an extra, and slow to import
+        # An extra, and slow to import.
+        from remit.providers.mcp.oauth import Login  # noqa: PLC0415
+        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        msg = f"there are MCP servers in the settings, but {error.name} is not installed"
-        raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
-    return [McpProvider(server, settings.mcp, pins, clock=clock, chance=chance) for server in found.enabled]
+        return [AbsentProvider(server.name, error.name or "mcp") for server in found.enabled]
+    login = Login(data_folder() / "mcp-auth", authorizer)
+    return [
+        McpProvider(server, settings.mcp, pins, clock=clock, chance=chance, login=login) for server in found.enabled
+    ]
 
 
 def _optional(settings: Settings) -> dict[str, Probe]:

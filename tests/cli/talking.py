@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -46,7 +47,11 @@ class Talk:
     ) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with suppress(BrokenPipeError):
+                if pipe is not None:
+                    pipe.close()  # not read to its end: what is left of a broken process may hold it
 
     def hello(self) -> dict[str, Any]:
         """The handshake of the older protocol."""
@@ -89,7 +94,7 @@ class Talk:
         """The next line of stdout, which is a message or the test fails."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"it closed its stdout; stderr: {self.process.communicate()[1].decode()}"
+        assert line, f"it closed its stdout; stderr: {self.leave()[2]}"
         message: dict[str, Any] = json.loads(line)
         assert message["jsonrpc"] == "2.0"
         return message

@@ -276,3 +276,30 @@ def test_a_tool_under_another_key_is_decided_anew() -> None:
 def test_a_policy_with_a_rule_that_cannot_be_understood_is_refused() -> None:
     with pytest.raises(PolicyError, match="rule 2"):
         Policy.parse([{"effect": "deny"}, {"effect": "perhaps"}])
+
+
+@given(st.lists(RULES, max_size=4), CALLERS)
+def test_what_is_forbidden_is_denied_whatever_the_arguments(rules: list[dict[str, Any]], who: Any) -> None:
+    policy = Policy.parse(rules)
+    for meta in TOOLS:
+        asked = query(meta, who)
+        if policy.forbids(meta, asked.key, who):
+            for args in ({}, {"path": "docs/a"}, {"command": "d", "repo": ["x"]}):
+                assert policy.decide(query(meta, who, **args)).effect == "deny"
+
+
+@pytest.mark.parametrize(
+    ("rule", "forbidden"),
+    [
+        ({"tools": ["fs.write"]}, True),
+        ({}, True),
+        ({"callers": ["alice"]}, True),
+        ({"callers": ["bob"]}, False),
+        ({"tools": ["fs.read"]}, False),
+        ({"when": {"path": {"present": True}}}, False),
+        ({"levels": ["L1"]}, True),
+    ],
+)
+def test_a_tool_is_forbidden_where_a_rule_denies_every_call_of_it(rule: dict[str, Any], forbidden: bool) -> None:
+    policy = Policy.parse([{"effect": "deny", **rule}, {"effect": "allow", "tools": ["fs.*"]}])
+    assert policy.forbids(WRITE, query(WRITE, ALICE).key, ALICE) is forbidden

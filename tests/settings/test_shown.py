@@ -128,4 +128,4 @@ def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> N
     plain |= {"idempotent": ["t"], "disabled": True}
     (picture,) = PICTURES["mcp.servers"]([{**plain, "command": ["npx", "a"], "env": {"K": "v"}}])
     assert picture == {**plain, "command": ["npx", "…"], "env": {"K": "…"}}
-    assert set(McpServer.__struct_fields__) == {*plain, "command", "env", "url", "headers"}
+    assert set(McpServer.__struct_fields__) == {*plain, "command", "env", "url", "headers", "oauth"}

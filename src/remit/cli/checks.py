@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from remit.cli.context import MEMORY, State, file_of
-from remit.errors import RemitError
+from remit.errors import JournalError, RemitError
 
 if TYPE_CHECKING:
+    from remit.gateway.readiness import Snapshot
     from remit.journal.journal import Journal
+    from remit.service.views import ToolView
     from remit.settings import Settings
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -226,15 +228,21 @@ def _wal(path: Path) -> Check:
 # --- tools
 
 
+async def _look_at_tools(state: State) -> tuple[list[ToolView], dict[str, str], Snapshot]:
+    async with state.remit(code="wanted") as remit:
+        queries = remit.queries
+        return await queries.tools(), await queries.tool_failures(), await queries.readiness()
+
+
 async def _tools(state: State) -> AsyncIterator[Check]:
-    journal, state.journal = state.journal, MEMORY
     try:
-        async with state.remit(code="wanted") as remit:
-            tools = await remit.queries.tools()
-            failures = await remit.queries.tool_failures()
-            readiness = await remit.queries.readiness()
-    finally:
-        state.journal = journal
+        tools, failures, readiness = await _look_at_tools(state)
+    except JournalError:  # which has a check of its own
+        journal, state.journal = state.journal, MEMORY
+        try:
+            tools, failures, readiness = await _look_at_tools(state)
+        finally:
+            state.journal = journal
     for provider, why in failures.items():
         yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; mend it, or take it out.")
     for key, one in {**readiness.required, **readiness.optional}.items():

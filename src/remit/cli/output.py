@@ -28,6 +28,7 @@ _STATE_STYLES: Final = {
     "same": "green",
     "running": "cyan",
     "open": "cyan",
+    "pending": "cyan",
     "waiting": "yellow",
     "incomplete": "yellow",
     "stopped": "yellow",

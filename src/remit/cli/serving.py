@@ -84,6 +84,7 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         with _socket(listening) as taken:
             shown = f"[{listening.host}]" if ":" in listening.host else listening.host
             state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{http.PATH}")
+            state.output.out.flush()  # whoever started us reads it from a pipe while we go on
             who = ", ".join(sorted({client.principal for client in clients})) or "anybody on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")
             await http.serve(app, taken, stop.requested)

@@ -52,6 +52,9 @@ def problem(candidate: object) -> str:
     """What is wrong with a candidate; empty: nothing."""
     if not isinstance(candidate, EvidenceCandidate):
         return f"evidence is given as candidates, not as {type(candidate).__name__}"
+    data: object = candidate.data  # msgspec takes text for bytes in base64
+    if not isinstance(data, bytes | None):
+        return f"an evidence candidate's data is bytes, not {type(data).__name__}"
     try:
         msgspec.convert(
             msgspec.structs.asdict(candidate), EvidenceCandidate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,9 +93,15 @@ async def serve(app: Starlette, listening: socket.socket, stop: asyncio.Event) -
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        log = logging.getLogger("uvicorn.error")
+        level = log.level
+        log.setLevel(logging.CRITICAL)  # streams that clients keep open are cut off: that is no error
         server.should_exit = True
         stopping.cancel()
-        await serving
+        try:
+            await serving
+        finally:
+            log.setLevel(level)
 
 
 class _Server(uvicorn.Server):

@@ -18,6 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.jsonrpc.dispatcher import LineDispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.jsonrpc.message import line_of
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -102,6 +103,8 @@ class _Wire(asyncio.Protocol):
             for line in self._lines.feed(data):
                 self.dispatcher.received(line)
         except LineTooLongError as error:
+            refusal = {"code": INVALID_REQUEST, "message": str(error)}
+            self.send(line_of({"jsonrpc": "2.0", "id": None, "error": refusal}, None))
             self.dispatcher.close(str(error))
 
     def eof_received(self) -> None:

@@ -22,7 +22,7 @@ _UNSENDABLE: Final = re.compile(r"[\r\n\0]")
 
 
 def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
-    """The server with every reference in command, env, url and headers replaced.
+    """The server with every reference in command, env, url, headers and oauth replaced.
 
     Raises SettingsError, which names the server and the variable and quotes no value.
     """
@@ -36,6 +36,8 @@ def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
         command=tuple([_startable(expand(word, environ, who), who) for word in server.command]),
         env={name: _startable(expand(text, environ, who), who) for name, text in server.env.items()},
         url=_sendable(url, f"{who}: its url"),
+        oauth=server.oauth
+        and {name: expand(text, environ, f"{who}: oauth {name}") for name, text in server.oauth.items()},
         headers={
             name: _sendable(expand(text, environ, who), f"{who}: header {name}")
             for name, text in server.headers.items()

@@ -25,6 +25,7 @@ _EXPECTED: Final = {
     "env": "a table of texts, named like variables",
     "url": "text that begins with https:// or http:// and a host",
     "headers": "a table of texts, named like headers",
+    "oauth": "a table of texts, with any of client_id, client_secret, scope and client_metadata_url",
     "timeout_ms": "an integer from 0 to 86400000",
     "era": "auto, legacy or modern",
     "level": "L0, L1 or L2",
@@ -32,6 +33,7 @@ _EXPECTED: Final = {
     "idempotent": "a list of texts",
     "disabled": "true or false",
 }
+_OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "client_metadata_url"})
 _LONGEST_MS: Final = 86_400_000
 _AT: Final = re.compile(r"at `\$\.(\w+)")
 
@@ -106,11 +108,13 @@ def _consistent(server: McpServer, where: str) -> None:
         raise SettingsError(
             f"{where}: {both} given", remedy="Give command for a server that is started here, url for one that answers."
         )
-    for key, owner in (("env", "command"), ("cwd", "command"), ("headers", "url")):
-        if getattr(server, key) and not getattr(server, owner):
+    for key, owner in (("env", "command"), ("cwd", "command"), ("headers", "url"), ("oauth", "url")):
+        if getattr(server, key) not in ({}, "", None) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
     if server.url and not _is_url(server.url):
         raise _misfit(where, "url")
+    if not set(server.oauth or ()) <= _OAUTH:
+        raise _misfit(where, "oauth")
     if not 0 <= server.timeout_ms <= _LONGEST_MS:
         raise _misfit(where, "timeout_ms")
     for key, pattern in (("env", _VARIABLE), ("headers", _HEADER)):

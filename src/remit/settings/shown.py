@@ -87,7 +87,7 @@ def _tables(picture: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled"), _plain),
     **dict.fromkeys(("command", "cmd"), _command),
-    **dict.fromkeys(("env", "headers"), _names),
+    **dict.fromkeys(("env", "headers", "oauth"), _names),
     "args": _each,
     "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
 }

@@ -25,6 +25,9 @@ _RISK: Final = {Risk.READ_ONLY: 0, Risk.WRITE: 1, Risk.UNKNOWN: 2}
 Args = dict[str, Any]
 
 
+_DOWN: Final = Code.MCP_REQUIRED_UNAVAILABLE
+
+
 class ResolveError(UsageError):
     """A name means no tool that could be called."""
 
@@ -88,7 +91,7 @@ class Index:
         """The tool a name or key means, and its arguments.
 
         `missing` says of providers, by their id, why their tools are not known. Raises ResolveError with UNKNOWN_TOOL,
-        INVALID_TOOL_STEP or TOOL_QUARANTINED.
+        MCP_REQUIRED_UNAVAILABLE, INVALID_TOOL_STEP or TOOL_QUARANTINED.
         """
         tool = self.by_name.get(name)
         if tool is None:
@@ -123,6 +126,9 @@ class Index:
         known = [*self.by_name, *self._covered]
         known = [each for each in known if ("__" in each) == ("__" in name)]  # models spell names otherwise than people
         why = "".join(f"; the tools of {each} are not known: {why}" for each, why in sorted(missing.items()))
+        if any(each.startswith("mcp_") for each in missing):  # it may be there once its server answers
+            remedy = "Try again once the server answers; `remit mcp test` tells what is wrong with it."
+            return ResolveError(f"no tool is called {name!r:.100}{why}", code=_DOWN, remedy=remedy)
         return ResolveError(f"no tool is called {name!r:.100}{why}", remedy=suggestion(name, known))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -33,6 +33,26 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 MCP_ERROR: Final = "mcp_error"
 """Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
+
+
+class Authorized(NamedTuple):
+    """What a browser comes back with from an authorization server (RFC 6749, RFC 9207)."""
+
+    code: str
+    state: str | None = None
+    iss: str | None = None
+
+
+class Authorizer(Protocol):
+    """Sends a person to a page where they log in, and hears what they brought back."""
+
+    async def redirect(self, url: str) -> None:
+        """Show the page."""
+        ...
+
+    async def callback(self) -> Authorized:
+        """What the browser came back with."""
+        ...
 
 
 @runtime_checkable

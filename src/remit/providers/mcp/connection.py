@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.providers.mcp.answers import Answers
+    from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
 
 Era = Literal["legacy", "modern"]
@@ -128,11 +129,17 @@ class _HttpDispatcher(JSONRPCDispatcher[TransportContext]):
 
 @asynccontextmanager
 async def connected(
-    server: McpServer, era: Era | None, answers: Answers, heard: Heard, max_message_bytes: int, clock: Clock
+    server: McpServer,
+    era: Era | None,
+    answers: Answers,
+    heard: Heard,
+    max_message_bytes: int,
+    clock: Clock,
+    login: Login | None,
 ) -> AsyncIterator[Connection]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
-    `heard` is told of changed tools, prompts and resources.
+    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP.
     """
     async with AsyncExitStack() as stack:
         process = None
@@ -146,7 +153,7 @@ async def connected(
             stack.push_async_callback(process.close)
             dispatcher: LineDispatcher | _HttpDispatcher = process.dispatcher
         else:
-            http = await stack.enter_async_context(client(server.headers))
+            http = await stack.enter_async_context(client(server.headers, await login.auth(server) if login else None))
             streams = await stack.enter_async_context(
                 streamable_http_client(server.url, http_client=http, max_sse_event_size=max_message_bytes)
             )
@@ -198,7 +205,13 @@ async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
         if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
             raise
         _log.debug("not %s: %s", first, error)
-    return await _shake(session, "modern" if first == "legacy" else "legacy")
+        late = isinstance(error, TimeoutError)
+    try:
+        return await _shake(session, "modern" if first == "legacy" else "legacy")
+    except MCPError as error:
+        if not late or error.code == types.CONNECTION_CLOSED:
+            raise
+        return await _shake(session, first)  # it speaks it after all, and was only slow
 
 
 async def _shake(session: Session, era: Era) -> Era:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import httpx2
 import msgspec
+from mcp.client.auth import OAuthFlowError
 from mcp_types import CONNECTION_CLOSED
 
 from remit.codes import Code
@@ -35,10 +36,10 @@ def trust() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    """The HTTP client of one server."""
+def client(headers: Mapping[str, str], auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+    """The HTTP client of one server; `auth` authorizes its requests."""
     timeout = httpx2.Timeout(CONNECT_S, read=READ_S)
-    return _Client(headers=dict(headers), timeout=timeout, verify=trust())
+    return _Client(headers=dict(headers), auth=auth, timeout=timeout, verify=trust())
 
 
 class _Client(httpx2.AsyncClient):
@@ -47,6 +48,8 @@ class _Client(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, **options)
+        except OAuthFlowError as error:
+            return _answer(request, HTTPStatus.UNAUTHORIZED, Code.AuthError, str(error))
         except httpx2.TransportError as error:
             cause = Code.SpawnFailed if isinstance(error, _NEVER_SENT) else Code.NetworkError
             return _answer(

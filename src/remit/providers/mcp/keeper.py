@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from remit.chance import Chance
     from remit.clock import Clock
     from remit.providers.mcp.answers import Answers
+    from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
 
 CONNECT_S: Final = 120.0
@@ -53,6 +54,7 @@ class Keeper:
         chance: Chance,
         max_message_bytes: int,
         heard: Heard,
+        login: Login | None,
         arrived: Callable[[Connection], None],
         retriable: Callable[[], None],
     ) -> None:
@@ -66,6 +68,7 @@ class Keeper:
         self._chance = chance
         self._max_message_bytes = max_message_bytes
         self._heard = heard
+        self._login = login
         self._arrived = arrived
         self._retriable = retriable
         self._known_era: Era | None = None if server.era == "auto" else server.era
@@ -119,8 +122,8 @@ class Keeper:
             try:
                 await self._live()
             except (Exception, asyncio.CancelledError) as error:  # whatever goes wrong in there is this server's alone
-                if isinstance(error, asyncio.CancelledError) and _cancelled():
-                    raise
+                if isinstance(error, asyncio.CancelledError) and (self._closed or _cancelled()):
+                    raise  # leaving a scope of anyio's, a cancellation may lose its mark: being closed is proof enough
                 self._fail(_failure(error, self._server))
             if self._up_since is None:
                 self._era = self._known_era  # it may be another program now
@@ -137,7 +140,9 @@ class Keeper:
         server = expanded(self._server, os.environ)
         limit, era = self._max_message_bytes, self._era
         async with asyncio.timeout(CONNECT_S) as patience:
-            async with connected(server, era, self._answers, self._heard, limit, self._clock) as connection:
+            async with connected(
+                server, era, self._answers, self._heard, limit, self._clock, self._login
+            ) as connection:
                 patience.reschedule(None)
                 self._succeed(connection)
                 why = await connection.lost()

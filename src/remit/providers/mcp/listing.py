@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -28,9 +29,11 @@ class Listing(msgspec.Struct, frozen=True):
     """Names that cannot be told apart, with the reason."""
     hashes: Mapping[str, str]
     """Hashes of the definitions, by name."""
+    mirrored: Mapping[str, Mapping[tuple[str, ...], str]]
+    """Arguments that a server on HTTP wants in a header as well (2026-07-28), by tool and place."""
 
 
-NOTHING: Final = Listing({}, {}, {})
+NOTHING: Final = Listing({}, {}, {}, {})
 
 
 async def listing_of(session: Session) -> Listing:
@@ -44,14 +47,26 @@ async def listing_of(session: Session) -> Listing:
             name = tool["name"]
             if name in found:
                 refused[name] = "the server lists it twice"
+            elif why := find_invalid_x_mcp_header(tool.get("inputSchema")):
+                refused[name] = f"the server must not word it so: {why}"
             found[name] = tool
         if len(found) > MAX_TOOLS:
             raise ProviderError(f"it offers more than {MAX_TOOLS} tools", cause=Code.BadGateway)
         following = page.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
-            return Listing(found, refused, {name: hash_of(raw) for name, raw in found.items()})
+            return _listing(found, refused)
         cursor = following
     raise ProviderError(f"its list of tools has more than {MAX_PAGES} pages", cause=Code.BadGateway)
+
+
+def _listing(found: dict[str, dict[str, Any]], refused: dict[str, str]) -> Listing:
+    maps = {name: x_mcp_header_map(raw.get("inputSchema")) for name, raw in found.items() if name not in refused}
+    return Listing(
+        tools=found,
+        refused=refused,
+        hashes={name: hash_of(raw) for name, raw in found.items()},
+        mirrored={name: places for name, places in maps.items() if places},
+    )
 
 
 def _tools(page: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from remit.jsonrpc.dispatcher import LineDispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
-from remit.redact import line
+from remit.redact import MASK, line, mask
 
 STDERR_TAIL: Final = 8 * 1024
 """Bytes of stderr that are kept to be shown."""
@@ -33,11 +33,17 @@ def environment(ours: Mapping[str, str], added: Mapping[str, str]) -> dict[str, 
     return {**{name: ours[name] for name in _INHERITED if name in ours}, **added}
 
 
+def secrets_of(env: Mapping[str, str]) -> list[str]:
+    """The values whose names say that nobody is to see them."""
+    return [value for name, value in env.items() if value and MASK in mask(f"{name}={value}")]
+
+
 class Process(asyncio.SubprocessProtocol):
     """One child in a session, and so a process group, of its own."""
 
-    def __init__(self, max_message_bytes: int) -> None:
-        """Refuse messages of more than `max_message_bytes`."""
+    def __init__(self, max_message_bytes: int, secrets: Sequence[str] = ()) -> None:
+        """Refuse messages of more than `max_message_bytes`; `secrets` are never shown."""
+        self._secrets = secrets
         self._lines = Lines(max_message_bytes)
         self._stderr: deque[bytes] = deque()
         self._stderr_size = 0
@@ -57,7 +63,7 @@ class Process(asyncio.SubprocessProtocol):
     ) -> Process:
         """Start it. Raises OSError where the system cannot."""
         loop = asyncio.get_running_loop()
-        process = cls(max_message_bytes)
+        process = cls(max_message_bytes, secrets_of(env))
         await loop.subprocess_exec(
             lambda: process, *command, cwd=cwd or None, env=dict(env), start_new_session=True, bufsize=0
         )
@@ -65,8 +71,11 @@ class Process(asyncio.SubprocessProtocol):
 
     @property
     def stderr(self) -> str:
-        """The last it wrote to stderr."""
-        return b"".join(self._stderr)[-STDERR_TAIL:].decode(errors="replace").strip()
+        """The last it wrote to stderr, without the secrets it was given."""
+        text = b"".join(self._stderr)[-STDERR_TAIL:].decode(errors="replace").strip()
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
 
     @property
     def exit_status(self) -> int | None:

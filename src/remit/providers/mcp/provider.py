@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp.shared.inbound import mcp_param_headers
+
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.answers import Answers
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from remit.chance import Chance
     from remit.clock import Clock
     from remit.providers.mcp.connection import Connection
+    from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
     from remit.settings.model import McpSettings
     from remit.tools.meta import ToolMeta
@@ -38,8 +41,17 @@ _log: Final = logging.getLogger("remit.mcp")
 class McpProvider:
     """Serves what one server offers."""
 
-    def __init__(self, server: McpServer, settings: McpSettings, pins: Pins, *, clock: Clock, chance: Chance) -> None:
-        """Nothing is started before the tools are first listed."""
+    def __init__(
+        self,
+        server: McpServer,
+        settings: McpSettings,
+        pins: Pins,
+        *,
+        clock: Clock,
+        chance: Chance,
+        login: Login | None = None,
+    ) -> None:
+        """Nothing is started before the tools are first listed; `login` is for servers that want OAuth."""
         self._server = server
         self._timeout_ms = settings.timeout_ms
         self._pins = pins
@@ -61,6 +73,7 @@ class McpProvider:
             chance=chance,
             max_message_bytes=settings.max_message_bytes,
             heard=self._heard,
+            login=login,
             arrived=self._arrived,
             retriable=self._tell,
         )
@@ -109,8 +122,9 @@ class McpProvider:
         if connection.listing.hashes.get(own) != self._offered.get(own):
             self._tell()
             raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
+        mirrored = mcp_param_headers(connection.listing.mirrored.get(own, {}), args)
         params = {"name": own, "arguments": args, "_meta": {"traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}}
-        asking = connection.session.settle("tools/call", params, self._options(ctx), self._answers, ctx.peer)
+        asking = connection.session.settle("tools/call", params, self._options(ctx, mirrored), self._answers, ctx.peer)
         raw = await self._asked(connection, asking)
         return result_of(raw, source=name, now=self._clock.now())
 
@@ -190,11 +204,11 @@ class McpProvider:
                 raise
             raise translated(error, self._server.name) from error
 
-    def _options(self, ctx: CallContext) -> CallOptions:
+    def _options(self, ctx: CallContext, mirrored: dict[str, str]) -> CallOptions:
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
             ctx.progress(progress, total, message or "")
 
-        return {"on_progress": progressed}
+        return {"on_progress": progressed, "headers": mirrored}
 
     def _heard(self, method: str, params: Mapping[str, Any]) -> None:
         """The server tells something; changed tools are listed again."""

@@ -14,6 +14,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "add": Entry("Servers", "Write a server into remit.toml."),
     "test": Entry("Servers", "Connect to servers and say what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
+    "login": Entry("Servers", "Log in to a server that wants OAuth."),
     "list": Entry("Servers", "List the servers and where each comes from."),
     "remove": Entry("Servers", "Take a server out of remit.toml."),
     "import": Entry("Servers", "Take over servers from other MCP clients' files."),

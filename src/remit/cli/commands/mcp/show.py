@@ -37,7 +37,7 @@ def command(state: State, name: str) -> int:
 
 
 async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None]:
-    async with state.remit(code="unused") as remit:
+    async with state.remit(code="unused", creates=True) as remit:
         status = await remit.runtime.servers.status(name)
         tools = [tool for tool in await remit.queries.tools() if tool.provider_id == f"mcp_{name}"]
         return status, tools, await remit.runtime.servers.pin_of(name)
@@ -62,7 +62,7 @@ def _print(state: State, name: str, status: RemoteStatus, tools: list[ToolView],
         [
             ("answers as", one_line(f"{status.name} {status.version}".strip())),
             ("protocol", f"{status.protocol} ({status.era})"),
-            ("tools for models", one_line(status.instructions)),
+            ("tells models", one_line(status.instructions)),
             ("pinned", one_line(pinned)),
         ],
     )

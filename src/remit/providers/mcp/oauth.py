@@ -1,0 +1,129 @@
+"""OAuth for servers on HTTP: the SDK does the protocol; here is who is asked, and where tokens are kept.
+
+A person logs in once (`remit mcp login`); from then on tokens are refreshed by themselves. Where a server wants
+somebody to log in and nobody is there, the call fails with AuthError and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl, ValidationError
+
+from remit.canonical import sha256
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
+    from remit.tools.remote import Authorized, Authorizer
+
+PORT: Final = 8_322
+REDIRECT: Final = f"http://127.0.0.1:{PORT}/callback"
+"""Where a person's browser comes back to; the same each time, for it is what was registered."""
+
+
+class Nobody:
+    """Nobody is there to log in."""
+
+    def __init__(self, server: str) -> None:
+        """Name the server, so that the refusal can say what to do."""
+        self._server = server
+
+    async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature
+        """Raises OAuthFlowError."""
+        raise OAuthFlowError(f"somebody has to log in: remit mcp login {self._server}")
+
+    async def callback(self) -> Authorized:
+        """Raises OAuthFlowError."""
+        raise OAuthFlowError("nobody was sent anywhere")
+
+
+class TokenFile:
+    """Tokens and registration of one server, in a file for its owner alone (`mcp.client.auth.TokenStorage`)."""
+
+    def __init__(self, folder: Path, server: McpServer) -> None:
+        """Keep them in `folder`, by the server's URL: tokens of one server are never sent to another."""
+        self._path = folder / f"{server.name}-{sha256(server.url.encode()).rpartition(':')[2][:16]}.json"
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens of the last login."""
+        held = self._held().get("tokens")
+        return OAuthToken.model_validate(held) if held else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep these from now on."""
+        self._keep("tokens", tokens.model_dump(mode="json", exclude_none=True))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """What the authorization server knows us as."""
+        held = self._held().get("client")
+        with suppress(ValidationError):
+            return OAuthClientInformationFull.model_validate(held) if held else None
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep it from now on."""
+        self._keep("client", client_info.model_dump(mode="json", exclude_none=True))
+
+    def _held(self) -> dict[str, Any]:
+        try:
+            held = msgspec.json.decode(self._path.read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _keep(self, what: str, value: dict[str, Any]) -> None:
+        """Replace the file as a whole; it is never readable by others, not even for a moment."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self._path.with_suffix(f".{os.getpid()}")
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode({**self._held(), what: value}))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+
+class Login:
+    """Authorizes requests to the servers that want it."""
+
+    def __init__(self, folder: Path, authorizer: Authorizer | None = None, redirect_uri: str = REDIRECT) -> None:
+        """Keep tokens in `folder`; without an `authorizer` nobody can log in."""
+        self._folder = folder
+        self._authorizer = authorizer
+        self._redirect_uri = AnyUrl(redirect_uri)
+
+    async def auth(self, server: McpServer) -> OAuthClientProvider | None:
+        """What authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
+        if server.oauth is None:
+            return None
+        given, storage = server.oauth, TokenFile(self._folder, server)
+        person = self._authorizer or Nobody(server.name)
+        secret = given.get("client_secret")
+        if (client_id := given.get("client_id")) and await storage.get_client_info() is None:
+            known = OAuthClientInformationFull(
+                client_id=client_id,
+                client_secret=secret,
+                redirect_uris=[self._redirect_uri],
+                token_endpoint_auth_method="client_secret_basic" if secret else "none",
+            )
+            await storage.set_client_info(known)
+
+        async def heard() -> AuthorizationCodeResult:
+            return AuthorizationCodeResult.model_validate((await person.callback())._asdict())
+
+        metadata = OAuthClientMetadata(
+            client_name="Remit", redirect_uris=[self._redirect_uri], scope=given.get("scope")
+        )
+        return OAuthClientProvider(
+            server.url,
+            metadata,
+            storage,
+            redirect_handler=person.redirect,
+            callback_handler=heard,
+            client_metadata_url=given.get("client_metadata_url"),
+        )

@@ -1,0 +1,180 @@
+"""What peers do wrong on the wire is dropped, counted or refused, and no honest request suffers from it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+
+from remit.jsonrpc import dispatcher as module
+from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
+
+
+@pytest.mark.parametrize("other", [line(id=5, result={}), line(id="x", result={}), line(id=1, error={"code": 1})])
+async def test_doubled_late_and_made_up_answers_are_dropped(other: bytes) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(line(id=1, result={"first": True}))
+        client.dispatcher.received(other)
+        client.dispatcher.received(line(id=1, result={"first": False}))
+        assert await asking == {"first": True}
+        client.dispatcher.received(line(id=1, result={"first": False}))
+        assert await answered_next(client) == {}
+
+
+async def answered_next(client: Side) -> dict[str, Any]:
+    asking = asyncio.create_task(client.ask())
+    await turns()
+    client.dispatcher.received(line(id=client.wire.messages[-1]["id"], result={}))
+    return await asking
+
+
+@pytest.mark.parametrize("result", [None, 5, [1], "text"])
+async def test_an_answer_that_is_no_object_is_an_error(result: object) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(line(id=1, result=result))
+        with pytest.raises(MCPError, match="neither a result nor an error"):
+            await asking
+
+
+@pytest.mark.parametrize("error", [{}, {"code": "x", "message": 5}, {"message": None, "data": [1]}])
+async def test_an_error_that_says_nothing_is_an_error_all_the_same(error: dict[str, Any]) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(line(id=1, error=error))
+        with pytest.raises(MCPError, match="without a message") as caught:
+            await asking
+        assert caught.value.code == INTERNAL_ERROR
+
+
+NONSENSE = [
+    b"Listening on stdio...",
+    b"[1, 2]",
+    b"5",
+    b"null",
+    b'"text"',
+    b"\xff\xfe",
+    b"{",
+    b"{}",
+    b'{"id": 1.5, "result": {}}',
+    b'{"id": null, "method": "x"}',
+    b'{"id": true, "method": "x"}',
+    b"[" * 100_000,
+    b'{"id": "' + b"9" * 10_000 + b"x",
+]
+
+
+@pytest.mark.parametrize("bad", NONSENSE, ids=lambda bad: repr(bad[:20]))
+async def test_nonsense_is_counted_and_answered_by_a_server(bad: bytes) -> None:
+    server = Side(answers_nonsense=True)
+    async with running(server):
+        server.dispatcher.received(bad)
+        server.dispatcher.received(line(id=2, method="x"))
+        await turns()
+        assert server.dispatcher.nonsense == 1
+        error, answer = server.wire.messages
+        assert error["id"] is None
+        assert error["error"]["code"] in {PARSE_ERROR, INVALID_REQUEST}
+        assert answer["id"] == 2
+
+
+@pytest.mark.parametrize("bad", NONSENSE, ids=lambda bad: repr(bad[:20]))
+async def test_nonsense_is_counted_and_passed_over_by_a_client(bad: bytes) -> None:
+    client = Side()
+    async with running(client):
+        client.dispatcher.received(bad)
+        assert client.dispatcher.nonsense == 1
+        assert client.wire.sent == []
+
+
+@pytest.mark.parametrize("blank", [b"", b"  ", b"\r"])
+async def test_an_empty_line_is_nothing(blank: bytes) -> None:
+    server = Side(answers_nonsense=True)
+    async with running(server):
+        server.dispatcher.received(blank)
+        assert (server.dispatcher.nonsense, server.wire.sent) == (0, [])
+
+
+async def test_an_id_of_ten_thousand_digits_is_an_id_like_another() -> None:
+    server = Side()
+    async with running(server):
+        server.dispatcher.received(line(id="9" * 10_000, method="x"))
+        await turns()
+        assert server.wire.messages[0]["id"] == "9" * 10_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{"text":"\xff"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\\ud800"}}',
+        b'{"result":{"number":NaN},"jsonrpc":"2.0","id":1}',
+        b'{"result":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":1}',
+    ],
+    ids=["invalid UTF-8", "half a character", "NaN", "100,000 levels"],
+)
+async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: bytes) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(answer)
+        with pytest.raises(MCPError, match="its answer is no JSON") as caught:
+            await asking
+        assert caught.value.code == PARSE_ERROR
+        assert client.dispatcher.nonsense == 1
+
+
+@pytest.mark.parametrize("printed", [b'{"id":1,"result": oops', b'{"jsonrpc":"2.0","id":1,"method":"x", oops'])
+async def test_what_only_looks_like_an_answer_ends_no_waiting(printed: bytes) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(printed)
+        client.dispatcher.received(line(id=1, result={"ok": 1}))
+        assert await asking == {"ok": 1}
+
+
+async def test_an_id_under_way_is_refused_and_one_that_is_free_again_is_not() -> None:
+    gate = asyncio.Event()
+
+    async def wait(_context: Context, _method: str, _params: Params) -> dict[str, Any]:
+        await gate.wait()
+        return {}
+
+    server = Side(wait)
+    async with running(server):
+        server.dispatcher.received(line(id=1, method="x"))
+        server.dispatcher.received(line(id="1", method="x"))
+        gate.set()
+        await turns()
+        server.dispatcher.received(line(id=1, method="x"))
+        await turns()
+        refused, *answers = server.wire.messages
+        assert "under way" in refused["error"]["message"]
+        assert [answer["result"] for answer in answers] == [{}, {}]
+
+
+async def test_more_requests_than_are_served_at_a_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_REQUESTS", 3)
+
+    async def wait(_context: Context, _method: str, _params: Params) -> dict[str, Any]:
+        return await asyncio.Future()
+
+    server = Side(wait)
+    async with running(server):
+        for number in range(5):
+            server.dispatcher.received(line(id=number, method="x"))
+        assert [message["id"] for message in server.wire.messages] == [3, 4]
+        assert "too many" in server.wire.messages[0]["error"]["message"]

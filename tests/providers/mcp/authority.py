@@ -1,0 +1,101 @@
+"""A server on HTTP that wants somebody to log in, and the authorization server that lets everybody in."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import mcp_types as types
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.providers.mcp.sdk import ECHO
+
+TOKEN = "let-me-in"
+
+
+class Authority:
+    """Both servers at one address, while the block lasts."""
+
+    async def __aenter__(self) -> Self:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.url = f"{self.origin}/mcp"
+        config = uvicorn.Config(self._app(), log_level="critical", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        await self._serving
+
+    def _app(self) -> Starlette:
+        async def listed(_ctx: Any, _params: Any) -> types.ListToolsResult:
+            return types.ListToolsResult(tools=[ECHO])
+
+        manager = StreamableHTTPSessionManager(Server("hosted", on_list_tools=listed))
+        return Starlette(
+            routes=[
+                Route("/mcp", endpoint=_Guarded(StreamableHTTPASGIApp(manager), self.origin)),
+                Route("/.well-known/oauth-protected-resource/mcp", self._resource),
+                Route("/.well-known/oauth-authorization-server", self._metadata),
+                Route("/register", self._register, methods=["POST"]),
+                Route("/authorize", self._authorize),
+                Route("/token", self._token, methods=["POST"]),
+            ],
+            lifespan=lambda _app: manager.run(),
+        )
+
+    async def _resource(self, _request: Request) -> Response:
+        return JSONResponse({"resource": self.url, "authorization_servers": [self.origin]})
+
+    async def _metadata(self, _request: Request) -> Response:
+        ends = {f"{what}_endpoint": f"{self.origin}/{path}" for what, path in _ENDPOINTS}
+        return JSONResponse(
+            {
+                "issuer": self.origin,
+                **ends,
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+            }
+        )
+
+    async def _register(self, request: Request) -> Response:
+        return JSONResponse({**await request.json(), "client_id": "remit-here"}, status_code=201)
+
+    async def _authorize(self, request: Request) -> Response:
+        back = {"code": "a-code", "state": request.query_params["state"]}
+        return RedirectResponse(f"{request.query_params['redirect_uri']}?{urlencode(back)}", status_code=302)
+
+    async def _token(self, _request: Request) -> Response:
+        return JSONResponse({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600})
+
+
+class _Guarded:
+    """Lets in who has the token, and tells others where to get one."""
+
+    def __init__(self, inner: ASGIApp, origin: str) -> None:
+        self._inner = inner
+        self._where = f'Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp"'
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if Request(scope).headers.get("authorization") == f"Bearer {TOKEN}":
+            await self._inner(scope, receive, send)
+        else:
+            await Response(status_code=401, headers={"www-authenticate": self._where})(scope, receive, send)
+
+
+_ENDPOINTS = (("authorization", "authorize"), ("token", "token"), ("registration", "register"))

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.mcp.oauth import Login, Nobody, TokenFile
+from remit.settings.mcp import McpServer
+from remit.tools.remote import Authorized
+from tests.providers.mcp.authority import Authority
+from tests.providers.mcp.world import World
+
+SERVER = McpServer(name="hosted", url="https://mcp.example/mcp", oauth={})
+TOKENS = OAuthToken(access_token="hunter2", refresh_token="again")
+CLIENT = OAuthClientInformationFull(client_id="us", client_secret="swordfish")
+
+
+def kept_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "auth", SERVER)
+    assert await file.get_tokens() is None
+    await file.set_tokens(TOKENS)
+    await file.set_client_info(CLIENT)
+    assert await file.get_tokens() == TOKENS
+    assert (await TokenFile(tmp_path / "auth", SERVER).get_client_info()) == CLIENT
+    (written,) = kept_in(tmp_path / "auth")
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+    assert stat.S_IMODE(written.parent.stat().st_mode) == 0o700
+
+
+async def test_tokens_of_one_url_are_not_those_of_another(tmp_path: Path) -> None:
+    await TokenFile(tmp_path, SERVER).set_tokens(TOKENS)
+    moved = McpServer(name="hosted", url="https://elsewhere.example/mcp", oauth={})
+    assert await TokenFile(tmp_path, moved).get_tokens() is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b'{"client": 5}'])
+async def test_a_damaged_file_is_none(tmp_path: Path, damaged: bytes) -> None:
+    file = TokenFile(tmp_path, SERVER)
+    await file.set_client_info(CLIENT)
+    (written,) = kept_in(tmp_path)
+    written.write_bytes(damaged)
+    assert await file.get_tokens() is None
+    assert await file.get_client_info() is None
+
+
+async def test_where_nobody_is_there_the_way_to_log_in_is_told() -> None:
+    with pytest.raises(OAuthFlowError, match="remit mcp login hosted"):
+        await Nobody("hosted").redirect("https://login.example")
+
+
+async def test_a_server_without_oauth_is_not_asked_for_it(tmp_path: Path) -> None:
+    plain = McpServer(name="plain", url="https://mcp.example/mcp")
+    assert await Login(tmp_path).auth(plain) is None
+    assert kept_in(tmp_path) == []
+
+
+class Person:
+    """Logs in at once."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+
+    async def redirect(self, url: str) -> None:
+        self.pages.append(url)
+        async with httpx2.AsyncClient() as client:
+            self.back = (await client.get(url)).headers["location"]
+
+    async def callback(self) -> Authorized:
+        given = {name: values[0] for name, values in parse_qs(urlsplit(self.back).query).items()}
+        return Authorized(given["code"], given["state"])
+
+
+@pytest.mark.slow
+async def test_a_person_logs_in_once_and_calls_are_authorized_from_then_on(mcp: World, tmp_path: Path) -> None:
+    async with Authority() as authority:
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
+        person = Person()
+        first = mcp.provider(server, login=Login(tmp_path, person))
+        assert [meta.name for meta in await first.list_tools()] == ["mcp.hosted.echo"]
+        assert len(person.pages) == 1
+        await first.close()
+        later = mcp.provider(server, login=Login(tmp_path))
+        assert len(await later.list_tools()) == 1, "the tokens of the login are used again, and nobody is asked"
+
+
+@pytest.mark.slow
+async def test_without_a_login_the_failure_says_what_to_do(mcp: World, tmp_path: Path) -> None:
+    async with Authority() as authority:
+        server = McpServer(name="hosted", url=authority.url, oauth={})
+        provider = mcp.provider(server, login=Login(tmp_path))
+        with pytest.raises(ProviderError, match="remit mcp login hosted") as raised:
+            await provider.list_tools()
+        assert raised.value.cause is Code.SpawnFailed
