@@ -13,7 +13,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from bench.lab import ROOT, Lab
-from bench.measure import Mark, Reading, Result, Watch, against
+from bench.measure import Mark, Reading, Result, Sample, Watch, against
 from remit import Remit
 from remit.gateway.call import Request
 from remit.ids import new_id
@@ -27,6 +27,7 @@ CONTEXTFORGE = 19
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 ECHO = [sys.executable, str(ROOT / "bench" / "echo_server.py")]
+SLOW = [sys.executable, "-S", str(ROOT / "bench" / "slow_server.py")]
 MODULE = """
 from remit import tool
 
@@ -155,7 +156,7 @@ async def mcp_connect(lab: Lab) -> list[Result]:
     """Eight servers are connected and listed; each takes longer to start than the one before."""
 
     async def listed(numbers: range) -> Reading:
-        entries = [_entry(f"s{number}", command=[*ECHO, str(number * STEP_S)]) for number in numbers]
+        entries = [_entry(f"s{number}", command=[*SLOW, str(number * STEP_S)]) for number in numbers]
         async with _remit(lab.folder, entries) as remit:
             watch = Watch()
             tools = await remit.runtime.services.catalog.tools()
@@ -168,27 +169,38 @@ async def mcp_connect(lab: Lab) -> list[Result]:
     async def floor() -> Reading:
         return await listed(range(SERVERS - 1, SERVERS))
 
-    note = "floor: the slowest alone; each starts a Python of its own"
+    note = f"floor: the slowest alone, {(SERVERS - 1) * STEP_S:g} s until it answers"
     return await against("8 MCP servers connected", "ms", sample, floor, note, mark=Mark(1.25, "floor"), rounds=3)
 
 
 async def mcp_idle(lab: Lab) -> list[Result]:
-    """What a connected client that does nothing costs our server over HTTP."""
+    """What a connected client that does nothing costs our server over HTTP, in each era."""
 
-    async def sample() -> Reading:
-        serve = (sys.executable, "-m", "remit", "--journal", str(lab.folder / "idle.db"), "mcp", "serve", "--http")
-        async with (
-            _printing_url(*serve, "--port", "0", folder=lab.folder, PYTHONPATH=str(ROOT / "src")) as url,
-            contextlib.AsyncExitStack() as stack,
-        ):
-            for _ in range(20):  # what the first ones make once for all
-                await stack.enter_async_context(Client(url, mode="legacy"))
-            before = _resident(url)
-            for _ in range(IDLE):
-                await stack.enter_async_context(Client(url, mode="legacy"))
-            return Reading((_resident(url) - before) / IDLE)
+    def sample_of(mode: str) -> Sample:
+        async def sample() -> Reading:
+            serve = (sys.executable, "-m", "remit", "--journal", str(lab.folder / "idle.db"), "mcp", "serve", "--http")
+            async with (
+                _printing_url(*serve, "--port", "0", folder=lab.folder, PYTHONPATH=str(ROOT / "src")) as url,
+                contextlib.AsyncExitStack() as stack,
+            ):
 
-    return await against("idle MCP client over HTTP", "kB", sample, None, f"{IDLE} sessions", mark=Mark(64), rounds=1)
+                async def connect(count: int) -> None:
+                    for _ in range(count):
+                        client = await stack.enter_async_context(Client(url, mode=mode))
+                        await client.list_tools()
+
+                await connect(20)  # what the first ones make once for all
+                before = _resident(url)
+                await connect(IDLE)
+                return Reading((_resident(url) - before) / IDLE)
+
+        return sample
+
+    results = []
+    for era, mode in (("2026-07-28", "2026-07-28"), ("2025-11-25", "legacy")):
+        name = f"idle MCP client over HTTP, {era}"
+        results += await against(name, "kB", sample_of(mode), None, f"{IDLE} clients", mark=Mark(64), rounds=1)
+    return results
 
 
 def _resident(url: str) -> float:
