@@ -1,0 +1,192 @@
+"""The official client connected to a face: in-process, over lines, over HTTP, each in both eras of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from remit import Remit
+from remit.journal.event import HeadQuery
+from remit.journal.kinds import Payload, decode
+from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.mcp_server import http
+from remit.mcp_server.face import Face
+from remit.mcp_server.names import Names, WireNames
+from remit.mcp_server.stdio import _Conversation
+from remit.settings.mcp_client import McpClient
+
+MODERN = "2026-07-28"
+
+
+class Link(NamedTuple):
+    """How a client is connected."""
+
+    transport: str
+    era: str
+
+    @property
+    def modern(self) -> bool:
+        return self.era == MODERN
+
+    @asynccontextmanager
+    async def connect(self, face: Face, **given: Any) -> AsyncIterator[Client]:
+        """A client of its own; over HTTP, with a server of its own."""
+        given = {"mode": self.era, "cache": None, **given}
+        match self.transport:
+            case "http":
+                async with serving(face) as url, at(url, **given) as client:
+                    yield client
+            case "lines":
+                async with Client(lines(face), **given) as client:
+                    yield client
+            case _:
+                async with Client(face.server, **given) as client:
+                    yield client
+
+
+LINKS = [Link(transport, era) for transport in ("direct", "lines", "http") for era in ("legacy", MODERN)]
+
+
+@asynccontextmanager
+async def facing(
+    remit: Remit, *, names: Names | None = None, principal: str = "tester", transport: str = "stdio"
+) -> AsyncIterator[Face]:
+    """A face of an open Remit."""
+    face = Face(remit.runtime, names or WireNames(), principal=principal, transport=transport)
+    try:
+        yield face
+    finally:
+        await face.close()
+
+
+@asynccontextmanager
+async def lines(face: Face) -> AsyncIterator[tuple[Any, Any]]:
+    """The server's half of a stdio conversation, without the pipes."""
+    into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1_000)
+    outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](1_000)
+    wire = _Wire(into)
+
+    async def pump() -> None:
+        async for message in out_of:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            wire.dispatcher.received(text.encode())
+
+    async def serve() -> None:
+        async with face.server.lifespan(face.server) as lifespan:
+            await _Conversation(face.server, wire.dispatcher).run(lifespan)
+
+    tasks = [asyncio.create_task(pump()), asyncio.create_task(serve())]
+    try:
+        yield incoming, outgoing
+    finally:
+        wire.dispatcher.close("the client left")
+        tasks[0].cancel()
+        await asyncio.wait(tasks)
+        for stream in (into, incoming, outgoing, out_of):
+            stream.close()
+
+
+class _Wire:
+    """Carries what the server writes to the client's stream."""
+
+    def __init__(self, into: Any) -> None:
+        self._into = into
+        self.dispatcher = LineDispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
+
+    def send(self, data: bytes) -> None:
+        message = types.jsonrpc_message_adapter.validate_python(json.loads(data))
+        self._into.send_nowait(SessionMessage(message))
+
+    async def drained(self) -> None:
+        return
+
+
+@contextmanager
+def listening() -> Iterator[socket.socket]:
+    """A socket on a port that the kernel chose."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    try:
+        yield taken
+    finally:
+        taken.close()
+
+
+@asynccontextmanager
+async def serving(face: Face, *, clients: Sequence[McpClient] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
+    """The face over HTTP, until the block ends; its URL."""
+    stop = asyncio.Event()
+    with listening() as taken:
+        app = http.application(face, host="127.0.0.1", hosts=hosts, clients=clients)
+        task = asyncio.create_task(http.serve(app, taken, stop))
+        try:
+            yield f"http://127.0.0.1:{taken.getsockname()[1]}{http.PATH}"
+        finally:
+            stop.set()
+            await task
+
+
+@asynccontextmanager
+async def at(url: str, *, token: str = "", **given: Any) -> AsyncIterator[Client]:
+    """The official client of a URL."""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as carrier,
+        Client(_streams(url, carrier), **given) as client,
+    ):
+        yield client
+
+
+def _streams(url: str, carrier: httpx2.AsyncClient) -> AbstractAsyncContextManager[Any]:
+    return streamable_http_client(url, http_client=carrier)
+
+
+async def raw(client: Client, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The result of a request as it came, without the SDK's models."""
+    body = dict(params)
+    opts: Any = {}
+    client.session._stamp({"method": method, "params": body}, opts)
+    return await client.session._dispatcher.send_raw_request(method, body, opts)
+
+
+async def sessions(remit: Remit) -> dict[str, list[Payload]]:
+    """What stands in the sessions' streams, by stream, the oldest first."""
+    journal = remit.runtime.journal
+    heads = reversed(await journal.heads(HeadQuery(kind="session", limit=100)))
+    found: dict[str, list[Payload]] = {}
+    for head in heads:
+        read = [decode(event.kind, event.data) for event in await journal.read(head.stream)]
+        found[head.stream] = [event for event in read if event is not None]
+        assert len(found[head.stream]) == len(read)
+    return found
+
+
+async def kinds(remit: Remit) -> list[str]:
+    """The kinds of events in the only session."""
+    (events,) = (await sessions(remit)).values()
+    return [event.KIND for event in events]
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The only text of a result."""
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+def code_of(result: types.CallToolResult) -> str:
+    """The code of a failure."""
+    assert result.is_error
+    assert result.meta is not None
+    code: str = result.meta["dev.remit/outcome"]["code"]
+    return code

@@ -1,0 +1,215 @@
+"""Recipes as tools of MCP clients."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp.client import Client
+
+from remit import Outcome, Remit, Run, recipe
+from remit.journal.kinds import ToolInvocationStarted
+from remit.service import exposed
+from remit.settings.mcp_client import McpClient
+from tests.mcp_server.links import MODERN, at, facing, serving, sessions
+from tests.opened import OpenRemit
+
+MAY = [{"effect": "allow", "tools": ["recipe.*", "job.*"]}]
+
+
+@recipe("sums.add")
+async def add(run: Run, a: int, b: int = 2) -> int:
+    """Add two numbers.
+
+    Calls nothing.
+    """
+    return a + b
+
+
+@recipe("waits")
+async def waits(run: Run) -> str:
+    """Wait for a signal."""
+    return str(await run.wait_signal("go"))
+
+
+@recipe("asks")
+async def asks(run: Run) -> bool:
+    """Ask a question."""
+    return (await run.confirm("Shall we?")).approved
+
+
+@recipe("broken")
+async def broken(run: Run) -> None:
+    """Fail."""
+    raise ValueError("no luck")
+
+
+class Opaque:
+    """What no schema describes."""
+
+
+@recipe("odd")
+async def odd(run: Run, what: Opaque) -> None:
+    """Take what JSON cannot hold."""
+
+
+@asynccontextmanager
+async def offering(
+    remit_in: OpenRemit, *patterns: str, policy: Any = MAY, **given: Any
+) -> AsyncIterator[tuple[Remit, Client]]:
+    """A client of a Remit that exposes recipes."""
+    flags = {"mcp.expose": list(patterns) or ["*"], "policy.rules": policy}
+    async with (
+        remit_in(recipes=[add, waits, asks, broken, odd], flags=flags) as remit,
+        facing(remit) as face,
+        Client(face.server, mode=MODERN, cache=None, **given) as client,
+    ):
+        yield remit, client
+
+
+async def offered(client: Client) -> set[str]:
+    names = {tool.name for tool in (await client.list_tools()).tools}
+    return {name for name in names if name.startswith(("recipe__", "job__"))}
+
+
+HANDLES = {"job__status", "job__result", "job__cancel"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["sums.*"], {"recipe__sums_add", *HANDLES}),
+        (["waits", "asks"], {"recipe__waits", "recipe__asks", *HANDLES}),
+        (["nothing"], set()),
+    ],
+)
+async def test_recipes_that_fit_a_pattern_are_offered(
+    remit_in: OpenRemit, patterns: list[str], names: set[str]
+) -> None:
+    async with offering(remit_in, *patterns) as (_, client):
+        assert await offered(client) == names
+
+
+async def test_none_is_offered_unless_the_operator_says_so(remit_in: OpenRemit) -> None:
+    async with remit_in(recipes=[add]) as remit, facing(remit) as face, Client(face.server, mode=MODERN) as client:
+        assert await offered(client) == set()
+
+
+async def test_a_recipe_with_unusable_hints_is_withheld_and_the_rest_offered(remit_in: OpenRemit) -> None:
+    async with offering(remit_in) as (_, client):
+        names = await offered(client)
+        assert "recipe__sums_add" in names
+        assert "recipe__odd" not in names
+        refused = await client.call_tool("recipe__odd", {"what": 1})
+    assert refused.meta is not None
+    assert refused.meta["dev.remit/outcome"]["code"] == "TOOL_QUARANTINED"
+
+
+async def test_a_short_job_gives_its_result(remit_in: OpenRemit) -> None:
+    async with offering(remit_in) as (remit, client):
+        tool = next(one for one in (await client.list_tools()).tools if one.name == "recipe__sums_add")
+        assert tool.description == (
+            "Add two numbers. Starts a job; one that takes longer is looked at with job.result."
+        )
+        assert set(tool.input_schema["properties"]) == {"a", "b"}
+        done = (await client.call_tool("recipe__sums_add", {"a": 40})).structured_content
+        assert {**done, "job": ""} == {"job": "", "state": "completed", "result": 42}
+        assert (await remit.queries.job(done["job"])).principal == "tester"
+
+
+async def test_a_failed_job_says_why(remit_in: OpenRemit) -> None:
+    async with offering(remit_in) as (_, client):
+        done = (await client.call_tool("recipe__broken", {})).structured_content
+    assert done["state"] == "failed"
+    assert "no luck" in done["error"]["message"]
+
+
+async def test_wrong_arguments_start_no_job(remit_in: OpenRemit) -> None:
+    async with offering(remit_in) as (remit, client):
+        refused = await client.call_tool("recipe__sums_add", {"a": "x"})
+        assert refused.meta is not None
+        assert refused.meta["dev.remit/outcome"]["code"] == "INVALID_TOOL_ARGS"
+        assert await remit.jobs() == []
+
+
+async def test_starting_a_job_asks_a_person_unless_policy_says_otherwise(remit_in: OpenRemit) -> None:
+    async with offering(remit_in, policy=[]) as (remit, client):
+        asked = await client.call_tool("recipe__sums_add", {"a": 1})
+        assert asked.meta is not None
+        assert asked.meta["dev.remit/outcome"]["code"] == "CONFIRMATION_REQUIRED"
+        assert await remit.jobs() == []
+
+
+async def test_a_long_job_gives_a_handle_that_leads_to_its_result(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exposed, "WAIT_S", 0.01)
+    async with offering(remit_in) as (remit, client):
+        started = (await client.call_tool("recipe__waits", {})).structured_content
+        assert started["state"] not in {"completed", "failed"}
+        job = {"job": started["job"]}
+        assert (await client.call_tool("job__result", job)).structured_content["job"] == started["job"]
+        await remit.commands.signal(started["job"], "go", "now")
+        await remit.ended(started["job"])
+        status = (await client.call_tool("job__status", job)).structured_content
+        assert status == {**job, "state": "completed", "result": "now"}
+        assert (await client.call_tool("job__result", job)).structured_content == status
+
+
+async def test_a_job_can_be_cancelled_once(remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposed, "WAIT_S", 0.01)
+    async with offering(remit_in) as (remit, client):
+        job = {"job": (await client.call_tool("recipe__waits", {})).structured_content["job"]}
+        assert not (await client.call_tool("job__cancel", {**job, "reason": "enough"})).is_error
+        await remit.ended(job["job"])
+        assert (await client.call_tool("job__status", job)).structured_content["state"] == "cancelled"
+        again = await client.call_tool("job__cancel", job)
+    assert again.is_error
+
+
+async def test_a_job_that_asks_says_what(remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposed, "WAIT_S", 0.01)
+    async with offering(remit_in) as (remit, client):
+        job = (await client.call_tool("recipe__asks", {})).structured_content["job"]
+        async for _ in remit.questions(job):
+            break
+        (question,) = (await client.call_tool("job__status", {"job": job})).structured_content["questions"]
+        assert question["question"] == "Shall we?"
+        await remit.commands.decide(question["confirmation"], "approve", by="bob")
+        await remit.ended(job)
+        done = (await client.call_tool("job__result", {"job": job})).structured_content
+    assert done["result"] is True
+
+
+async def test_others_jobs_are_as_if_there_were_none(remit_in: OpenRemit) -> None:
+    people = [McpClient(principal=name, token=f"token-of-{name}") for name in ("ann", "ben")]
+    flags = {"mcp.expose": ["*"], "policy.rules": MAY}
+    async with (
+        remit_in(recipes=[add], flags=flags) as remit,
+        facing(remit) as face,
+        serving(face, clients=people) as url,
+        at(url, token="token-of-ann", mode=MODERN) as ann,
+        at(url, token="token-of-ben", mode=MODERN) as ben,
+    ):
+        job = (await ann.call_tool("recipe__sums_add", {"a": 1})).structured_content["job"]
+        for tool in sorted(HANDLES):
+            refused = await ben.call_tool(tool, {"job": job})
+            unknown = await ben.call_tool(tool, {"job": "job_nothing"})
+            assert refused.is_error
+            assert str(refused.content).replace(job, "J") == str(unknown.content).replace("job_nothing", "J")
+        assert not (await ann.call_tool("job__status", {"job": job})).is_error
+
+
+async def test_an_announced_call_that_started_its_job_is_not_made_again(remit_in: OpenRemit) -> None:
+    async with offering(remit_in) as (remit, client):
+        done = (await client.call_tool("recipe__sums_add", {"a": 1})).structured_content
+        ((stream, events),) = (await sessions(remit)).items()
+        (started,) = [event for event in events if isinstance(event, ToolInvocationStarted)]
+        journal = remit.runtime.journal
+        writer = journal.writer(stream, "session", await journal.head(stream))
+        verdict = await remit.runtime.gateway.reconcile(started, writer)
+        assert isinstance(verdict, Outcome)
+        assert verdict.value == done
+        assert len(await remit.jobs()) == 1
