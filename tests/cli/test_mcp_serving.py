@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from remit import Remit
-from remit.cli.commands.mcp.wrap import name_of
+from remit.cli.wrapping import name_of
 from remit.journal.kinds import Payload, SessionOpened
 from remit.mcp_server.stdio import MAX_BYTES
 from remit.settings import load
@@ -373,6 +373,8 @@ def test_wrong_options_of_wrap_are_refused(project: Project) -> None:
         ("/usr/bin/python -m my_tools", "my_tools"),
         ("docker run -i --rm mcp/fetch", "fetch"),
         ("./tool", "tool"),
+        ("node /opt/notes/dist/index.js", "notes"),
+        ("node ./server.js", "server"),
         ("python3", "python3"),
         ("--", "server"),
         ("ünïcode", "n_code"),

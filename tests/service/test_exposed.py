@@ -10,6 +10,7 @@ import pytest
 from mcp.client import Client
 
 from remit import Outcome, Remit, Run, recipe
+from remit.errors import NameInvalidError
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import exposed
 from remit.settings.mcp_client import McpClient
@@ -213,3 +214,13 @@ async def test_an_announced_call_that_started_its_job_is_not_made_again(remit_in
         assert isinstance(verdict, Outcome)
         assert verdict.value == done
         assert len(await remit.jobs()) == 1
+
+
+async def test_two_recipes_that_would_be_one_tool_are_refused(remit_in: OpenRemit) -> None:
+    @recipe("sums_add")
+    async def other(run: Run) -> None:
+        """Looks like sums.add."""
+
+    with pytest.raises(NameInvalidError, match=r"recipe\.sums_add"):
+        async with remit_in(recipes=[add, other], flags={"mcp.expose": ["*"]}):
+            pass

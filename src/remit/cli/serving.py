@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from remit.cli import exit_codes
+from remit.cli.wrapping import recorded
 from remit.errors import RemitError, SettingsError, UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
     from remit.cli.running import run_async
 
     if listening is None:
+        if sys.stdin.isatty():
+            state.note("waits for an MCP client on stdin; --http serves many")
         return run_async(lambda _stop: _one_client(state, offer))
     return run_async(lambda stop: _many_clients(state, offer, listening, stop), gentle=True)
 
@@ -100,17 +104,24 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
     from remit.wiring import principal
 
-    flags = {**offer.flags, "fs.search_anywhere": False}  # an agent names the folders here
-    settings = state.settings(flags)
-    if settings.file is None and settings.sources["journal.url"] == "default":
-        flags = {**flags, "journal.url": str(_home_journal())}
+    # An agent names the folders here.
+    flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})
     async with state.remit(creates=True, flags=flags) as remit:
         if offer.work and remit.settings.mcp.expose:
             remit.runtime.engine.start()
         state.note(f"records in {remit.runtime.journal.url}")
         relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
         who = principal(remit.settings)
-        face = Face(remit.runtime, offer.names, principal=who, transport=transport, relay=relay)
+        journal = flags.get("journal.url")
+        confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
+        face = Face(
+            remit.runtime,
+            offer.names,
+            principal=who,
+            transport=transport,
+            relay=relay,
+            confirm=confirm,
+        )
         if relay is not None:
             relay.hear(face.heard)
         try:
@@ -138,9 +149,3 @@ def _socket(listening: Listening) -> socket.socket:
     except OSError as error:
         why = f"cannot listen on {listening.host} port {listening.port}: {error.strerror or error}"
         raise UsageError(why, remedy="Choose another with --host or --port.") from error
-
-
-def _home_journal() -> Path:
-    """Where to record for a client that starts us outside any project: in a place of the user's own."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "remit" / "journal.db"

@@ -83,17 +83,25 @@ class Face:
     """One server towards any number of clients."""
 
     def __init__(
-        self, runtime: Runtime, names: Names, *, principal: str, transport: str, relay: Relay | None = None
+        self,
+        runtime: Runtime,
+        names: Names,
+        *,
+        principal: str,
+        transport: str,
+        relay: Relay | None = None,
+        confirm: str = "remit confirm",
     ) -> None:
         """Offer what `names` shows; `principal` is who calls where the transport does not know better.
 
-        What `relay` passes on is offered beside the tools.
+        What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait.
         """
         self._runtime = runtime
         self._names = names
         self._principal = principal
         self._transport = transport
         self._relay = relay
+        self._confirm = confirm
         self._calls = Calls(runtime.gateway, runtime.commands)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._connections: dict[int, Connection] = {}
@@ -186,7 +194,8 @@ class Face:
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
-        return await reply_of(outcome, self._runtime.journal, self._runtime.services.catalog.known(tool))
+        known = self._runtime.services.catalog.known(tool)
+        return await reply_of(outcome, self._runtime.journal, known, self._confirm)
 
     async def _full(self, principal: str, shown: str) -> str:
         """The full name behind one that a client gave; who calls before a server is listed waits for that server."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.tools.remote import CONTENT
 
@@ -19,10 +20,13 @@ _META: Final = "dev.remit/outcome"
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
-async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None) -> dict[str, Any]:
-    """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects."""
+async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None, confirm: str) -> dict[str, Any]:
+    """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
+
+    `confirm` is the command by which a person here decides on calls that wait.
+    """
     if not outcome.ok:
-        return _failure(outcome)
+        return _failure(outcome, confirm)
     value, foreign = outcome.value, tool is not None and tool.meta.definition is not None
     meta = {_META: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output is not None):
@@ -34,18 +38,21 @@ async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None) -> dic
     return {"content": [await _filled(block, outcome, journal) for block in blocks], "isError": False, "_meta": meta}
 
 
-def _failure(outcome: Outcome) -> dict[str, Any]:
+def _failure(outcome: Outcome, confirm: str) -> dict[str, Any]:
     code = outcome.code.name if outcome.code else "FAILED"
+    remedy = outcome.remedy
+    if outcome.code is Code.CONFIRMATION_REQUIRED:
+        remedy = f"Decide with: {confirm} {outcome.confirmation}. Then make the same call again."
     told = {
         "status": outcome.status,
         "code": code,
-        "remedy": outcome.remedy,
+        "remedy": remedy,
         "cause": outcome.cause,
         "confirmation": outcome.confirmation,
         "invocation": outcome.invocation_id,
         "uncertain": outcome.uncertain or None,
     }
-    text = f"{code}: {outcome.reason}" + (f". {outcome.remedy}" if outcome.remedy else "")
+    text = f"{code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
     meta = {_META: {name: value for name, value in told.items() if value}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
 

@@ -16,6 +16,7 @@ from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import LineDispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import line_of
@@ -134,9 +135,13 @@ async def _standard_streams() -> AsyncIterator[_Wire]:
     wire = _Wire()
     reading = writing = None
     try:
-        writing, _ = await loop.connect_write_pipe(lambda: _Outwards(wire), os.fdopen(os.dup(taken[1]), "wb", 0))
-        wire.out = writing
-        reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
+        try:
+            writing, _ = await loop.connect_write_pipe(lambda: _Outwards(wire), os.fdopen(os.dup(taken[1]), "wb", 0))
+            wire.out = writing
+            reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
+        except ValueError as error:  # asyncio's word for a file
+            remedy = "Have an MCP client start this command, or serve with --http."
+            raise UsageError("stdin and stdout are not those of an MCP client", remedy=remedy) from error
         yield wire
     finally:
         for transport in (reading, writing):

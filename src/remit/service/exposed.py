@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
-from remit.errors import NotFoundError, ProviderError, SchemaError, StateError, UsageError
+from remit.errors import NameInvalidError, NotFoundError, ProviderError, SchemaError, StateError, UsageError
 from remit.jobs.state import ENDED, KIND, stream_of
 from remit.journal.event import HeadQuery
 from remit.service.commands import Options
@@ -64,9 +64,17 @@ class ExposedJobs:
         journal: Journal,
         service: Callable[[], tuple[Commands, Queries]],
     ) -> None:
-        """Offer the recipes whose names fit one of the patterns. `service` is asked once there is one."""
+        """Offer the recipes whose names fit one of the patterns. `service` is asked once there is one.
+
+        Raises NameInvalidError where two would have one name.
+        """
         chosen = [each for each in recipes if any(fnmatchcase(each.name, pattern) for pattern in patterns)]
-        self._recipes = {f"recipe.{each.name.replace('.', '_')}": each for each in chosen}
+        self._recipes: dict[str, Recipe[..., Any]] = {}
+        for each in chosen:
+            name = f"recipe.{each.name.replace('.', '_')}"
+            if self._recipes.setdefault(name, each) is not each:
+                msg = f"the recipes {each.name} and {self._recipes[name].name} would both be the tool {name}"
+                raise NameInvalidError(msg, remedy="Rename one of them, or expose only one: mcp.expose.")
         self._journal = journal
         self._service = service
         self._closed = False

@@ -54,7 +54,12 @@ class Listener:
 
     async def _open(self) -> asyncpg.Connection:
         connection = await connect(self._address)
-        await connection.add_listener(f"{self._address.schema}_changed", lambda *news: self._news(news[-1] == "heads"))
+        channel = f"{self._address.schema}_changed"
+        try:
+            await connection.add_listener(channel, lambda *news: self._news(news[-1] == "heads"))
+        except BaseException:  # whoever waited gave up: nobody else knows the connection yet
+            connection.terminate()
+            raise
         connection.add_termination_listener(lambda _connection: self._lost())
         return connection
 

@@ -13,20 +13,24 @@ from remit.errors import UsageError
 
 @click.command("approve")
 @click.argument("name", shell_complete=complete_servers)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--digest", help="The digest that `remit mcp diff --json` showed, where nobody can be asked.")
 @json_option("the new pin")
 @pass_state
-def command(state: State, name: str, digest: str | None) -> int:
+def command(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
     """Take a server's changed tools, once you have seen the changes.
 
     At a terminal the changes are shown and you are asked. Elsewhere --digest says which changes were seen: if the
-    server has changed again since, nothing is approved. Running processes use the tools at once.
+    server has changed again since, nothing is approved. Running processes use the tools at once. Of a server that only
+    `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import show
     from remit.cli.running import run_async
+    from remit.cli.wrapping import recorded, wrapped
 
     async def approve() -> dict[str, object] | None:
-        async with state.remit(code="unused", creates=True) as remit:
+        flags = recorded(state, wrapped(name, words)) if words else None
+        async with state.remit(code="unused", creates=True, flags=flags) as remit:
             servers = remit.runtime.servers
             seen = digest
             if seen is None:

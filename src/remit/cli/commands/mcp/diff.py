@@ -12,19 +12,22 @@ from remit.cli.servers import complete_servers
 
 @click.command("diff")
 @click.argument("name", shell_complete=complete_servers)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @json_option("the differences")
 @pass_state
-def command(state: State, name: str) -> int:
+def command(state: State, name: str, words: tuple[str, ...]) -> int:
     """Show what changed in a server's tools since they were pinned.
 
     Every word that a model would read is shown. Tools that changed or are new stay withheld until `remit mcp approve`;
-    the exit status says whether there are any.
+    the exit status says whether there are any. Of a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import plain, show
     from remit.cli.running import run_async
+    from remit.cli.wrapping import recorded, wrapped
 
     async def look() -> object:
-        async with state.remit(code="unused") as remit:
+        flags = recorded(state, wrapped(name, words)) if words else None
+        async with state.remit(code="unused", flags=flags) as remit:
             found = await remit.runtime.servers.diff(name)
             if state.as_json:
                 state.output.json(plain(found))

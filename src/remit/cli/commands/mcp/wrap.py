@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from pathlib import Path, PurePath
-
 import click
 
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.serving import http_options
+from remit.cli.wrapping import name_of, wrapped
 
 LEVELS = ("L0", "L1", "L2")
 
@@ -45,41 +42,11 @@ def command(
     from remit.mcp_server.names import OwnNames
 
     called = name or name_of(words)
-    table = {
-        "name": called,
-        "command": [word.replace("${", "$${") for word in words],
-        "cwd": str(Path.cwd()),
-        "env": _passed_on(os.environ),
-        "tools": dict(map(_level, levels)),
-        "era": era or "auto",
-    }
-    flags = {"mcp.servers": [table], "mcp.servers_json": "[]", "mcp.elicitation": "forward"}
+    flags = {**wrapped(called, words, tools=dict(map(_level, levels)), era=era), "mcp.elicitation": "forward"}
     if sampling:
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
     return serve(state, offer, Listening(host, port, known_as) if over_http else None)
-
-
-def name_of(words: tuple[str, ...]) -> str:
-    """A server's name made from its command: of `npx -y @scope/server-memory@1.2`, `memory`."""
-    import re
-
-    plain = [word for word in words if not word.startswith("-")]
-    runners = {"npx", "uvx", "node", "python", "python3", "uv", "run", "docker", "bunx", "pnpm", "dlx"}
-    named = [word for word in plain if PurePath(word).name not in runners] or plain or list(words)
-    bare = re.sub(r"(?<=.)@[^/]*$", "", named[0])
-    stem = PurePath(bare).name.removesuffix(".py").removesuffix(".js").lower()
-    parts = [part for part in re.split(r"[^a-z0-9]+", stem) if part]
-    useful = [part for part in parts if part not in {"mcp", "server"}] or parts
-    return "_".join(useful)[:40].strip("_") or "server"
-
-
-def _passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """References to all the client gave us but our own settings: the server sees what it would see without us."""
-    import re
-
-    named = (name for name in environ if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII))
-    return {name: f"${{{name}}}" for name in named if not name.startswith("REMIT_")}
 
 
 def _level(text: str) -> tuple[str, str]:
