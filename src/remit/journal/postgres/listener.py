@@ -57,7 +57,7 @@ class Listener:
         channel = f"{self._address.schema}_changed"
         try:
             await connection.add_listener(channel, lambda *news: self._news(news[-1] == "heads"))
-        except BaseException:  # whoever waited gave up: nobody else knows the connection yet
+        except BaseException:  # as when connecting
             connection.terminate()
             raise
         connection.add_termination_listener(lambda _connection: self._lost())

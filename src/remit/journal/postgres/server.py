@@ -46,7 +46,11 @@ async def connect(address: Address) -> asyncpg.Connection:
     connection: asyncpg.Connection = await driver.connect(
         address.dsn, timeout=_CONNECT_S, server_settings={**_SETTINGS, "search_path": address.schema}
     )
-    await connection.execute(_DURABLE)
+    try:
+        await connection.execute(_DURABLE)
+    except BaseException:  # whoever waited gave up: nobody else knows the connection yet
+        connection.terminate()
+        raise
     return connection
 
 
