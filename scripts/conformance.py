@@ -92,9 +92,7 @@ SUBJECTS: Final = (
     Subject("gateway-legacy", "server", _gateway("legacy"), ("0.1.16", "2025-11-25")),
     Subject("gateway-modern", "server", _gateway("modern"), ("2026-07-28",)),
     # The two releases ask the same of a client of 2025-11-25, and each scenario starts a process.
-    Subject(
-        "client", "client", (sys.executable, "-m", "tests.peers.conformance_client"), ("2025-11-25", "2026-07-28")
-    ),
+    Subject("client", "client", (sys.executable, "-m", "tests.peers.conformance_client"), ("2025-11-25", "2026-07-28")),
 )
 
 EXCEPTIONS: Final[Mapping[tuple[str, str, str], str]] = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from remit.errors import SettingsError
+from remit.settings.file import text_of
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """A larger file is not read; Claude Code keeps its history beside its servers."""
@@ -22,19 +23,7 @@ _REMEDY: Final = "Correct the JSON there."
 
 def read_json(file: Path) -> Any:
     """The value in a file. Raises SettingsError with file, line and column, and quotes nothing of the file."""
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as exc:
-        raise SettingsError(
-            f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and may be read."
-        ) from exc
-    if len(data) > MAX_BYTES:
-        raise SettingsError(f"{file}: is larger than {MAX_BYTES} bytes", remedy="Name a configuration file.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise SettingsError(f"{file}: is not UTF-8", remedy="Save the file as UTF-8.") from exc
+    text = text_of(file, MAX_BYTES, "configuration file").removeprefix("\ufeff")
     return parse(text, str(file))
 
 

@@ -42,7 +42,7 @@ def find(folder: Path, home: Path | None) -> Path | None:
 
 def read(file: Path) -> dict[str, Any]:
     """The tables of a TOML file. Raises SettingsError with file, line and column."""
-    text = _text(file)
+    text = text_of(file)
     import tomllib  # noqa: PLC0415 - 5 ms that a start without a file does without
 
     try:
@@ -57,16 +57,17 @@ def read(file: Path) -> dict[str, Any]:
         ) from exc
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path, max_bytes: int = MAX_BYTES, what: str = "settings file") -> str:
+    """The text of a file. Raises SettingsError with file, line and column."""
     try:
         with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(max_bytes + 1)
     except OSError as exc:
         raise SettingsError(
             f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and may be read."
         ) from exc
-    if len(data) > MAX_BYTES:
-        raise SettingsError(f"{file}: is larger than {MAX_BYTES} bytes", remedy="Name a settings file.")
+    if len(data) > max_bytes:
+        raise SettingsError(f"{file}: is larger than {max_bytes} bytes", remedy=f"Name a {what}.")
     try:
         return data.decode()
     except UnicodeDecodeError as exc:

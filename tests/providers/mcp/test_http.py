@@ -224,3 +224,16 @@ async def test_a_gateway_in_front_of_http_records_an_outcome_for_every_call(mcp:
 
 def test_all_servers_share_one_tls_context() -> None:
     assert trust() is trust()
+
+
+async def test_a_server_that_does_not_answer_our_goodbye_is_closed_all_the_same(mcp: World) -> None:
+    async def unmoved(scope: Scope, _send: Send) -> bool:
+        if scope["method"] == "DELETE":
+            await asyncio.Event().wait()
+        return False
+
+    async with http_server() as server:
+        server.before = unmoved
+        provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
+        assert await provider.list_tools()
+        await provider.close()

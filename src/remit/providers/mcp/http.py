@@ -6,6 +6,7 @@ such a failure becomes the answer to that request: a JSON-RPC error whose data n
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
@@ -21,6 +22,8 @@ from remit.codes import Code
 
 CONNECT_S: Final = 10.0
 """Seconds to connect, to write, and to wait for a free connection."""
+GOODBYE_S: Final = 0.5
+"""Seconds that the end of a session waits for the server to take note of it."""
 READ_S: Final = 3_600.0
 """Seconds without a byte on an open answer; calls have deadlines of their own."""
 CAUSE: Final = "remit_cause"
@@ -47,7 +50,10 @@ class _Client(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
-            response = await super().send(request, **options)
+            async with asyncio.timeout(GOODBYE_S if request.method == "DELETE" else None):
+                response = await super().send(request, **options)
+        except TimeoutError:
+            return _answer(request, HTTPStatus.REQUEST_TIMEOUT, Code.Timeout, "no answer to our goodbye")
         except OAuthFlowError as error:
             return _answer(request, HTTPStatus.UNAUTHORIZED, Code.AuthError, str(error))
         except httpx2.TransportError as error:
