@@ -13,13 +13,13 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from bench.lab import ROOT, Lab
-from bench.measure import Mark, Reading, Result, Sample, Watch, against
+from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Watch, against
 from remit import Remit
 from remit.gateway.call import Request
 from remit.ids import new_id
 from remit.settings import load
 
-CALLS, ROUND_TRIP, AT_ONCE = 1_500, 600, 32
+CALLS, ROUND_TRIP, PROXIED, AT_ONCE = 1_500, 600, 300, 32
 SERVERS, STEP_S = 8, 0.1
 IDLE = 200
 CONTEXTFORGE = 19
@@ -73,8 +73,23 @@ async def mcp_provider(lab: Lab) -> list[Result]:
                 await client.call_tool("echo", {"text": "hi"})
             return watch.micros(CALLS)
 
+    async def proxied() -> Reading:
+        python = ROOT / ".venv-bench/bin/python"
+        if not python.exists():
+            raise PeerMissingError("make bench PEERS=1 installs it")
+        proxy = [str(ROOT / "bench/peers/fastmcp_proxy.py"), *ECHO]
+        async with Client(StdioServerParameters(command=str(python), args=proxy), mode="legacy") as client:
+            await client.call_tool("echo", {"text": "hi"})
+            watch = Watch()
+            for _ in range(PROXIED):
+                await client.call_tool("echo", {"text": "hi"})
+            return watch.micros(PROXIED)
+
     note = "floor: the same with the bare SDK client"
-    return await against("MCP call through the provider", "µs", sample, floor, note, mark=Mark(1.25, "floor"))
+    peers = [Peer("fastmcp's proxy", proxied, Mark(2.5, "peer"))] if lab.peers else []
+    return await against(
+        "MCP call through the provider", "µs", sample, floor, note, mark=Mark(1.25, "floor"), peers=peers
+    )
 
 
 async def _rate(client: Client, tool: str, calls: int) -> Reading:
