@@ -17,6 +17,8 @@ from remit.providers.mcp.process import Process
 from remit.testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors, quoted, tool
 
+pytestmark = pytest.mark.slow  # each starts and ends processes
+
 ECHO = "mcp.puppet.echo"
 
 
