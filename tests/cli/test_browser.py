@@ -16,7 +16,7 @@ from remit.tools.remote import Authorized
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     pages: list[str] = []
     monkeypatch.setattr(webbrowser, "open", pages.append)
-    monkeypatch.setattr(browser, "PORT", 0)
+    monkeypatch.setattr(browser, "LOGIN_PORT", 0)
     return pages
 
 

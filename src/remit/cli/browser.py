@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
 from remit.errors import UsageError
-from remit.tools.remote import Authorized
+from remit.tools.remote import LOGIN_PORT, Authorized
 
 if TYPE_CHECKING:
     from remit.cli.context import State
 
-PORT: Final = 8_322
 _PAGE: Final = b"<!doctype html><title>Remit</title><p>You are logged in. You can close this page.\n"
 _HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 _MAX_LINE: Final = 16_384
@@ -38,9 +37,9 @@ class Browser:
         if self._back is None:
             raise UsageError("nobody was sent to log in")
         try:
-            server = await asyncio.start_server(self._answer, "127.0.0.1", PORT, limit=_MAX_LINE)
+            server = await asyncio.start_server(self._answer, "127.0.0.1", LOGIN_PORT, limit=_MAX_LINE)
         except OSError as error:
-            raise UsageError(f"port {PORT} is in use: {error.strerror}", remedy="End what uses it.") from error
+            raise UsageError(f"port {LOGIN_PORT} is in use: {error.strerror}", remedy="End what uses it.") from error
         async with server:
             return await self._back
 

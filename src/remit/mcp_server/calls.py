@@ -10,7 +10,7 @@ from remit.gateway.call import Progress, Request
 from remit.ids import new_id
 from remit.mcp_server.client import Asked
 from remit.mcp_server.question import question_of, said
-from remit.tools.peer import PeerError
+from remit.tools.peer import ELICIT, PeerError
 
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from remit.service.commands import Commands
     from remit.tools.peer import Peer
 
-ELICIT: Final = "elicitation/create"
 _KEY: Final = "decision"
 _log: Final = logging.getLogger("remit.mcp")
 

@@ -17,16 +17,16 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from remit.tools.peer import PeerError, Requests
+from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError, Requests
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.shared.dispatcher import DispatchContext
 
 _CAPABILITIES: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
+    ELICIT: "elicitation",
+    SAMPLE: "sampling",
+    ROOTS: "roots",
 }
 """What a client has to have declared to be asked."""
 _log: Final = logging.getLogger("remit.mcp")

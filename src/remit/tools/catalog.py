@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.tools.index import Index, Preference, ResolveError, shown
-from remit.tools.listing import Listings
+from remit.tools.listing import Listings, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
 from remit.tools.provider import ToolProvider, Watched
@@ -216,7 +216,7 @@ class Catalog:
                 metas = await provider.list_tools()
             tools = await self._admitted(metas, provider)
         except (Exception, asyncio.CancelledError) as error:  # one failing provider never empties the others
-            if isinstance(error, asyncio.CancelledError) and _cancelled():
+            if isinstance(error, asyncio.CancelledError) and cancelled():
                 raise
             late = f"no list within {self._list_timeout_s:g} s"
             self.failures[provider_id] = late if deadline.expired() else _words(error)
@@ -267,12 +267,6 @@ def _check_levels(meta: ToolMeta) -> None:
     """What rivals are compared by has to be comparable. Raises ValueError."""
     Level(meta.capability_level)
     Risk(meta.risk_level)
-
-
-def _cancelled() -> bool:
-    """Whether the running task itself was cancelled, rather than something of the provider's own it waited for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _words(error: BaseException) -> str:

@@ -100,3 +100,9 @@ def _told(task: asyncio.Task[None]) -> None:
     """An error outlives its listing even where nobody waits for it any more."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("%s failed", task.get_name(), exc_info=error)
+
+
+def cancelled() -> bool:
+    """Whether the running task itself was cancelled, rather than something of a provider's own it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -31,6 +31,8 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What it offers beside tools, as it declared it."""
 
 
+LOGIN_PORT: Final = 8_322
+"""Port of 127.0.0.1 that a person's browser comes back to; the same each time, for it is what was registered."""
 MCP_ERROR: Final = "mcp_error"
 """Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
 

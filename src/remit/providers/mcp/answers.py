@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST, CreateMessageResult, CreateMessageResultWithTools, ElicitResult, ListRootsResult
 
-from remit.tools.peer import PeerError
+from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 Elicitation = Literal["decline", "defaults", "forward"]
 Sampling = Literal["refuse", "forward"]
-ELICIT: Final = "elicitation/create"
-SAMPLE: Final = "sampling/createMessage"
-ROOTS: Final = "roots/list"
 
 
 class Answers:
@@ -112,13 +109,12 @@ class Answers:
         return answer
 
     def _by_policy(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        match request["method"]:
-            case "elicitation/create":
-                return self._elicited(request["params"])
-            case "roots/list":
-                return {"roots": []}
-            case method:
-                raise MCPError(code=INVALID_REQUEST, message=f"{method} is refused by policy")
+        method = request["method"]
+        if method == ELICIT:
+            return self._elicited(request["params"])
+        if method == ROOTS:
+            return {"roots": []}
+        raise MCPError(code=INVALID_REQUEST, message=f"{method} is refused by policy")
 
     def _elicited(self, params: Mapping[str, Any]) -> dict[str, Any]:
         schema = params.get("requestedSchema")

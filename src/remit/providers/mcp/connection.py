@@ -35,11 +35,11 @@ from pydantic import ValidationError
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jsonrpc.dispatcher import LineDispatcher
-from remit.providers.mcp.answers import ELICIT, ROOTS, SAMPLE
 from remit.providers.mcp.http import client
 from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.process import Process, environment
 from remit.providers.mcp.session import Session
+from remit.tools.peer import ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from remit.errors import ProviderError, UsageError
 from remit.providers.mcp.connection import Connection, Era, Heard, connected
 from remit.providers.mcp.failures import translated
 from remit.settings.expansion import expanded
+from remit.tools.listing import cancelled
 
 if TYPE_CHECKING:
     from remit.chance import Chance
@@ -122,7 +123,7 @@ class Keeper:
             try:
                 await self._live()
             except (Exception, asyncio.CancelledError) as error:  # whatever goes wrong in there is this server's alone
-                if isinstance(error, asyncio.CancelledError) and (self._closed or _cancelled()):
+                if isinstance(error, asyncio.CancelledError) and (self._closed or cancelled()):
                     raise  # leaving a scope of anyio's, a cancellation may lose its mark: being closed is proof enough
                 self._fail(_failure(error, self._server))
             if self._up_since is None:
@@ -181,12 +182,6 @@ class Keeper:
                 await self._clock.sleep(rest * (0.5 + self._chance.number()))
         finally:
             self._resting = False
-
-
-def _cancelled() -> bool:
-    """Whether the running task itself was cancelled, rather than something it waited for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _failure(error: BaseException, server: McpServer) -> ProviderError:

@@ -17,14 +17,14 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl, ValidationError
 
 from remit.canonical import sha256
+from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.remote import Authorized, Authorizer
 
-PORT: Final = 8_322
-REDIRECT: Final = f"http://127.0.0.1:{PORT}/callback"
-"""Where a person's browser comes back to; the same each time, for it is what was registered."""
+REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
+"""Where a person's browser comes back to."""
 
 
 class Nobody:
