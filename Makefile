@@ -9,12 +9,13 @@ PYTHON ?= python3
 JOBS ?= 2
 # `make lock UPGRADE=1` raises every pin to the newest version that requirements/*.in allow.
 UPGRADE ?=
-# `make bench PEERS=1` measures beside other durable engines, in .venv-bench and with the server that npm installs.
+# `make bench PEERS=1` measures beside other durable engines, in .venv-bench and with the server that npm installs, and
+# beside another gateway, in .venv-gateway.
 PEERS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-PEERS_READY := .venv-bench/.ready
+PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
@@ -62,13 +63,18 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 	@mkdir -p build
 	$(BIN)/python -m bench $(if $(PEERS),--peers)
 
-$(PEERS_READY): requirements/bench.txt bench/peers/package-lock.json
+.venv-bench/.ready: requirements/bench.txt bench/peers/package-lock.json
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@mkdir -p build/peers
 	cp bench/peers/package.json bench/peers/package-lock.json build/peers/
 	npm ci --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error \
 		|| echo "Restate's server cannot be installed here (npm): it is left out."
+	@touch $@
+
+.venv-gateway/.ready: requirements/gateway.txt
+	$(PYTHON) -m venv .venv-gateway
+	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	@touch $@
 
 peers: $(MCP_PEERS_READY) ## Install the MCP servers and the conformance suite that tests run against
@@ -88,7 +94,7 @@ conformance: setup peers ## Run the official MCP conformance suite on both eras;
 	$(BIN)/python -m scripts.conformance
 
 clean: ## Remove what these targets make, .venv too
-	rm -rf .venv .venv-bench build dist src/*.egg-info .hypothesis
+	rm -rf .venv .venv-bench .venv-gateway build dist src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)
@@ -101,6 +107,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/dev.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
+	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	for name in git sqlite time; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

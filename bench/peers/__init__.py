@@ -1,1 +1,1 @@
-"""Programs that put peers under the same load, each run by bench/lab.py in .venv-bench, which has no Remit in it."""
+"""Programs that put peers under the same load, each in an environment of its own, which has no Remit in it."""

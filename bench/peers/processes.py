@@ -49,13 +49,14 @@ def started(
     folder: Path,
     env: Mapping[str, str] | None = None,
     user: str | None = None,
+    within: float = _READY_S,
 ) -> Iterator[Server]:
-    """Start a server and wait until it is ready; its output goes into the folder."""
+    """Start a server and wait until it is ready, so many seconds at most; its output goes into the folder."""
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=env, user=user, cwd=folder)  # noqa: S603 - a server we installed
     server = Server(psutil.Process(process.pid))
     try:
-        until = time.monotonic() + _READY_S
+        until = time.monotonic() + within
         while not ready():
             if process.poll() is not None or time.monotonic() > until:
                 last = (folder / "server.log").read_text(errors="replace").strip().splitlines()[-1:]

@@ -18,7 +18,7 @@ import pytest
 from remit import Remit
 from remit.cli.wrapping import name_of
 from remit.journal.kinds import Payload, SessionOpened
-from remit.mcp_server.stdio import MAX_BYTES
+from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.settings import load
 from remit.wiring import principal
 from tests.cli.conftest import Project
@@ -127,13 +127,13 @@ def test_nothing_is_served_before_the_handshake(project: Project) -> None:
 
 def test_a_request_beyond_the_cap_ends_the_conversation_and_one_below_is_served(project: Project) -> None:
     with serving(project) as talk:
-        big = "x" * (MAX_BYTES - 10_000)
+        big = "x" * (MAX_REQUEST_BYTES - 10_000)
         assert talk.call("note__read", path=big)["isError"] is True
     with serving(project) as talk:
         half = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x" * 20_000_000}})
         with suppress(BrokenPipeError):  # it stops reading in the middle
             talk.raw(half.encode() + b"\n")
-        assert f"longer than {MAX_BYTES} bytes" in talk.answer(None)["error"]["message"]
+        assert f"longer than {MAX_REQUEST_BYTES} bytes" in talk.answer(None)["error"]["message"]
         assert talk.process.wait(timeout=PATIENCE_S) == 0
 
 

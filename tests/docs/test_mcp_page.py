@@ -17,14 +17,14 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE
 
 from remit.cli.commands.mcp.wrap import command as wrap
 from remit.codes import Code
 from remit.mcp_config.carried import carry
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
-from remit.mcp_server import face, http
+from remit.mcp_server import face, http, sessions
+from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.providers.mcp import keeper, listing, process, session
 from remit.settings import load
 from remit.settings.mcp_client import mcp_clients
@@ -198,7 +198,8 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
     [
         f"waits up to {face.PATIENCE_S:g} seconds for servers",
         f"may take {keeper.CONNECT_S:g} seconds",
-        f"| a client's request over HTTP | {DEFAULT_MAX_REQUEST_BODY_SIZE // 2**20} MiB |",
+        f"| a client's request | {MAX_REQUEST_BYTES // 2**20} MiB |",
+        f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",
         f"| questions of a server within one call | {session._MAX_ROUNDS} |",
         f"| tools of a server | {listing.MAX_TOOLS:,}, on {listing.MAX_PAGES} pages |",
         f"come again with answers | {face.PARKED_S / 60:g} minutes |",

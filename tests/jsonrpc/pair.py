@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from mcp.shared.dispatcher import DispatchContext, OnNotifyIntercept
 
-from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.message import Message
 
 Context = DispatchContext[Any]
 Params = Mapping[str, Any] | None
@@ -30,10 +31,10 @@ class Wire:
         self.free = asyncio.Event()
         self.free.set()
 
-    def send(self, data: bytes) -> None:
-        assert data.endswith(b"\n")
-        self.sent.append(data)
-        asyncio.get_running_loop().call_soon(self.deliver, data[:-1])
+    def send(self, message: Message) -> None:
+        assert b"\n" not in message.body
+        self.sent.append(message.body)
+        asyncio.get_running_loop().call_soon(self.deliver, message.body)
 
     async def drained(self) -> None:
         await self.free.wait()
@@ -49,7 +50,7 @@ class Side:
 
     def __init__(self, handle: Handler = echo, intercept: OnNotifyIntercept | None = None, **options: Any) -> None:
         self.wire = Wire()
-        self.dispatcher = LineDispatcher(self.wire, **options)
+        self.dispatcher = Dispatcher(self.wire, **options)
         self.handle = handle
         self.intercept = intercept
         self.told: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()

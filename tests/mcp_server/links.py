@@ -19,8 +19,10 @@ from mcp.shared.message import SessionMessage
 from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
-from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.message import Message
 from remit.mcp_server import http
+from remit.mcp_server.endpoint import PATH
 from remit.mcp_server.face import Face
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.stdio import _Conversation
@@ -102,11 +104,11 @@ class _Wire:
 
     def __init__(self, into: Any) -> None:
         self._into = into
-        self.dispatcher = LineDispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
+        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
 
-    def send(self, data: bytes) -> None:
-        message = types.jsonrpc_message_adapter.validate_python(json.loads(data))
-        self._into.send_nowait(SessionMessage(message))
+    def send(self, message: Message) -> None:
+        read = types.jsonrpc_message_adapter.validate_python(json.loads(message.body))
+        self._into.send_nowait(SessionMessage(read))
 
     async def drained(self) -> None:
         return
@@ -130,7 +132,7 @@ async def serving(face: Face, *, clients: Sequence[McpClient] = (), hosts: Seque
         app = http.application(face, host="127.0.0.1", hosts=hosts, clients=clients)
         task = asyncio.create_task(http.serve(app, taken, stop))
         try:
-            yield f"http://127.0.0.1:{taken.getsockname()[1]}{http.PATH}"
+            yield f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"
         finally:
             stop.set()
             await task

@@ -13,7 +13,10 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.journal.kinds import SessionOpened
 from remit.mcp_server import http
-from remit.mcp_server.http import Tokens, application
+from remit.mcp_server.endpoint import PATH
+from remit.mcp_server.guard import Guard
+from remit.mcp_server.http import application
+from remit.mcp_server.refusal import Refusal
 from remit.settings.mcp_client import McpClient
 from tests.mcp_server.links import MODERN, at, facing, listening, serving, sessions, text_of
 from tests.mcp_server.test_calls import Door
@@ -73,13 +76,17 @@ async def test_where_clients_are_named_only_they_are_let_in(remit_in: OpenRemit,
     assert "token-of" not in answer.text
 
 
-async def test_a_token_is_its_client_s_and_no_other_s() -> None:
-    tokens = Tokens(PEOPLE)
-    found = await tokens.verify_token("token-of-ben")
-    assert found is not None
-    assert found.client_id == "ben"
-    assert await tokens.verify_token("") is None
-    assert await tokens.verify_token("token-of-ben ") is None
+def test_a_token_is_its_client_s_and_no_other_s() -> None:
+    guard = Guard(["localhost"], PEOPLE)
+
+    def whose(authorization: str) -> str | None:
+        return guard.admit({"host": "localhost", "authorization": authorization})
+
+    assert whose("Bearer token-of-ben") == "ben"
+    assert whose("bearer token-of-ann") == "ann"
+    for wrong in ("", "Bearer", "Bearer ", "Bearer token-of-ben ", "Basic token-of-ben", "token-of-ben"):
+        with pytest.raises(Refusal, match="Authentication required"):
+            whose(wrong)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104 - what must be refused
@@ -88,7 +95,7 @@ async def test_nobody_listens_to_the_network_without_tokens(remit_in: OpenRemit,
         with pytest.raises(SettingsError, match="nobody has a token") as raised:
             application(face, host=host, hosts=(), clients=())
         assert raised.value.code is Code.SETTINGS_INVALID
-        assert application(face, host=host, hosts=(), clients=PEOPLE).routes
+        application(face, host=host, hosts=(), clients=PEOPLE)
 
 
 @ERAS
@@ -194,7 +201,7 @@ async def test_it_stops_within_seconds_whatever_is_open(remit_in: OpenRemit, era
         with listening() as taken:
             app = application(face, host="127.0.0.1", hosts=(), clients=())
             task = asyncio.create_task(http.serve(app, taken, stop))
-            url = f"http://127.0.0.1:{taken.getsockname()[1]}{http.PATH}"
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"
             async with at(url, mode=era, cache=None, read_timeout_seconds=20) as client:
                 call = asyncio.create_task(client.call_tool("door__pass", {}))
                 await door.began.wait()

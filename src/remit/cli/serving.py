@@ -80,6 +80,7 @@ async def _one_client(state: State, offer: Offer) -> int:
 async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
     async with _faced(state, offer, "http") as (remit, face):
         from remit.mcp_server import http
+        from remit.mcp_server.endpoint import PATH
         from remit.settings.expansion import expanded_client
         from remit.settings.mcp_client import mcp_clients
 
@@ -87,7 +88,7 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         app = http.application(face, host=listening.host, hosts=listening.known_as, clients=clients)
         with _socket(listening) as taken:
             shown = f"[{listening.host}]" if ":" in listening.host else listening.host
-            state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{http.PATH}")
+            state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{PATH}")
             state.output.out.flush()  # whoever started us reads it from a pipe while we go on
             who = ", ".join(sorted({client.principal for client in clients})) or "anybody on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")

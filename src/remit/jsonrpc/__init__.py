@@ -1,1 +1,1 @@
-"""JSON-RPC over lines, as MCP speaks it on stdio: one side's half of a conversation, client or server."""
+"""JSON-RPC as MCP speaks it, over a pipe or HTTP: one side's half of a conversation, client or server."""

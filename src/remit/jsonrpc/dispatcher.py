@@ -1,12 +1,15 @@
-"""Requests, answers and notifications over a wire of lines, for both ends of an MCP connection.
+"""Requests, answers and notifications over a wire, for both ends of an MCP connection.
 
 Fills the place of the SDK's own dispatcher below its sessions (`mcp.shared.dispatcher.Dispatcher`). There each message
-passes two queues, a model and a thread; here a line is decoded once and handed to who waits for it.
+passes two queues, a model and a task or thread; here it is decoded once and handed to who waits for it.
 
     answer         wakes the request with its id; one that nobody waits for is dropped: late, doubled or made up
     request        runs in a task of its own, which a cancellation by the peer ends
     notification   cancels, reports progress, or goes to the session
     anything else  is counted, and shown where the connection fails: programs print to stdout by mistake
+
+What belongs to a request of the peer's, its answer too, goes back the way the request came: on a pipe that is the one
+wire, over HTTP each request has its own.
 """
 
 from __future__ import annotations
@@ -14,44 +17,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
 from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest, as_request_id
 from mcp.shared.dispatcher import run_notify_intercept as intercepted
-from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
-from mcp.shared.transport_context import TransportContext
+from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT, RequestId
 
-from remit.jsonrpc.message import error_of, key_of, line_of, number, unreadable_answer
+from remit.jsonrpc import message as words
+from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
-    from mcp_types import ErrorData
+    from mcp.shared.message import MessageMetadata
+
+    from remit.jsonrpc.wire import Wire
 
 _log: Final = logging.getLogger("remit.mcp")
 _decode: Final = msgspec.json.Decoder().decode
-_CONTEXT: Final = TransportContext(kind="stdio", can_send_request=True)
-_ONE_WAY: Final = TransportContext(kind="stdio", can_send_request=False)
 MAX_REQUESTS: Final = 1_000
 """Requests of the peer that are served at a time; more are refused."""
 
 
-class Wire(Protocol):
-    """Where lines go."""
-
-    def send(self, data: bytes) -> None:
-        """Write a line, its end included; never fails, never waits."""
-        ...
-
-    async def drained(self) -> None:
-        """Wait while the other side is too slow to take more."""
-        ...
-
-
-class LineDispatcher:
+class Dispatcher:
     """One side's half of a conversation."""
 
     def __init__(self, wire: Wire, *, inline: frozenset[str] = frozenset(), answers_nonsense: bool = False) -> None:
@@ -65,7 +56,7 @@ class LineDispatcher:
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
-        self._served: dict[RequestId, _Inbound] = {}
+        self._served: dict[RequestId, Inbound] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._held: list[bytes] | None = []
         self._on: tuple[OnRequest, OnNotify, OnNotifyIntercept | None] | None = None
@@ -75,18 +66,50 @@ class LineDispatcher:
         self.may_ask = True
         """Whether the peer takes requests of ours while we serve its own."""
         self.nonsense = 0
-        """Lines that were no messages."""
+        """What came and was no message."""
 
     # --- the wire's side
 
-    def received(self, line: bytes) -> None:
-        """Take a line; those that come before `run` are kept for it."""
+    def received(self, body: bytes) -> None:
+        """Take what came; what comes before `run` is kept for it."""
         if self.why_closed:
             return
         if self._held is not None:
-            self._held.append(line)
+            self._held.append(body)
         else:
-            self._take(line)
+            self._read(body)
+
+    def take(
+        self, message: Mapping[str, Any], via: Wire | None = None, metadata: MessageMetadata = None
+    ) -> asyncio.Task[None] | None:
+        """Take a message; of a request, the task that serves it. What is said about it goes back `via` its own wire."""
+        method, request_id = message.get("method"), as_request_id(message.get("id"))
+        if isinstance(method, str):
+            params = message.get("params")
+            params = params if isinstance(params, dict) else None
+            if request_id is not None:
+                inbound = Inbound(via or self._wire, request_id, params, asking=self, metadata=metadata)
+                return self._serve(inbound, request_id, method, params)
+            if "id" not in message:
+                self._notified(Inbound(via or self._wire, None, params, asking=self, metadata=metadata), method, params)
+            else:
+                self._nonsense(INVALID_REQUEST, "the id is no text or number")
+        elif request_id is not None:
+            self._answered(request_id, message)
+        else:
+            self._nonsense(INVALID_REQUEST, "neither a request nor an answer")
+        return None
+
+    def awaits(self, request_id: RequestId) -> bool:
+        """Whether a request of ours has no answer yet."""
+        future = self._waiting.get(key_of(request_id))
+        return future is not None and not future.done()
+
+    def fail(self, request_id: RequestId, error: MCPError) -> None:
+        """A request of ours gets no answer any more; whoever waits for it hears why."""
+        future = self._waiting.get(key_of(request_id))
+        if future is not None:
+            _fail(future, error)
 
     def close(self, why: str) -> None:
         """End the conversation: whoever waits for an answer hears why, and what is served is cancelled."""
@@ -116,20 +139,36 @@ class LineDispatcher:
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serve until the conversation ends."""
-        self._on = (on_request, on_notify, on_notify_intercept)
         try:
-            self._release()
+            self.start(on_request, on_notify, on_notify_intercept)
             task_status.started()
             await self._end.wait()
         finally:
-            self.close("the session has ended")
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await self.stop()
+
+    def start(
+        self, on_request: OnRequest, on_notify: OnNotify, on_notify_intercept: OnNotifyIntercept | None = None
+    ) -> None:
+        """Serve from now on."""
+        self._on = (on_request, on_notify, on_notify_intercept)
+        self._release()
+
+    async def stop(self) -> None:
+        """Serve no more; what was being served has ended."""
+        self.close("the session has ended")
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
         """The answer's result. Raises MCPError: the peer's own, REQUEST_TIMEOUT or CONNECTION_CLOSED."""
+        return await self.ask(method, params, opts, self._wire)
+
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Wire
+    ) -> dict[str, Any]:
+        """The same over a wire that belongs to a request of the peer's."""
         if self.why_closed:
             raise MCPError(code=CONNECTION_CLOSED, message=self.why_closed)
         opts = opts or {}
@@ -140,30 +179,29 @@ class LineDispatcher:
         body = dict(params or {})
         if (report := opts.get("on_progress")) is not None:
             body["_meta"] = {**(body.get("_meta") or {}), "progressToken": request_id}
-        line = line_of({"jsonrpc": "2.0", "id": request_id, "method": method}, body)
+        message = words.request(request_id, method, body, opts.get("headers", {}))
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[key] = future
         if report is not None:
             self._progress[key] = report
         try:
-            self._wire.send(line)
+            via.send(message)
             async with asyncio.timeout(opts.get("timeout")):
-                await self._wire.drained()
                 return await future
         except TimeoutError:
-            self._abandon(request_id, opts, "timed out")
+            self._abandon(request_id, opts, "timed out", via)
             raise MCPError(code=REQUEST_TIMEOUT, message=f"no answer to {method} in time") from None
         except asyncio.CancelledError:
-            self._abandon(request_id, opts, "cancelled")
+            self._abandon(request_id, opts, "cancelled", via)
             raise
         finally:
             self._waiting.pop(key, None)
             self._progress.pop(key, None)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:  # noqa: ARG002 - the protocol's signature; options are for HTTP
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notification; nobody hears it once the conversation is over."""
         if not self.why_closed:
-            self._wire.send(line_of({"jsonrpc": "2.0", "method": method}, params))
+            self._wire.send(words.notification(method, params, (opts or {}).get("headers", {})))
             await self._wire.drained()
 
     # --- what comes in
@@ -173,56 +211,42 @@ class LineDispatcher:
         held, self._held = self._held or [], None
         if self.why_closed:
             return
-        for place, line in enumerate(held):
-            self._take(line)
+        for place, body in enumerate(held):
+            self._read(body)
             if self._blocked():
                 self._held = held[place + 1 :]
                 return
 
     def _blocked(self) -> bool:
-        """Whether a request that was just taken has to be answered before the next line is looked at."""
+        """Whether a request that was just taken has to be answered before the next message is looked at."""
         return self._held is not None
 
-    def _take(self, line: bytes) -> None:
+    def _read(self, body: bytes) -> None:
         try:
-            message = _decode(line)
+            message = _decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._unreadable(line, str(error))
+            self._unreadable(body, str(error))
             return
-        if not isinstance(message, dict):
-            self._nonsense(line, INVALID_REQUEST, "not a message")
-            return
-        method, request_id = message.get("method"), as_request_id(message.get("id"))
-        if isinstance(method, str):
-            params = message.get("params")
-            params = params if isinstance(params, dict) else None
-            if request_id is not None:
-                self._serve(request_id, method, params)
-            elif "id" not in message:
-                self._notified(method, params)
-            else:
-                self._nonsense(line, INVALID_REQUEST, "the id is no text or number")
-        elif request_id is not None:
-            self._answered(request_id, message)
+        if isinstance(message, dict):
+            self.take(message)
         else:
-            self._nonsense(line, INVALID_REQUEST, "neither a request nor an answer")
+            self._nonsense(INVALID_REQUEST, "not a message")
 
-    def _unreadable(self, line: bytes, why: str) -> None:
+    def _unreadable(self, body: bytes, why: str) -> None:
         """Whoever waits for an answer that cannot be read hears so, instead of waiting for another."""
-        self._nonsense(line, PARSE_ERROR, "not JSON")
-        future = self._waiting.get(request_id) if (request_id := unreadable_answer(line)) is not None else None
-        if future is not None:
-            _fail(future, MCPError(code=PARSE_ERROR, message=f"its answer is no JSON: {why}"))
+        if body.strip():
+            _log.debug("not JSON: %r", body[:200])
+            self._nonsense(PARSE_ERROR, "not JSON")
+        if (request_id := unreadable_answer(body)) is not None:
+            self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is no JSON: {why}"))
 
-    def _nonsense(self, line: bytes, code: int, why: str) -> None:
-        if not line.strip():
-            return
+    def _nonsense(self, code: int, why: str) -> None:
         self.nonsense += 1
-        _log.debug("a line that is no message (%s): %r", why, line[:200])
+        _log.debug("something came that is no message: %s", why)
         if self._answers_nonsense:
-            self._wire.send(line_of({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": why}}, None))
+            self._wire.send(words.error(None, {"code": code, "message": why}))
 
-    def _answered(self, request_id: RequestId, message: dict[str, Any]) -> None:
+    def _answered(self, request_id: RequestId, message: Mapping[str, Any]) -> None:
         future = self._waiting.get(key_of(request_id))
         if future is None or future.done():
             _log.debug("an answer nobody waits for: id %r", request_id)
@@ -235,19 +259,19 @@ class LineDispatcher:
         else:
             _fail(future, MCPError(code=INTERNAL_ERROR, message="the answer is neither a result nor an error"))
 
-    def _notified(self, method: str, params: dict[str, Any] | None) -> None:
+    def _notified(self, inbound: Inbound, method: str, params: dict[str, Any] | None) -> None:
         if self._on is None:
             return
         _, on_notify, intercept = self._on
-        if method == "notifications/cancelled":
+        if method == CANCELLED:
             request_id = as_request_id((params or {}).get("requestId"))
-            inbound = self._served.get(key_of(request_id)) if request_id is not None else None
-            if inbound is not None:
-                inbound.cancel()
+            cancelled = self._served.get(key_of(request_id)) if request_id is not None else None
+            if cancelled is not None:
+                cancelled.cancel()
         elif method == "notifications/progress":
             self._progressed(params or {})
         if not intercepted(intercept, method, params):
-            self._tell(_contained(on_notify(_Inbound(self, None, None), method, params)))
+            self._tell(_contained(on_notify(inbound, method, params)))
 
     def _progressed(self, params: dict[str, Any]) -> None:
         token, done = as_request_id(params.get("progressToken")), number(params.get("progress"))
@@ -259,21 +283,22 @@ class LineDispatcher:
 
     # --- what the peer asks for
 
-    def _serve(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> None:
+    def _serve(
+        self, inbound: Inbound, request_id: RequestId, method: str, params: dict[str, Any] | None
+    ) -> asyncio.Task[None] | None:
         key = key_of(request_id)
         if self._on is None or key in self._served or len(self._served) >= MAX_REQUESTS:
             why = "its id is that of a request under way" if key in self._served else "too many requests at once"
-            self._wire.send(_reply_line(request_id, {"error": {"code": INVALID_REQUEST, "message": why}}))
-            return
-        meta = (params or {}).get("_meta")
-        token = as_request_id(meta.get("progressToken")) if isinstance(meta, dict) else None
-        inbound = self._served[key] = _Inbound(self, request_id, token)
+            inbound.wire.send(words.error(request_id, {"code": INVALID_REQUEST, "message": why}))
+            return None
+        self._served[key] = inbound
         inline = method in self._inline
         if inline:
             self._held = []
-        inbound.task = asyncio.create_task(self._answer(inbound, method, params))
-        inbound.task.add_done_callback(lambda _: self._served_to_the_end(key, inline=inline))
-        self._keep(inbound.task)
+        task = inbound.task = asyncio.create_task(self._answer(inbound, self._on[0], method, params))
+        task.add_done_callback(lambda _: self._served_to_the_end(key, inline=inline))
+        self._keep(task)
+        return task
 
     def _served_to_the_end(self, key: RequestId, *, inline: bool) -> None:
         """A request is over, even if it was cancelled before its handler began."""
@@ -281,24 +306,18 @@ class LineDispatcher:
         if inline:
             self._release()
 
-    async def _answer(self, inbound: _Inbound, method: str, params: dict[str, Any] | None) -> None:
-        on_request = self._on[0] if self._on else None
-        if on_request is None or inbound.request_id is None:
-            msg = "only a request that came in while running is answered"
-            raise AssertionError(msg)
+    async def _answer(
+        self, inbound: Inbound, on_request: OnRequest, method: str, params: dict[str, Any] | None
+    ) -> None:
         try:
-            line = _reply_line(inbound.request_id, {"result": await on_request(inbound, method, params)})
+            answer = await answer_to(inbound, on_request, method, params)
         except asyncio.CancelledError:
             if self.why_closed or inbound.cancel_requested.is_set():
                 raise  # nobody waits for the answer
-            line = _reply_line(inbound.request_id, {"error": {"code": INTERNAL_ERROR, "message": "given up"}})
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises becomes the answer
-            line = _reply_line(inbound.request_id, {"error": _handler_error(error, method)})
-        finally:
-            inbound.end()
+            answer = words.error(inbound.request_id, {"code": INTERNAL_ERROR, "message": "given up"})
         if not inbound.cancel_requested.is_set() and not self.why_closed:
-            self._wire.send(line)
-            await self._wire.drained()
+            inbound.wire.send(answer)
+            await inbound.wire.drained()
 
     # --- common
 
@@ -315,78 +334,17 @@ class LineDispatcher:
             if self._next_id not in self._waiting:
                 return self._next_id
 
-    def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str) -> None:
+    def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Wire) -> None:
         """Tell the peer that nobody waits for this answer any more."""
         if opts.get("cancel_on_abandon", True) and not self.why_closed:
             params = {"requestId": request_id, "reason": reason}
-            self._wire.send(line_of({"jsonrpc": "2.0", "method": "notifications/cancelled"}, params))
-
-
-class _Inbound:
-    """What a handler may do with the request it serves (`mcp.shared.dispatcher.DispatchContext`)."""
-
-    __slots__ = ("_dispatcher", "_open", "_token", "cancel_requested", "request_id", "task")
-
-    message_metadata: Final = None
-
-    def __init__(self, dispatcher: LineDispatcher, request_id: RequestId | None, token: RequestId | None) -> None:
-        self._dispatcher = dispatcher
-        self._token = token
-        self.request_id = request_id
-        self._open = True
-        self.cancel_requested = anyio.Event()
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def transport(self) -> TransportContext:
-        return _CONTEXT if self.can_send_request else _ONE_WAY
-
-    @property
-    def can_send_request(self) -> bool:
-        return self._open and self._dispatcher.may_ask
-
-    def end(self) -> None:
-        self._open = False
-
-    def cancel(self) -> None:
-        self.cancel_requested.set()
-        if self.task is not None:
-            self.task.cancel()
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        if not self.can_send_request:
-            raise NoBackChannelError(method)
-        return await self._dispatcher.send_raw_request(method, params, opts)
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        if self._open:
-            await self._dispatcher.notify(method, params, opts)
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        if self._token is not None:
-            report = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            told = {name: value for name, value in report.items() if value is not None}
-            await self.notify("notifications/progress", told)
-
-
-def _reply_line(request_id: RequestId, reply: dict[str, Any]) -> bytes:
-    return line_of({"jsonrpc": "2.0", "id": request_id, **reply}, None)
+            via.send(words.notification(CANCELLED, params, about=request_id))
 
 
 def _fail(future: asyncio.Future[dict[str, Any]], error: MCPError) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # whoever waited may be gone
-
-
-def _handler_error(error: Exception, method: str) -> dict[str, Any]:
-    known: ErrorData | None = handler_exception_to_error_data(error)
-    if known is not None:
-        return known.model_dump(by_alias=True, mode="json", exclude_none=True)
-    _log.error("the handler of %s failed", method, exc_info=error)
-    return {"code": INTERNAL_ERROR, "message": "Internal error"}
 
 
 async def _contained(work: Awaitable[None]) -> None:

@@ -32,14 +32,18 @@ class Lines:
             return []
         lines = [b"".join(self._pieces), *rest[:-1]]
         if max(map(len, lines)) > self._max_bytes:
-            raise LineTooLongError(f"a message is longer than {self._max_bytes} bytes")
+            raise self.too_long()
         self._pieces, self._size = [], 0
         self._hold(rest[-1])
         return lines
+
+    def too_long(self) -> LineTooLongError:
+        """What there is to say about a message beyond the cap."""
+        return LineTooLongError(f"a message is longer than {self._max_bytes} bytes")
 
     def _hold(self, piece: bytes) -> None:
         if piece:
             self._pieces.append(piece)
             self._size += len(piece)
             if self._size > self._max_bytes:
-                raise LineTooLongError(f"a message is longer than {self._max_bytes} bytes")
+                raise self.too_long()

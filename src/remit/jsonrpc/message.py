@@ -1,15 +1,17 @@
-"""The words of JSON-RPC 2.0 messages as they travel on a line; what a peer may write wrong is settled here."""
+"""The words of JSON-RPC 2.0 messages as they travel; what a peer may write wrong is settled here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, RequestId
 
+CANCELLED: Final = "notifications/cancelled"
 _encode: Final = msgspec.json.Encoder().encode
 _DIGITS: Final = 18
 """Digits of a number that is an id; what has more is text (`int` refuses thousands of them)."""
@@ -17,11 +19,55 @@ _ID: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*'
 _HEAD: Final = re.compile(rb"\s*\{\s*" + _ID + rb',\s*"result"')
 _TAIL: Final = re.compile(_ID + rb"\}\s*\Z")
 _EDGE: Final = 200
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def line_of(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
-    """A message as a line, its end included. Raises ValueError for text that is no Unicode."""
-    return _encode({**head, "params": params} if params else head) + b"\n"
+class Message(NamedTuple):
+    """A message on its way out, and what a wire may want to know of it."""
+
+    body: bytes
+    """Its JSON."""
+    method: str = ""
+    """Empty: it answers a request of the peer's."""
+    request_id: RequestId | None = None
+    """Of the request that it is, that it answers, or that it cancels."""
+    headers: Mapping[str, str] = _NOTHING
+    """What HTTP is to say beside it."""
+    error_code: int | None = None
+    """Of an answer that is an error."""
+
+
+def request(
+    request_id: RequestId, method: str, params: Mapping[str, Any] | None, headers: Mapping[str, str] = _NOTHING
+) -> Message:
+    """A request. Raises ValueError for text that is no Unicode."""
+    return Message(_written({"id": request_id, "method": method}, params), method, request_id, headers)
+
+
+def notification(
+    method: str,
+    params: Mapping[str, Any] | None,
+    headers: Mapping[str, str] = _NOTHING,
+    *,
+    about: RequestId | None = None,
+) -> Message:
+    """A notification; a cancellation is `about` a request. Raises ValueError for text that is no Unicode."""
+    return Message(_written({"method": method}, params), method, about, headers)
+
+
+def result(request_id: RequestId, given: Mapping[str, Any]) -> Message:
+    """The answer to a request. Raises ValueError for text that is no Unicode."""
+    return Message(_written({"id": request_id, "result": given}, None), request_id=request_id)
+
+
+def error(request_id: RequestId | None, given: Mapping[str, Any]) -> Message:
+    """The answer to a request that failed, or to what was no request. Raises ValueError for text that is no Unicode."""
+    written = _written({"id": request_id, "error": given}, None)
+    return Message(written, request_id=request_id, error_code=given["code"])
+
+
+def _written(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
+    return _encode({"jsonrpc": "2.0", **head, "params": params} if params else {"jsonrpc": "2.0", **head})
 
 
 def key_of(request_id: RequestId) -> RequestId:
@@ -41,13 +87,13 @@ def number(value: object) -> float | None:
         return None
 
 
-def error_of(error: dict[str, Any]) -> MCPError:
+def error_of(told: dict[str, Any]) -> MCPError:
     """The peer's error, its parts made what they should be."""
-    code, message = error.get("code"), error.get("message")
+    code, text = told.get("code"), told.get("message")
     return MCPError(
         code=code if isinstance(code, int) else INTERNAL_ERROR,
-        message=message if isinstance(message, str) else "an error without a message",
-        data=error.get("data"),
+        message=text if isinstance(text, str) else "an error without a message",
+        data=told.get("data"),
     )
 
 

@@ -15,10 +15,21 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 
+MAX_REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""The largest request that is taken."""
 KIND: Final = "session"
 """The kind of their streams."""
 _MAX_ASKED: Final = 1_000
 _MAX_ALIKE: Final = 100
+
+
+class Caller(NamedTuple):
+    """Who made a request over HTTP."""
+
+    principal: str | None
+    """Whose token it brought; None where there are no tokens."""
+    session: str | None
+    """The session it names (before 2026-07-28)."""
 
 
 class Asked(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import mcp_types as types
-from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -31,7 +31,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from remit.codes import Code
 from remit.ids import new_id
 from remit.mcp_server.calls import Calls
-from remit.mcp_server.client import Client
+from remit.mcp_server.client import Caller, Client
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.view import View, view_of
@@ -51,6 +51,7 @@ PATIENCE_S: Final = 10.0
 """Seconds a client waits for servers that are still connecting before it is shown what there is so far."""
 PARKED_S: Final = 600.0
 """Seconds a call waits for its client to come again with what it was asked."""
+_KEY_BYTES: Final = 32
 _MAX_CLIENTS: Final = 10_000
 _MAX_PARKED: Final = 1_000
 _RESUMABLE: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -122,7 +123,8 @@ class Face:
         self.server.add_request_handler("tools/call", types.CallToolRequestParams, self._called)
         if relay is not None:
             relay.register(self.server)
-        boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="remit")
+        security = RequestStateSecurity(keys=[os.urandom(_KEY_BYTES)], bind_principal=self._who)
+        boundary = RequestStateBoundary(security, default_audience="remit")
         self.server.middleware[:] = [boundary, self._serve]
         self._unwatch = runtime.services.catalog.watch(self._changed)
 
@@ -168,7 +170,7 @@ class Face:
         return await call_next(ctx)
 
     async def _listed(self, ctx: ServerRequestContext[Any, Any], _params: object) -> dict[str, Any]:
-        view = await self._view(self._who(), PATIENCE_S)
+        view = await self._view(self._who(ctx), PATIENCE_S)
         listed: dict[str, Any] = {"tools": list(view.definitions)}
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             listed |= {"ttlMs": 0, "cacheScope": "private"}
@@ -257,19 +259,18 @@ class Face:
 
     # --- who
 
-    def _who(self) -> str:
-        """The principal of the request under way: its token's, or the process's."""
-        token = get_access_token()
-        return token.client_id if token is not None else self._principal
+    def _who(self, ctx: ServerRequestContext[Any, Any]) -> str:
+        """The principal of a request: its token's, or the process's."""
+        return _caller(ctx).principal or self._principal
 
     def _client(self, ctx: ServerRequestContext[Any, Any]) -> Client:
         """The session of who calls: of the connection, or, where each request stands for itself, of the program."""
-        principal = self._who()
+        principal = self._who(ctx)
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         name, version = (info.name, info.version) if info else ("", "")
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         # Since 2026-07-28 there are no sessions on the wire: whatever stands in the header was checked by nobody.
-        session = None if modern else getattr(ctx.request, "headers", {}).get("mcp-session-id")
+        session = None if modern else _caller(ctx).session
         key = (principal, session) if session else (principal, name, version)
         client = self._clients.pop(key, None)
         if client is None:
@@ -356,6 +357,11 @@ def _begun(peer: ClientPeer, work: Callable[[Parked], Coroutine[Any, Any, dict[s
     parked = Parked(peer)
     parked.work = asyncio.create_task(work(parked))
     return parked
+
+
+def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
+    """Who made the request, as far as its transport knows."""
+    return ctx.request if isinstance(ctx.request, Caller) else Caller(None, None)
 
 
 def _ready(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:

@@ -17,9 +17,10 @@ from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY, UNSUPPORTED_PR
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.errors import UsageError
-from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
-from remit.jsonrpc.message import line_of
+from remit.jsonrpc.message import Message, error
+from remit.mcp_server.client import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from remit.mcp_server.face import Face
 
-MAX_BYTES: Final = 16 * 1024 * 1024
-"""The largest request that is taken."""
 _CHUNK: Final = 256 * 1024
 
 
@@ -44,7 +43,7 @@ async def serve_stdio(face: Face) -> None:
 class _Conversation:
     """One client, whose first request decides the era for good."""
 
-    def __init__(self, server: Server[Any], dispatcher: LineDispatcher) -> None:
+    def __init__(self, server: Server[Any], dispatcher: Dispatcher) -> None:
         self._server = server
         self._dispatcher = dispatcher
         self._modern: bool | None = None
@@ -86,15 +85,15 @@ class _Wire(asyncio.Protocol):
     """Our stdin and stdout as a wire of lines."""
 
     def __init__(self) -> None:
-        self._lines = Lines(MAX_BYTES)
+        self._lines = Lines(MAX_REQUEST_BYTES)
         self._writable = asyncio.Event()
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
-        self.dispatcher = LineDispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
+        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
 
-    def send(self, data: bytes) -> None:
+    def send(self, message: Message) -> None:
         if self.out is not None and not self.out.is_closing():
-            self.out.write(data)
+            self.out.write(message.body + b"\n")
 
     async def drained(self) -> None:
         await self._writable.wait()
@@ -103,10 +102,9 @@ class _Wire(asyncio.Protocol):
         try:
             for line in self._lines.feed(data):
                 self.dispatcher.received(line)
-        except LineTooLongError as error:
-            refusal = {"code": INVALID_REQUEST, "message": str(error)}
-            self.send(line_of({"jsonrpc": "2.0", "id": None, "error": refusal}, None))
-            self.dispatcher.close(str(error))
+        except LineTooLongError as why:
+            self.send(error(None, {"code": INVALID_REQUEST, "message": str(why)}))
+            self.dispatcher.close(str(why))
 
     def eof_received(self) -> None:
         self.dispatcher.close("the client closed our stdin")

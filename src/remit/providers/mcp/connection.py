@@ -18,7 +18,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import mcp_types as types
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
@@ -28,14 +27,12 @@ from mcp.client.subscriptions import (
     listen,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.jsonrpc.dispatcher import LineDispatcher
-from remit.providers.mcp.http import client
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.providers.mcp.http import Http
 from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.process import Process, environment
 from remit.providers.mcp.session import Session
@@ -43,9 +40,7 @@ from remit.tools.peer import ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
     from mcp.client.session import IncomingMessage
-    from mcp.shared.dispatcher import Dispatcher
 
     from remit.clock import Clock
     from remit.providers.mcp.answers import Answers
@@ -109,24 +104,6 @@ class Connection:
         self.listing = await listing_of(self.session)
 
 
-class _HttpDispatcher(JSONRPCDispatcher[TransportContext]):
-    """The SDK's own, which also tells when it has ended."""
-
-    def __init__(self, streams: TransportStreams) -> None:
-        super().__init__(*streams)
-        self._end = asyncio.Event()
-
-    async def closed(self) -> str:
-        await self._end.wait()
-        return "the HTTP transport has ended"
-
-    async def run(self, *args: Any, **kwargs: Any) -> None:
-        try:
-            await super().run(*args, **kwargs)
-        finally:
-            self._end.set()
-
-
 @asynccontextmanager
 async def connected(
     server: McpServer,
@@ -151,13 +128,18 @@ async def connected(
                 max_message_bytes=max_message_bytes,
             )
             stack.push_async_callback(process.close)
-            dispatcher: LineDispatcher | _HttpDispatcher = process.dispatcher
+            dispatcher = process.dispatcher
         else:
-            http = await stack.enter_async_context(client(server.headers, await login.auth(server) if login else None))
-            streams = await stack.enter_async_context(
-                streamable_http_client(server.url, http_client=http, max_sse_event_size=max_message_bytes)
+            http = await stack.enter_async_context(
+                Http.open(
+                    server.url,
+                    server.headers,
+                    max_message_bytes=max_message_bytes,
+                    clock=clock,
+                    authorization=await login.auth(server) if login else None,
+                )
             )
-            dispatcher = _HttpDispatcher(streams)
+            dispatcher = http.dispatcher
         session = await stack.enter_async_context(_session(dispatcher, answers, heard))
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
@@ -176,7 +158,7 @@ async def connected(
                     task.cancel()
 
 
-def _session(dispatcher: Dispatcher[Any], answers: Answers, heard: Heard) -> Session:
+def _session(dispatcher: Dispatcher, answers: Answers, heard: Heard) -> Session:
     async def received(message: IncomingMessage) -> None:
         if isinstance(message, _TO_EVERYBODY):
             plain = message.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -243,5 +225,5 @@ async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
         await clock.sleep(RELISTEN_S)
 
 
-async def _watch(dispatcher: LineDispatcher | _HttpDispatcher, connection: Connection) -> None:
+async def _watch(dispatcher: Dispatcher, connection: Connection) -> None:
     connection.lose(await dispatcher.closed())

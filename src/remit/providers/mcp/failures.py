@@ -17,7 +17,7 @@ from mcp_types import (
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp.http import CAUSE
+from remit.providers.mcp.replies import CAUSE
 from remit.tools.remote import MCP_ERROR
 
 _CAUSES: Final = {
@@ -70,4 +70,4 @@ def _forgotten(error: MCPError) -> bool:
 
 
 def _of_the_network(error: Exception) -> bool:
-    return isinstance(error, OSError) or type(error).__module__.startswith(("httpx2", "httpcore2", "anyio"))
+    return isinstance(error, OSError) or type(error).__module__.startswith(("aiohttp", "anyio"))

@@ -1,96 +1,286 @@
-"""A server on streamable HTTP: one client per server, one TLS context for all of them, and failures that stay alone.
+"""A conversation with a server on streamable HTTP: each message of ours is a request, whose reply brings what is said.
 
-The SDK's transport ends the whole connection, and with it everybody's calls, when one request fails below HTTP. Here
-such a failure becomes the answer to that request: a JSON-RPC error whose data names the cause it has for us.
+Fills the place of the SDK's own transport and of its HTTP client, which take five times the processor for a call and
+end the whole connection, and with it everybody's calls, when one request fails below HTTP. Here such a failure is the
+answer to that request: an error of JSON-RPC whose data names the cause it has for us.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Mapping
-from functools import cache
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.request import getproxies, proxy_bypass
 
-import httpx2
-import msgspec
+import aiohttp
 from mcp.client.auth import OAuthFlowError
-from mcp_types import CONNECTION_CLOSED
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from yarl import URL
 
-from remit.codes import Code
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.events import Events
+from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.message import CANCELLED, Message
+from remit.providers.mcp.replies import EVENTS, JSON, failure, moved, refusal, whole
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from mcp_types import RequestId
+
+    from remit.clock import Clock
+    from remit.providers.mcp.oauth import Authorization
 
 CONNECT_S: Final = 10.0
-"""Seconds to connect, to write, and to wait for a free connection."""
+"""Seconds to connect, to wait for a free connection, and for a server to take note of a notification."""
 GOODBYE_S: Final = 0.5
 """Seconds that the end of a session waits for the server to take note of it."""
 READ_S: Final = 3_600.0
 """Seconds without a byte on an open answer; calls have deadlines of their own."""
-CAUSE: Final = "remit_cause"
-"""Where the data of such an error names its cause."""
+RELISTEN_S: Final = 1.0
+"""Seconds before a stream that broke off is taken up again, where the server does not say."""
+SESSION: Final = "mcp-session-id"
 
-_NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-_REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-
-
-@cache
-def trust() -> ssl.SSLContext:
-    """The system's certificates, read once: a context of its own costs each client 28 ms."""
-    return ssl.create_default_context()
-
-
-def client(headers: Mapping[str, str], auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
-    """The HTTP client of one server; `auth` authorizes its requests."""
-    timeout = httpx2.Timeout(CONNECT_S, read=READ_S)
-    return _Client(headers=dict(headers), auth=auth, timeout=timeout, verify=trust())
+_MAX_FAILURES: Final = 2
+"""Times in a row that a stream cannot be taken up again before it is left alone."""
+_END_S: Final = 0.5
+"""Seconds that a stream may take to end after it brought the answer."""
+_MAX_HEADER: Final = 64 * 1024
+"""Bytes of a line of a reply's head."""
+_MAX_HOPS: Final = 5
+"""Redirections that are followed, and authorizations that are tried, for one request."""
+_FAILURES: Final = (aiohttp.ClientError, OSError, OAuthFlowError, LineTooLongError)
+_INITIALIZED: Final = "notifications/initialized"
+_log: Final = logging.getLogger("remit.mcp")
 
 
-class _Client(httpx2.AsyncClient):
-    """Answers where a network, or what stands between us and the server, does not."""
+class Http:
+    """One server (`remit.jsonrpc.wire.Wire`)."""
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        try:
-            async with asyncio.timeout(GOODBYE_S if request.method == "DELETE" else None):
-                response = await super().send(request, **options)
-        except TimeoutError:
-            return _answer(request, HTTPStatus.REQUEST_TIMEOUT, Code.Timeout, "no answer to our goodbye")
-        except OAuthFlowError as error:
-            return _answer(request, HTTPStatus.UNAUTHORIZED, Code.AuthError, str(error))
-        except httpx2.TransportError as error:
-            cause = Code.SpawnFailed if isinstance(error, _NEVER_SENT) else Code.NetworkError
-            return _answer(
-                request, HTTPStatus.BAD_GATEWAY, cause, f"{type(error).__name__}: {error}".removesuffix(": ")
-            )
-        if response.status_code in _REFUSED or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            json = response.headers.get("content-type", "").lower().startswith("application/json")
-            if response.status_code in _REFUSED or not json:
-                await response.aclose()
-                cause = Code.AuthError if response.status_code in _REFUSED else Code.BadGateway
-                status = f"HTTP {response.status_code} {response.reason_phrase}".strip()
-                return _answer(request, response.status_code, cause, status)
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Stream(response.stream)
-        return response
+    def __init__(
+        self,
+        url: str,
+        client: aiohttp.ClientSession,
+        *,
+        max_message_bytes: int,
+        clock: Clock,
+        authorization: Authorization | None,
+    ) -> None:
+        """Talk to `url` through `client`; `authorization` is for servers that want OAuth."""
+        self._url = URL(url)
+        self._client = client
+        self._max_bytes = max_message_bytes
+        self._clock = clock
+        self._authorization = authorization
+        self._proxy = _proxy_for(self._url)
+        self._session = self._version = ""
+        self._posts: dict[RequestId, asyncio.Task[None]] = {}
+        self._told: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.dispatcher = Dispatcher(self)
 
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        max_message_bytes: int,
+        clock: Clock,
+        authorization: Authorization | None,
+    ) -> AsyncIterator[Self]:
+        """Talk to a server within the block; nothing is sent before somebody asks something."""
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=READ_S)
+        ours = {"user-agent": f"remit/{__version__}", **headers}
+        async with aiohttp.ClientSession(
+            headers=ours, timeout=timeout, max_line_size=_MAX_HEADER, max_field_size=_MAX_HEADER
+        ) as client:
+            http = cls(url, client, max_message_bytes=max_message_bytes, clock=clock, authorization=authorization)
+            try:
+                yield http
+            finally:
+                await http._close()
 
-class _Stream(httpx2.AsyncByteStream):
-    """An answer that breaks off ends there: whoever reads it finds it incomplete."""
+    # --- the dispatcher's wire
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def send(self, message: Message) -> None:
+        """Begin to send it: a request at once, anything else once what went before it is there."""
+        request_id = message.request_id
+        if message.method == CANCELLED and request_id is not None:
+            self._cancel(message, request_id)
+        elif message.method and request_id is not None:
+            self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
+            if message.method == "initialize":
+                self._version = ""  # it is what is being agreed on
+            post = self._posts[request_id] = self._begin(self._ask(message, request_id))
+            post.add_done_callback(lambda _: self._posts.pop(request_id, None))
+        else:
+            self._told = self._begin(self._tell(message, self._told))
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._stream:
-                yield chunk
-        except httpx2.TransportError:
+    async def drained(self) -> None:
+        """Wait until notifications and answers have arrived: requests may come to rest on them."""
+        if self._told is not None:
+            await asyncio.wait([self._told])
+
+    def _cancel(self, message: Message, request_id: RequestId) -> None:
+        """Since 2026-07-28 leaving is what cancels a request; before, only saying so does."""
+        post = self._posts.get(request_id)
+        if self._version in MODERN_PROTOCOL_VERSIONS:
+            if post is not None:
+                post.cancel()
             return
+        self._told = self._begin(self._tell(message, self._told))
+        if post is not None:
+            self._told.add_done_callback(lambda _: post.cancel())
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    # --- messages of ours
+
+    async def _ask(self, message: Message, request_id: RequestId) -> None:
+        """Send a request and hand on what comes for it; whoever waits hears how it ends in any case."""
+        events = Events(self._max_bytes)
+        try:
+            async with self._requested("POST", message) as response:
+                if message.method == "initialize":
+                    self._session = response.headers.get(SESSION, "")
+                if (refused := await refusal(response, in_session=bool(self._session))) is not None:
+                    self.dispatcher.fail(request_id, refused)
+                elif response.content_type == EVENTS:
+                    with suppress(aiohttp.ClientError):  # it may go on elsewhere
+                        await self._feed(response, events, lambda: self.dispatcher.awaits(request_id))
+                else:
+                    self.dispatcher.received(await whole(response, self._max_bytes))
+                    error = MCPError(code=PARSE_ERROR, message="what came is no answer to the request")
+                    self.dispatcher.fail(request_id, error)
+            if events.last_id and self.dispatcher.awaits(request_id):
+                await self._follow(events, lambda: self.dispatcher.awaits(request_id))
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this request's, and nobody waits for ever
+            self.dispatcher.fail(request_id, failure(error))
+        broken = MCPError(code=CONNECTION_CLOSED, message="the stream ended without an answer")
+        self.dispatcher.fail(request_id, broken)
+
+    async def _tell(self, message: Message, after: asyncio.Task[None] | None) -> None:
+        """Send what gets no answer, in its turn."""
+        if after is not None:
+            await asyncio.wait([after])
+        try:
+            async with asyncio.timeout(CONNECT_S), self._requested("POST", message) as response:
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    _log.debug("%s was refused: HTTP %d", message.method or "an answer", response.status)
+        except _FAILURES as error:
+            _log.debug("%s was not sent: %r", message.method or "an answer", error)
+        if message.method == _INITIALIZED and self._session:
+            _ = self._begin(self._listen())
+
+    # --- streams
+
+    async def _listen(self) -> None:
+        """Hear what belongs to no request, for as long as the server tells."""
+        events = Events(self._max_bytes)
+        with suppress(*_FAILURES):
+            if not await self._stream(events, lambda: True):
+                return
+        await self._follow(events, lambda: True)
+
+    async def _follow(self, events: Events, wanted: Callable[[], bool]) -> None:
+        """Take a stream up again where it broke off, while it is wanted."""
+        failures = 0
+        while wanted() and failures < _MAX_FAILURES:
+            await self._clock.sleep(RELISTEN_S if events.retry_ms is None else events.retry_ms / 1_000)
+            try:
+                if not await self._stream(events, wanted):
+                    return
+                failures = 0
+            except _FAILURES as error:
+                _log.debug("a stream cannot be taken up again: %r", error)
+                failures += 1
+
+    async def _stream(self, events: Events, wanted: Callable[[], bool]) -> bool:
+        """Hear a stream to its end; False where the server has none."""
+        events.restart()
+        async with self._requested("GET", last_id=events.last_id) as response:
+            if response.status != HTTPStatus.OK or response.content_type != EVENTS:
+                return False
+            await self._feed(response, events, wanted)
+        return True
+
+    async def _feed(self, response: aiohttp.ClientResponse, events: Events, wanted: Callable[[], bool]) -> None:
+        async for chunk in response.content.iter_any():
+            for event in events.feed(chunk):
+                if event.kind == "message" and event.data:
+                    self.dispatcher.received(event.data)
+            if not wanted():
+                break
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):  # a stream that is read to its end leaves its connection to others
+                async for _ in response.content.iter_any():
+                    pass
+
+    # --- HTTP
+
+    @asynccontextmanager
+    async def _requested(
+        self, method: str, message: Message | None = None, last_id: str = ""
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The reply to a request; redirections within the origin are followed, and a refusal asks for authorization."""
+        headers = {"accept": EVENTS} if method == "GET" else {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}
+        headers |= {SESSION: self._session} if self._session else {}
+        headers |= {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
+        headers |= {"last-event-id": last_id} if last_id else {}
+        headers.update(message.headers if message is not None else {})
+        if self._authorization is not None:
+            headers |= await self._authorization.headers(self._version)
+        url, tries = self._url, {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+        for hop in range(_MAX_HOPS + 1):
+            async with self._client.request(
+                method,
+                url,
+                data=message.body if message is not None else None,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+            ) as response:
+                elsewhere, renewed = moved(response, method), None
+                if response.status in tries and self._authorization is not None:
+                    tries.remove(HTTPStatus(response.status))
+                    renewed = await self._authorization.renewed(
+                        self._version, headers.get("authorization", ""), response
+                    )
+                if hop == _MAX_HOPS or (elsewhere is None and renewed is None):
+                    yield response
+                    return
+                url, headers = elsewhere or url, headers | (renewed or {})
+
+    # --- common
+
+    def _begin(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _close(self) -> None:
+        """Say goodbye, if there is a session; nothing is under way after it."""
+        try:
+            if self._session:
+                with suppress(*_FAILURES):
+                    async with asyncio.timeout(GOODBYE_S), self._requested("DELETE"):
+                        pass
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            if self._authorization is not None:
+                await self._authorization.close()
 
 
-def _answer(request: httpx2.Request, status: int, cause: Code, why: str) -> httpx2.Response:
-    error = {"code": CONNECTION_CLOSED, "message": why, "data": {CAUSE: cause.name}}
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
-    return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
+def _proxy_for(url: URL) -> str | None:
+    """What the environment says about reaching a host; netrc files are not looked at."""
+    host = url.host or ""
+    return None if proxy_bypass(host) else getproxies().get(url.scheme)

@@ -191,7 +191,7 @@ def _failure(error: BaseException, server: McpServer) -> ProviderError:
     if isinstance(error, TimeoutError):
         why = f"no connection within {CONNECT_S:g} s"
     elif isinstance(error, UsageError):
-        why = f"{error.message} {error.remedy}".strip()
+        why = ". ".join(part for part in (error.message, error.remedy) if part)
     elif isinstance(error, OSError):
         what = "its folder " + server.cwd if server.cwd and error.filename == server.cwd else server.where
         why = f"cannot be started: {error.strerror or error}: {what}"

@@ -7,24 +7,31 @@ somebody to log in and nobody is there, the call fails with AuthError and says w
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import httpx2
 import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl, ValidationError
 
 from remit.canonical import sha256
 from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from remit.settings.mcp import McpServer
     from remit.tools.remote import Authorized, Authorizer
 
 REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
 """Where a person's browser comes back to."""
+_PATIENCE_S: Final = 30.0
+"""Seconds that an authorization server may take for an answer."""
 
 
 class Nobody:
@@ -97,7 +104,7 @@ class Login:
         self._authorizer = authorizer
         self._redirect_uri = AnyUrl(redirect_uri)
 
-    async def auth(self, server: McpServer) -> OAuthClientProvider | None:
+    async def auth(self, server: McpServer) -> Authorization | None:
         """What authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
         if server.oauth is None:
             return None
@@ -119,7 +126,7 @@ class Login:
         metadata = OAuthClientMetadata(
             client_name="Remit", redirect_uris=[self._redirect_uri], scope=given.get("scope")
         )
-        return OAuthClientProvider(
+        flow = OAuthClientProvider(
             server.url,
             metadata,
             storage,
@@ -127,3 +134,61 @@ class Login:
             callback_handler=heard,
             client_metadata_url=given.get("client_metadata_url"),
         )
+        return Authorization(flow, server.url)
+
+
+class Authorization:
+    """What our requests to one server say about who we are.
+
+    The SDK words OAuth as a flow that makes a request of its client's and, in between, those that it needs itself. It
+    is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
+    """
+
+    def __init__(self, flow: OAuthClientProvider, url: str) -> None:
+        """Ask `flow` for the server at `url`."""
+        self._flow = flow
+        self._url = url
+        self._client = httpx2.AsyncClient(timeout=_PATIENCE_S)
+
+    async def headers(self, version: str) -> dict[str, str]:
+        """What a request says, of this version of the protocol. Raises OAuthFlowError."""
+        return await self._run(version, None) or {}
+
+    async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
+        """What to say instead of what was `given` and refused; None: nothing else.
+
+        Somebody may have to log in meanwhile. Raises OAuthFlowError.
+        """
+        return await self._run(version, _Refused(given, refusal.status, refusal.headers))
+
+    async def close(self) -> None:
+        """Let go of its connections."""
+        await self._client.aclose()
+
+    async def _run(self, version: str, refused: _Refused | None) -> dict[str, str] | None:
+        ours = httpx2.Request("POST", self._url, headers={MCP_PROTOCOL_VERSION_HEADER: version} if version else {})
+        flow = self._flow.async_auth_flow(ours)
+        try:
+            asked = await anext(flow)
+            while True:
+                if asked is not ours:
+                    answer = await self._client.send(asked)
+                else:
+                    given = ours.headers.get("authorization", "")
+                    if refused is None or given != refused.given:
+                        return {"authorization": given} if given else {}
+                    answer = httpx2.Response(refused.status, headers=dict(refused.headers), request=ours)
+                    refused = None
+                asked = await flow.asend(answer)
+        except StopAsyncIteration:
+            return None
+        except httpx2.HTTPError as error:
+            raise OAuthFlowError(f"authorization failed: {type(error).__name__}: {error}") from error
+        finally:
+            await flow.aclose()
+
+
+class _Refused(NamedTuple):
+    given: str
+    status: int
+    headers: Mapping[str, str]

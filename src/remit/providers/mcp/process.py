@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
-from remit.jsonrpc.dispatcher import LineDispatcher
+from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.jsonrpc.message import Message
 from remit.redact import MASK, line, mask
 
 STDERR_TAIL: Final = 8 * 1024
@@ -55,7 +56,7 @@ class Process(asyncio.SubprocessProtocol):
         self._dying: asyncio.TimerHandle | None = None
         self.why_lost = ""
         """Why it will answer nothing that it is asked from now on."""
-        self.dispatcher = LineDispatcher(self)
+        self.dispatcher = Dispatcher(self)
 
     @classmethod
     async def start(
@@ -117,10 +118,10 @@ class Process(asyncio.SubprocessProtocol):
 
     # --- the dispatcher's wire
 
-    def send(self, data: bytes) -> None:
+    def send(self, message: Message) -> None:
         """Write a line to its stdin."""
         if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.write(data)
+            self._stdin.write(message.body + b"\n")
 
     async def drained(self) -> None:
         """Wait while it does not read."""

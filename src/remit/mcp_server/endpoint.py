@@ -1,0 +1,313 @@
+"""The one URL that clients over HTTP talk to, as an ASGI application.
+
+Fills the place of the SDK's own transport, which takes a task group, four queues and two models for every request, and
+100 kB for a client that only listens.
+
+    before 2026-07-28   requests of a session, which `initialize` began; what belongs to none of them goes over a GET
+    since               each request stands for itself, and is over when its client leaves
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import msgspec
+from mcp.server.connection import Connection
+from mcp.server.runner import serve_one
+from mcp.shared.dispatcher import as_request_id
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    MCP_PARAM_HEADER_PREFIX,
+    MCP_PROTOCOL_VERSION_HEADER,
+    InboundLadderRejection,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+    validate_mcp_param_headers,
+)
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+
+from remit.jsonrpc import message as words
+from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
+from remit.mcp_server.exchange import Exchange
+from remit.mcp_server.outbox import Outbox
+from remit.mcp_server.refusal import Refusal
+from remit.mcp_server.sessions import Session, Sessions
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.shared.dispatcher import DispatchContext
+    from mcp.shared.inbound import InboundModernRoute
+    from mcp.shared.transport_context import TransportContext
+    from mcp_types import RequestId
+    from starlette.types import Receive, Scope, Send
+
+    from remit.mcp_server.guard import Guard
+
+PATH: Final = "/mcp"
+SESSION: Final = "mcp-session-id"
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+_CANCELLED: Final = -32800
+"""What a request of before 2026-07-28 is told that was cancelled: over HTTP something has to end it."""
+_PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Endpoint:
+    """Answers at `/mcp` while it is running."""
+
+    def __init__(self, server: Server[Any], guard: Guard) -> None:
+        """Serve `server` to whom `guard` lets in."""
+        self._server = server
+        self._guard = guard
+        self._lifespan: Any = None
+        self._sessions = Sessions(server, None)
+        self._serving: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block; what is under way at its end is given up."""
+        async with self._server.lifespan(self._server) as self._lifespan:
+            self._sessions = Sessions(self._server, self._lifespan)
+            try:
+                yield
+            finally:
+                await self._sessions.close()
+                for task in self._serving:
+                    task.cancel()
+                if self._serving:
+                    await asyncio.wait(self._serving)
+
+    def hush(self) -> None:
+        """End the streams that clients only listen to, before what is left is waited for."""
+        self._sessions.hush()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request (ASGI)."""
+        try:
+            if scope["path"] != PATH:
+                raise Refusal(404, "Not Found")
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            caller = Caller(self._guard.admit(headers), headers.get(SESSION))
+            version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+            if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+                await self._older(scope, headers, caller, receive, send)
+            else:
+                await self._newer(scope, headers, caller, receive, send)
+        except Refusal as refusal:
+            await refusal.say(send)
+
+    # --- since 2026-07-28
+
+    async def _newer(
+        self, scope: Scope, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        if scope["method"] != "POST":
+            raise Refusal(405, "Method Not Allowed", allow="POST")
+        if _accepted(headers.get("accept", "")) != (True, True):
+            raise Refusal(406, "Not Acceptable: application/json and text/event-stream are answered")
+        message = await _message(headers, receive)
+        request_id = as_request_id(message.get("id"))
+        if "id" not in message:
+            _check(unsupported_protocol_version_rejection(headers[MCP_PROTOCOL_VERSION_HEADER]), None)
+            await _accept(send)  # there is nothing that a client could tell: it cancels by leaving
+            return
+        method, params = message.get("method"), message.get("params")
+        if request_id is None or not isinstance(method, str) or not isinstance(params, dict | None):
+            raise Refusal.rpc(400, INVALID_REQUEST, "the body has to be one request or notification")
+        route = self._route(scope, headers, message, request_id)
+        outbox = Outbox()
+        inbound = Inbound(outbox, request_id, params, asking=None, metadata=_from(caller))
+
+        async def handle(
+            context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+        ) -> dict[str, Any]:
+            one = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
+            return await serve_one(self._server, context, method, params, connection=one, lifespan_state=self._lifespan)
+
+        async def serve() -> None:
+            outbox.send(await answer_to(inbound, handle, method, params))
+
+        inbound.task = asyncio.create_task(serve())
+        self._serving.add(inbound.task)
+        inbound.task.add_done_callback(self._serving.discard)
+        exchange = Exchange(outbox, receive, send)
+        try:
+            if await exchange.answer(inbound.task, ERROR_CODE_HTTP_STATUS) is None and not exchange.left:
+                await exchange.end(words.error(request_id, {"code": _CANCELLED, "message": "Request cancelled"}))
+        finally:
+            if not inbound.task.done():
+                inbound.cancel()
+
+    def _route(
+        self, scope: Scope, headers: Mapping[str, str], message: Mapping[str, Any], request_id: RequestId
+    ) -> InboundModernRoute:
+        """What the request says about itself; its headers have to say the same."""
+        twice = find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in scope["headers"])
+        if twice is not None:
+            _check(InboundLadderRejection(HEADER_MISMATCH, f"{twice} header appears more than once"), request_id)
+        route = classify_inbound_request(message, headers=headers)
+        if isinstance(route, InboundLadderRejection):
+            _refuse(route, request_id)
+        params = message.get("params") or {}
+        name, args = params.get("name"), params.get("arguments")
+        if message["method"] == "tools/call" and isinstance(name, str) and isinstance(args, dict | None):
+            schema_of = self._server.get_tool_input_schema
+            schema = schema_of(name) if schema_of and (args or _repeats_arguments(headers)) else None
+            if schema is not None:
+                _check(validate_mcp_param_headers(schema, args or {}, Headers(scope=scope)), request_id)
+        return route
+
+    # --- before 2026-07-28
+
+    async def _older(
+        self, scope: Scope, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        match scope["method"]:
+            case "POST":
+                await self._posted(headers, caller, receive, send)
+            case "GET":
+                session = self._session(caller)
+                if not _accepted(headers.get("accept", ""))[1]:
+                    raise Refusal.rpc(406, INVALID_REQUEST, "Not Acceptable: an event stream is what there is")
+                if session.outbox.open:
+                    raise Refusal.rpc(409, INVALID_REQUEST, "Conflict: this session listens already")
+                with session.used():
+                    await Exchange(session.outbox, receive, send, _named(session)).stream(session.ended)
+            case "DELETE":
+                session = self._session(caller)
+                await self._sessions.end(session)
+                await _accept(send, 200, _named(session))
+            case _:
+                raise Refusal(405, "Method Not Allowed", allow="GET, POST, DELETE")
+
+    async def _posted(self, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send) -> None:
+        if _accepted(headers.get("accept", "")) != (True, True):
+            raise Refusal.rpc(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
+        message = await _message(headers, receive)
+        asks = "id" in message and "method" in message
+        if asks and as_request_id(message["id"]) is None:
+            raise Refusal.rpc(400, INVALID_REQUEST, "the id has to be text or a whole number")
+        if asks and message["method"] == "initialize" and caller.session is None:
+            await self._begin(message, caller, receive, send)
+            return
+        session = self._session(caller)
+        with session.used():
+            if asks:
+                await self._asked(session, message, caller, receive, send)
+            else:
+                await _accept(send, 202, _named(session))
+                session.dispatcher.take(message, metadata=_from(caller))
+
+    async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
+        """A session begins, if its first request is answered."""
+        session = self._sessions.begin(caller.principal)
+        if session is None:
+            raise Refusal.rpc(503, INVALID_REQUEST, "Too many open sessions")
+        answer = None
+        try:
+            with session.used():
+                caller = Caller(caller.principal, session.id)
+                answer = await self._asked(session, message, caller, receive, send)
+        finally:
+            if answer is None or answer.error_code is not None:
+                await self._sessions.end(session)
+
+    async def _asked(
+        self, session: Session, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send
+    ) -> words.Message | None:
+        """Have a request answered; a client that leaves has not cancelled it."""
+        outbox = Outbox()
+        exchange = Exchange(outbox, receive, send, _named(session))
+        task = session.dispatcher.take(message, outbox, _from(caller))
+        answer = await exchange.answer(task, {})
+        if answer is None and not exchange.left:
+            told = {"code": _CANCELLED, "message": "Request cancelled"}
+            await exchange.end(words.error(as_request_id(message["id"]), told))
+        return answer
+
+    def _session(self, caller: Caller) -> Session:
+        if caller.session is None:
+            raise Refusal.rpc(400, INVALID_REQUEST, "Bad Request: Missing session ID")
+        session = self._sessions.find(caller.session, caller.principal)
+        if session is None:  # also where it is somebody else's: who asks learns nothing about that
+            raise Refusal.rpc(404, INVALID_REQUEST, "Session not found")
+        return session
+
+
+# -------------------------------------------------------------------------------------------------------- what comes in
+async def _message(headers: Mapping[str, str], receive: Receive) -> dict[str, Any]:
+    """The one message that a request brings. Raises Refusal."""
+    if not headers.get("content-type", "").lower().startswith(_JSON):
+        raise Refusal(400, "Invalid Content-Type header")
+    try:
+        message = _decode(await _body(headers, receive))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Refusal.rpc(400, PARSE_ERROR, "Parse error") from None
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Refusal.rpc(400, INVALID_REQUEST, "the body has to be one message of JSON-RPC 2.0")
+    return message
+
+
+async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
+    declared = headers.get("content-length", "0")
+    pieces, size, more = [], int(declared) if declared.isascii() and declared.isdigit() else 0, True
+    if size > MAX_REQUEST_BYTES:
+        raise Refusal(413, "Request body too large")
+    size = 0
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise Refusal(400, "the client left")
+        pieces.append(event.get("body", b""))
+        size += len(pieces[-1])
+        if size > MAX_REQUEST_BYTES:
+            raise Refusal(413, "Request body too large")
+        more = event.get("more_body", False)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@lru_cache(maxsize=64)
+def _accepted(accept: str) -> tuple[bool, bool]:
+    """Whether a client takes JSON, and whether it takes event streams."""
+    kinds = {each.partition(";")[0].strip().lower() for each in accept.split(",")}
+    return bool(kinds & {_JSON, "application/*", "*/*"}), bool(kinds & {_EVENTS, "text/*", "*/*"})
+
+
+def _repeats_arguments(headers: Mapping[str, str]) -> bool:
+    return any(name.startswith(_PARAM) for name in headers)
+
+
+# -------------------------------------------------------------------------------------------------------- what goes out
+def _check(rejection: InboundLadderRejection | None, about: RequestId | None) -> None:
+    if rejection is not None:
+        _refuse(rejection, about)
+
+
+def _refuse(rejection: InboundLadderRejection, about: RequestId | None) -> NoReturn:
+    status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
+    raise Refusal.rpc(status, rejection.code, rejection.message, rejection.data, about)
+
+
+def _from(caller: Caller) -> ServerMessageMetadata:
+    """Where the face finds who calls."""
+    return ServerMessageMetadata(request_context=caller)
+
+
+def _named(session: Session) -> list[tuple[bytes, bytes]]:
+    return [(SESSION.encode(), session.id.encode())]
+
+
+async def _accept(send: Send, status: int = 202, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    length = (b"content-length", b"0")
+    await send({"type": "http.response.start", "status": status, "headers": [length, *(headers or [])]})
+    await send({"type": "http.response.body", "body": b""})

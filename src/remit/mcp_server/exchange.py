@@ -1,0 +1,123 @@
+"""How messages get to a client over HTTP: an answer as JSON, or an event stream where there is more to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import Receive, Send
+
+    from remit.jsonrpc.message import Message
+    from remit.mcp_server.outbox import Outbox
+
+Headers = Sequence[tuple[bytes, bytes]]
+PING_S: Final = 15.0
+"""Seconds of silence after which a stream says that it is still there, for proxies that would cut it off."""
+_PING: Final = b": ping\r\n\r\n"
+_EVENTS: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Exchange:
+    """One HTTP request and all that is said in reply."""
+
+    def __init__(self, outbox: Outbox, receive: Receive, send: Send, headers: Headers = ()) -> None:
+        """Carry what is in `outbox`; every reply has `headers`."""
+        self._outbox = outbox
+        self._receive = receive
+        self._send = send
+        self._headers = list(headers)
+        self._streams = False
+        self.left = False
+        """Whether the client is gone."""
+
+    async def answer(self, serving: asyncio.Task[None] | None, statuses: Mapping[int, int]) -> Message | None:
+        """Say what comes until the answer, and that; None where `serving` ended without one, or the client left.
+
+        `statuses` are those of HTTP for codes of errors.
+        """
+        if serving is not None:
+            serving.add_done_callback(self._outbox.wake)
+        async with self._carrying():
+            while not self.left:
+                while (message := self._outbox.take()) is not None:
+                    if not message.method:
+                        await self._end(message, statuses.get(message.error_code or 0, 200))
+                        return message
+                    await self._event(_framed(message))
+                if serving is None or serving.done():
+                    return None
+                await self._wait()
+        return None
+
+    async def end(self, message: Message) -> None:
+        """Say that there is no other answer."""
+        await self._end(message, 200)
+
+    async def stream(self, ended: asyncio.Event) -> None:
+        """Say what comes until the client leaves, or until `ended`."""
+        async with self._carrying():
+            await self._begin()
+            while not self.left and not ended.is_set():
+                while (message := self._outbox.take()) is not None:
+                    await self._event(_framed(message))
+                await self._wait()
+        await self._send({"type": "http.response.body", "body": b""})
+
+    # --- listening
+
+    @asynccontextmanager
+    async def _carrying(self) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch())
+        self._outbox.listen()
+        try:
+            yield
+        finally:
+            self._outbox.leave()
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        self._outbox.wake()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(PING_S):
+                await self._outbox.changed()
+        except TimeoutError:
+            await self._event(_PING)
+
+    # --- speaking
+
+    async def _begin(self) -> None:
+        self._streams = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS, *self._headers]})
+        await self._send({"type": "http.response.body", "body": b"", "more_body": True})
+
+    async def _event(self, event: bytes) -> None:
+        if not self._streams:
+            await self._begin()
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def _end(self, message: Message, status: int) -> None:
+        if self._streams:
+            await self._send({"type": "http.response.body", "body": _framed(message)})
+            return
+        length = str(len(message.body)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", length), *self._headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": message.body})
+
+
+def _framed(message: Message) -> bytes:
+    return b"event: message\r\ndata: " + message.body + b"\r\n\r\n"

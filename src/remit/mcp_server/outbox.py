@@ -1,0 +1,72 @@
+"""What is to be said to a client over HTTP, until the request or stream that it belongs to carries it there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from remit.jsonrpc.message import Message
+
+MANY: Final = 100
+"""Messages beyond which whoever speaks waits for a client that listens, and the oldest are lost where none does."""
+
+
+class Outbox:
+    """Messages in their order (`remit.jsonrpc.wire.Wire`)."""
+
+    __slots__ = ("_changed", "_open", "_room", "_said")
+
+    def __init__(self) -> None:
+        """Nobody listens yet; what is said meanwhile is kept."""
+        self._said: deque[Message] = deque()
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._open = False
+
+    def send(self, message: Message) -> None:
+        """Take a message."""
+        self._said.append(message)
+        if len(self._said) > MANY:
+            if self._open:
+                self._room.clear()
+            else:
+                self._said.popleft()
+        self._changed.set()
+
+    async def drained(self) -> None:
+        """Wait while a client that listens is too slow to take more."""
+        await self._room.wait()
+
+    # --- who carries it
+
+    @property
+    def open(self) -> bool:
+        """Whether it is carried to the client."""
+        return self._open
+
+    def listen(self) -> None:
+        """It is carried from now on."""
+        self._open = True
+
+    def leave(self) -> None:
+        """It is carried no more."""
+        self._open = False
+        self._room.set()
+
+    def take(self) -> Message | None:
+        """The next message."""
+        if len(self._said) <= MANY:
+            self._room.set()
+        return self._said.popleft() if self._said else None
+
+    def wake(self, _: object = None) -> None:
+        """Have who waits look around."""
+        self._changed.set()
+
+    async def changed(self) -> None:
+        """Wait until there was something to look at."""
+        await self._changed.wait()
+        self._changed.clear()

@@ -1,0 +1,120 @@
+"""Sessions of clients over HTTP before 2026-07-28: each a conversation, whose messages come in many requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.connection import Connection
+from mcp.server.runner import ServerRunner, aclose_shielded
+
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.mcp_server.outbox import Outbox
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+MAX_SESSIONS: Final = 10_000
+"""Sessions that are open at a time; more are refused."""
+_NAME_BYTES: Final = 16
+IDLE_S: Final = 1_800.0
+"""Seconds after which a session that nothing comes from is closed; a stream that it listens to keeps it open."""
+
+
+class Session:
+    """One client's conversation."""
+
+    def __init__(
+        self, server: Server[Any], lifespan: Any, principal: str | None, expire: Callable[[Session], None]
+    ) -> None:
+        """Begin it; it belongs to `principal`. `expire` is called once nothing has come for too long."""
+        self.id = os.urandom(_NAME_BYTES).hex()  # nobody is to guess it, as they might one of remit.ids
+        self.principal = principal
+        self.outbox = Outbox()
+        """What belongs to no request."""
+        self.dispatcher = Dispatcher(self.outbox)
+        self.ended = asyncio.Event()
+        self._expire = expire
+        self._busy = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._connection = Connection.for_loop(self.dispatcher, session_id=self.id)
+        runner = ServerRunner(server, self._connection, lifespan)
+        self.dispatcher.start(runner.on_request, runner.on_notify)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """A request of it is served meanwhile."""
+        self._busy += 1
+        self._unwind()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy and not self.ended.is_set():
+                self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._expire, self)
+
+    def hush(self) -> None:
+        """End the stream that the client listens to."""
+        self.ended.set()
+        self.outbox.wake()
+
+    async def close(self) -> None:
+        """End what is under way."""
+        self._unwind()
+        self.hush()
+        await self.dispatcher.stop()
+        await aclose_shielded(self._connection)
+
+    def _unwind(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Sessions:
+    """Those that are open."""
+
+    def __init__(self, server: Server[Any], lifespan: Any) -> None:
+        """Sessions with `server`."""
+        self._server = server
+        self._lifespan = lifespan
+        self._open: dict[str, Session] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def begin(self, principal: str | None) -> Session | None:
+        """A new session; None where there are too many."""
+        if len(self._open) >= MAX_SESSIONS:
+            return None
+        session = Session(self._server, self._lifespan, principal, self._expire)
+        self._open[session.id] = session
+        return session
+
+    def find(self, session_id: str, principal: str | None) -> Session | None:
+        """The session, if there is one and it belongs to who asks."""
+        session = self._open.get(session_id)
+        return session if session is not None and session.principal == principal else None
+
+    async def end(self, session: Session) -> None:
+        """Close a session; its name means nothing from now on."""
+        self._open.pop(session.id, None)
+        await session.close()
+
+    def hush(self) -> None:
+        """End the streams that clients listen to."""
+        for session in self._open.values():
+            session.hush()
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for session in list(self._open.values()):
+            await self.end(session)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _expire(self, session: Session) -> None:
+        task = asyncio.create_task(self.end(session))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -1,0 +1,118 @@
+"""What a reply over HTTP means to who asked, where it brings no answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+import msgspec
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
+from yarl import URL
+
+from remit.codes import Code
+from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.message import error_of
+
+CAUSE: Final = "remit_cause"
+"""Where the data of an error of ours names the cause it has for us."""
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+_MAX_REFUSAL: Final = 64 * 1024
+"""Bytes of a refusal that are read."""
+_REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_MOVED: Final = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
+_FOUND: Final = frozenset({HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER})
+_NEVER_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+
+
+async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError | None:
+    """Why there will be no answer; None: there may be one."""
+    if response.status < HTTPStatus.MULTIPLE_CHOICES:
+        return _unanswered(response)
+    if response.status < HTTPStatus.BAD_REQUEST:
+        return MCPError(code=INVALID_REQUEST, message=f"{_line(response)}: it points to {_where(response)}")
+    if response.status in _REFUSED:
+        return _ours(_line(response), Code.AuthError)
+    return await _told_in(response) or _untold(response, in_session=in_session)
+
+
+def moved(response: aiohttp.ClientResponse, method: str) -> URL | None:
+    """Where to ask instead: at the same origin, or the same host by TLS, and with the same method."""
+    location = response.headers.get("location")
+    if location is None or response.status not in (_MOVED if method != "GET" else _MOVED | _FOUND):
+        return None
+    here, there = response.url, response.url.join(URL(location))
+    secured = (here.scheme, there.scheme) == ("http", "https") and here.is_default_port() and there.is_default_port()
+    return there if here.origin() == there.origin() or (secured and here.host == there.host) else None
+
+
+async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """A body. Raises LineTooLongError."""
+    pieces, size = [], 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise LineTooLongError(f"an answer is longer than {limit} bytes")
+    return b"".join(pieces)
+
+
+def failure(error: Exception) -> MCPError:
+    """What failed below HTTP, or before it."""
+    if isinstance(error, OAuthFlowError):
+        return _ours(str(error), Code.AuthError)
+    if isinstance(error, LineTooLongError):
+        return _ours(str(error), Code.BadGateway)
+    cause = Code.SpawnFailed if isinstance(error, _NEVER_SENT) else Code.NetworkError
+    return _ours(f"{type(error).__name__}: {error}".removesuffix(": "), cause)
+
+
+def _unanswered(response: aiohttp.ClientResponse) -> MCPError | None:
+    if response.status == HTTPStatus.ACCEPTED:
+        return MCPError(code=INVALID_REQUEST, message="it answered a request with 202 Accepted")
+    if response.content_type not in {JSON, EVENTS}:
+        return MCPError(code=INVALID_REQUEST, message=f"it answered with {response.content_type[:100]}")
+    return None
+
+
+def _untold(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError:
+    """What a status alone says."""
+    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _ours(_line(response), Code.BadGateway)
+    if response.status != HTTPStatus.NOT_FOUND:
+        return MCPError(code=INTERNAL_ERROR, message=_line(response))
+    if in_session:
+        return MCPError(code=INVALID_REQUEST, message="Session terminated")
+    return MCPError(code=METHOD_NOT_FOUND, message=_line(response))
+
+
+async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
+    """The error of JSON-RPC that a refusal brings, whatever its id: a server may refuse before it reads that."""
+    if response.content_type != JSON:
+        return None
+    try:
+        told = msgspec.json.decode(await whole(response, _MAX_REFUSAL))
+    except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
+    return error_of(error) if isinstance(error, dict) else None
+
+
+def _line(response: aiohttp.ClientResponse) -> str:
+    return f"HTTP {response.status} {response.reason or ''}".strip()[:200]
+
+
+def _where(response: aiohttp.ClientResponse) -> str:
+    """Where it points, without what may carry secrets."""
+    try:
+        there = response.url.join(URL(response.headers.get("location", "")))
+    except ValueError:
+        return "nowhere"
+    return str(there.with_user(None).with_query(None).with_fragment(None))[:200]
+
+
+def _ours(why: str, cause: Code) -> MCPError:
+    return MCPError(code=CONNECTION_CLOSED, message=why, data={CAUSE: cause.name})

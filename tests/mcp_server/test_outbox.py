@@ -1,0 +1,61 @@
+"""Messages wait for who carries them: in order, and never without end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from remit.jsonrpc import message
+from remit.jsonrpc.message import Message
+from remit.mcp_server.outbox import MANY, Outbox
+from tests.jsonrpc.pair import turns
+
+
+def numbered(number: int) -> Message:
+    return message.notification("n", {"number": number})
+
+
+async def test_what_nobody_hears_does_not_pile_up() -> None:
+    outbox = Outbox()
+    for number in range(MANY + 50):
+        outbox.send(numbered(number))
+        await outbox.drained()
+    outbox.listen()
+    kept = [outbox.take() for _ in range(MANY)]
+    assert kept == [numbered(number) for number in range(50, MANY + 50)]
+    assert outbox.take() is None
+
+
+async def test_who_speaks_waits_for_a_client_that_is_slow() -> None:
+    outbox = Outbox()
+    outbox.listen()
+    for number in range(MANY + 1):
+        outbox.send(numbered(number))
+    waiting = asyncio.create_task(outbox.drained())
+    await turns()
+    assert not waiting.done()
+    assert outbox.take() == numbered(0), "nothing is lost where somebody listens"
+    assert outbox.take() == numbered(1)
+    await waiting
+
+
+async def test_nobody_waits_for_a_client_that_left() -> None:
+    outbox = Outbox()
+    outbox.listen()
+    for number in range(MANY + 1):
+        outbox.send(numbered(number))
+    waiting = asyncio.create_task(outbox.drained())
+    await turns()
+    outbox.leave()
+    await waiting
+    assert not outbox.open
+
+
+async def test_who_waits_hears_of_what_was_said_before() -> None:
+    outbox = Outbox()
+    outbox.send(numbered(1))
+    await outbox.changed()
+    waiting = asyncio.create_task(outbox.changed())
+    await turns()
+    assert not waiting.done()
+    outbox.wake()
+    await waiting
