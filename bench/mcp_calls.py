@@ -20,7 +20,7 @@ from remit.gateway.call import Request
 from remit.ids import new_id
 from remit.settings import load
 
-CALLS, ROUND_TRIP, PROXIED, FORGED, AT_ONCE = 1_500, 600, 300, 160, 32
+CALLS, ROUND_TRIP, PROXIED, FORGED, AT_ONCE = 1_500, 2_400, 300, 96, 32
 SERVERS, STEP_S = 8, 0.1
 IDLE = 200
 _LISTENS = "0A"
@@ -150,13 +150,13 @@ async def _fronting(lab: Lab) -> AsyncIterator[tuple[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def _contextforge(lab: Lab, bare: str) -> AsyncIterator[tuple[str, str]]:
+async def _contextforge(lab: Lab, bare: str, *how: str) -> AsyncIterator[tuple[str, str]]:
     """ContextForge before a bare server, made anew: its URL, and what it calls the tool."""
     python = ROOT / ".venv-gateway/bin/python"
     if not python.exists():
         raise PeerMissingError("make bench PEERS=1 installs it")
     with tempfile.TemporaryDirectory(dir=lab.folder) as own:
-        program = (str(python), str(ROOT / "bench/peers/contextforge.py"), bare, own)
+        program = (str(python), str(ROOT / "bench/peers/contextforge.py"), bare, own, *how)
         async with _printing_url(*program, folder=lab.folder, PYTHONPATH=str(ROOT)) as line:
             if said := heard(line.encode()):
                 raise PeerMissingError(said.missing)
@@ -176,13 +176,17 @@ async def mcp_http(lab: Lab) -> list[Result]:
             async with Client(bare) as client:
                 return await _rate(client, "echo", ROUND_TRIP)
 
-        async def forged() -> Reading:
-            async with _contextforge(lab, bare) as (url, tool), Client(url, mode="legacy") as client:
-                await _rate(client, tool, FORGED)  # its caches fill, and its code warms up
-                return await _rate(client, tool, FORGED)
+        def forged(*how: str) -> Sample:
+            async def sample() -> Reading:
+                async with _contextforge(lab, bare, *how) as (url, tool), Client(url, mode="legacy") as client:
+                    await _rate(client, tool, FORGED)  # its caches fill, and its code warms up
+                    return await _rate(client, tool, FORGED)
+
+            return sample
 
         note = "floor: the bare server"
-        peers = [Peer("ContextForge", forged, Mark(20, "peer"))] if lab.peers else []
+        forges = [Peer("ContextForge", forged(), Mark(20, "peer")), Peer("ContextForge, tuned", forged("tuned"))]
+        peers = forges if lab.peers else []
         return await against("MCP gateway, HTTP before HTTP", "per second", sample, floor, note, peers=peers, rounds=3)
 
 

@@ -355,7 +355,7 @@ class _Progress:
 
 def _begun(peer: ClientPeer, work: Callable[[Parked], Coroutine[Any, Any, dict[str, Any]]]) -> Parked:
     parked = Parked(peer)
-    parked.work = asyncio.create_task(work(parked))
+    parked.begin(work(parked))
     return parked
 
 

@@ -48,6 +48,7 @@ async def serve(app: Endpoint, listening: socket.socket, stop: asyncio.Event) ->
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
         server_header=False,
+        proxy_headers=False,
         lifespan="off",
         ws="none",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -95,7 +95,13 @@ class Parked:
         self.work: asyncio.Task[dict[str, Any]] | None = None
         self.questions: dict[str, dict[str, Any]] = {}
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._asked = asyncio.Event()
+        self._turn = asyncio.Event()
+        """Set while the client is to be answered: something is asked, or the work is done."""
+
+    def begin(self, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
+        """Make the call."""
+        self.work = asyncio.create_task(work)
+        self.work.add_done_callback(lambda _: self._turn.set())
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -113,7 +119,7 @@ class Parked:
         names = {self._free(key): key for key in requests}
         self._answers.update({name: futures[key] for name, key in names.items()})
         self.questions.update({name: dict(requests[key]) for name, key in names.items()})
-        self._asked.set()
+        self._turn.set()
         try:
             return {key: await future for key, future in futures.items()}
         finally:
@@ -142,7 +148,7 @@ class Parked:
     def _settle(self) -> None:
         """With nothing left to ask, the client waits for the result."""
         if not self.questions:
-            self._asked.clear()
+            self._turn.clear()
 
     @property
     def context(self) -> ServerRequestContext[Any, Any]:
@@ -159,12 +165,10 @@ class Parked:
         if self.work is None:
             msg = "a parked call has work"
             raise AssertionError(msg)
-        asked = asyncio.create_task(self._asked.wait())
         try:
-            await asyncio.wait({self.work, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not self.work.done():
+                await self._turn.wait()
         except asyncio.CancelledError:
             self.work.cancel()
             raise
-        finally:
-            asked.cancel()
         return await self.work if self.work.done() else None

@@ -42,6 +42,9 @@ GOODBYE_S: Final = 0.5
 """Seconds that the end of a session waits for the server to take note of it."""
 READ_S: Final = 3_600.0
 """Seconds without a byte on an open answer; calls have deadlines of their own."""
+IDLE_S: Final = 3.0
+"""Seconds that a connection is kept for the next request: servers close theirs after 5, and one that is being closed
+leaves it in doubt whether a request arrived."""
 RELISTEN_S: Final = 1.0
 """Seconds before a stream that broke off is taken up again, where the server does not say."""
 SESSION: Final = "mcp-session-id"
@@ -99,7 +102,11 @@ class Http:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=READ_S)
         ours = {"user-agent": f"remit/{__version__}", **headers}
         async with aiohttp.ClientSession(
-            headers=ours, timeout=timeout, max_line_size=_MAX_HEADER, max_field_size=_MAX_HEADER
+            connector=aiohttp.TCPConnector(keepalive_timeout=IDLE_S),
+            headers=ours,
+            timeout=timeout,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
         ) as client:
             http = cls(url, client, max_message_bytes=max_message_bytes, clock=clock, authorization=authorization)
             try:

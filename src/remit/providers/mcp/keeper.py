@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
@@ -193,7 +194,7 @@ def _failure(error: BaseException, server: McpServer) -> ProviderError:
     elif isinstance(error, UsageError):
         why = ". ".join(part for part in (error.message, error.remedy) if part)
     elif isinstance(error, OSError):
-        what = "its folder " + server.cwd if server.cwd and error.filename == server.cwd else server.where
+        what = "its folder " + server.cwd if server.cwd and not Path(server.cwd).is_dir() else server.where
         why = f"cannot be started: {error.strerror or error}: {what}"
     elif isinstance(error, Exception):
         why = str(translated(error, server.name)).removeprefix(f"{server.name}: ")
