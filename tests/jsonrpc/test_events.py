@@ -63,8 +63,16 @@ def test_it_is_kept_where_the_stream_stands() -> None:
     events.restart()
     assert events.feed(b"data: two\n\n") == [Event("message", b"two")], "what broke off belongs to the other stream"
     assert (events.last_id, events.retry_ms) == ("7", 20)
-    events.feed(b"id\n")
+    events.feed(b"id: 9\ndata: the connection breaks he")
+    assert events.last_id == "7", "what did not come whole has to come again"
+    events.restart()
+    events.feed(b"id\n\n")
     assert events.last_id == ""
+
+
+def test_the_two_halves_of_an_end_of_line_may_come_apart() -> None:
+    events = Events(CAP)
+    assert [events.feed(chunk) for chunk in (b"data: x\r", b"\n", b"\n")] == [[], [], [Event("message", b"x")]]
 
 
 @pytest.mark.parametrize("chunks", [[b"data: " + b"x" * 20], [b"data: 1234\n"] * 3, [b"x" * 11]])

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from remit import Remit
+from remit import Remit, tool
 from remit.mcp_server import exchange, sessions
 from remit.mcp_server.face import Face
+from remit.tools.peer import PeerError
+from remit.tools.provider import CallContext
 from tests.mcp_server.links import MODERN, facing, serving
 from tests.mcp_server.test_calls import Door, count
 from tests.mcp_server.test_http import ACCEPT, INITIALIZE
@@ -131,9 +133,10 @@ async def test_types_may_be_meant_in_general(remit_in: OpenRemit, accept: str) -
 
 async def test_there_is_nothing_elsewhere(remit_in: OpenRemit) -> None:
     async with bare(remit_in) as it:
-        for path in ("", "/", "/mcp/", "/mcp/x", "/other"):
+        for path in ("", "/", "/mcp//", "/mcp/x", "/other"):
             url = it.url.removesuffix("/mcp") + path
             assert (await it.http.post(url, headers=ACCEPT, json=INITIALIZE)).status_code == 404
+        assert (await it.http.post(f"{it.url}/", headers=ACCEPT, json=INITIALIZE)).status_code == 200
 
 
 # ---------------------------------------------------------------------------------------------------- before 2026-07-28
@@ -229,6 +232,33 @@ async def test_a_client_that_leaves_has_not_cancelled_its_call(remit_in: OpenRem
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         assert (await it.post(cancelled, session)).status_code == 202
         await door.stopped.wait()
+
+
+async def test_a_question_to_a_client_that_left_is_not_waited_for(remit_in: OpenRemit) -> None:
+    began, go_on, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool("person.ask", level="L0")
+    async def ask(ctx: CallContext) -> str:
+        """Ask whoever called, once they are gone."""
+        began.set()
+        await go_on.wait()
+        assert ctx.peer is not None
+        try:
+            await ctx.peer.ask({"q": {"method": "elicitation/create", "params": {}}})
+        except PeerError:
+            told.set()
+        return "alone"
+
+    async with bare(remit_in, ask) as it:
+        session = await it.begin()
+        calling = asyncio.create_task(it.post(call("person__ask"), session))
+        await began.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        assert (await it.post(listing(id=2), session)).status_code == 200
+        go_on.set()
+        async with asyncio.timeout(20):
+            await told.wait()
 
 
 async def test_a_call_that_is_cancelled_still_ends_over_http(remit_in: OpenRemit) -> None:

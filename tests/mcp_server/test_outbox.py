@@ -6,7 +6,7 @@ import asyncio
 
 from remit.jsonrpc import message
 from remit.jsonrpc.message import Message
-from remit.mcp_server.outbox import MANY, Outbox
+from remit.mcp_server.outbox import MANY, TOO_MANY, Outbox
 from tests.jsonrpc.pair import turns
 
 
@@ -36,6 +36,18 @@ async def test_who_speaks_waits_for_a_client_that_is_slow() -> None:
     assert outbox.take() == numbered(0), "nothing is lost where somebody listens"
     assert outbox.take() == numbered(1)
     await waiting
+
+
+async def test_of_what_a_client_never_reads_notifications_are_lost_and_answers_are_not() -> None:
+    outbox = Outbox()
+    outbox.listen()
+    for number in range(TOO_MANY + 50):
+        outbox.send(numbered(number))
+    answer = message.result(1, {})
+    outbox.send(answer)
+    said = [outbox.take() for _ in range(TOO_MANY + 1)]
+    assert said == [*map(numbered, range(TOO_MANY)), answer]
+    assert outbox.take() is None
 
 
 async def test_nobody_waits_for_a_client_that_left() -> None:

@@ -55,6 +55,7 @@ class Dispatcher:
         self._answers_nonsense = answers_nonsense
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
+        self._asked: dict[RequestId, Wire] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
         self._served: dict[RequestId, Inbound] = {}
         self._tasks: set[asyncio.Future[None]] = set()
@@ -99,6 +100,14 @@ class Dispatcher:
         else:
             self._nonsense(INVALID_REQUEST, "neither a request nor an answer")
         return None
+
+    def left(self, via: Wire) -> None:
+        """Nobody hears any more what goes over this wire of a request, though the request may go on."""
+        for inbound in self._served.values():
+            if inbound.wire is via:
+                inbound.leave()
+        for key in [key for key, wire in self._asked.items() if wire is via]:
+            self.fail(key, MCPError(code=CONNECTION_CLOSED, message="the client left"))
 
     def awaits(self, request_id: RequestId) -> bool:
         """Whether a request of ours has no answer yet."""
@@ -182,6 +191,8 @@ class Dispatcher:
         message = words.request(request_id, method, body, opts.get("headers", {}))
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[key] = future
+        if via is not self._wire:
+            self._asked[key] = via
         if report is not None:
             self._progress[key] = report
         try:
@@ -196,6 +207,7 @@ class Dispatcher:
             raise
         finally:
             self._waiting.pop(key, None)
+            self._asked.pop(key, None)
             self._progress.pop(key, None)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:

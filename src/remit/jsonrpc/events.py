@@ -33,6 +33,7 @@ class Events:
         """What comes next is the beginning of another stream."""
         self._lines = Lines(self._max_bytes)
         self._kind = ""
+        self._id = self.last_id
         self._data: list[bytes] = []
         self._size = 0
         self._half = False
@@ -40,9 +41,9 @@ class Events:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that `chunk` completes. Raises LineTooLongError."""
-        if self._half and chunk.startswith(b"\n"):
-            chunk = chunk[1:]  # the second half of an end of line
         if chunk:
+            if self._half and chunk.startswith(b"\n"):
+                chunk = chunk[1:]  # the second half of an end of line
             self._half = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -64,7 +65,7 @@ class Events:
             case b"event":
                 self._kind = value.decode(errors="replace")
             case b"id" if b"\0" not in value:
-                self.last_id = value.decode(errors="replace")
+                self._id = value.decode(errors="replace")
             case b"retry" if value.isdigit() and len(value) <= _DIGITS:
                 self.retry_ms = int(value)
             case _:
@@ -73,5 +74,6 @@ class Events:
 
     def _end(self) -> Event | None:
         event = Event(self._kind or "message", b"\n".join(self._data)) if self._data else None
+        self.last_id = self._id  # not before all of the event is here
         self._kind, self._data, self._size = "", [], 0
         return event

@@ -81,6 +81,10 @@ class Inbound:
         """Nothing more is said about it."""
         self._open = False
 
+    def leave(self) -> None:
+        """The peer hears nothing of it any more, and cannot be asked back."""
+        self._asking = None
+
     def cancel(self) -> None:
         """The peer does not want it any more."""
         self.cancel_requested.set()

@@ -43,13 +43,13 @@ from remit.mcp_server.refusal import Refusal
 from remit.mcp_server.sessions import Session, Sessions
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
     from mcp.shared.dispatcher import DispatchContext
     from mcp.shared.inbound import InboundModernRoute
     from mcp.shared.transport_context import TransportContext
     from mcp_types import RequestId
     from starlette.types import Receive, Scope, Send
 
+    from remit.mcp_server.face import Face
     from remit.mcp_server.guard import Guard
 
 PATH: Final = "/mcp"
@@ -65,9 +65,10 @@ _decode: Final = msgspec.json.Decoder().decode
 class Endpoint:
     """Answers at `/mcp` while it is running."""
 
-    def __init__(self, server: Server[Any], guard: Guard) -> None:
-        """Serve `server` to whom `guard` lets in."""
-        self._server = server
+    def __init__(self, face: Face, guard: Guard) -> None:
+        """Serve `face` to whom `guard` lets in."""
+        self._face = face
+        self._server = server = face.server
         self._guard = guard
         self._lifespan: Any = None
         self._sessions = Sessions(server, None)
@@ -90,11 +91,12 @@ class Endpoint:
     def hush(self) -> None:
         """End the streams that clients only listen to, before what is left is waited for."""
         self._sessions.hush()
+        self._face.hush()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI)."""
         try:
-            if scope["path"] != PATH:
+            if scope["path"].removesuffix("/") != PATH:
                 raise Refusal(404, "Not Found")
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             caller = Caller(self._guard.admit(headers), headers.get(SESSION))
@@ -205,8 +207,8 @@ class Endpoint:
             if asks:
                 await self._asked(session, message, caller, receive, send)
             else:
-                await _accept(send, 202, _named(session))
                 session.dispatcher.take(message, metadata=_from(caller))
+                await _accept(send, 202, _named(session))
 
     async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
         """A session begins, if its first request is answered."""
@@ -229,7 +231,10 @@ class Endpoint:
         outbox = Outbox()
         exchange = Exchange(outbox, receive, send, _named(session))
         task = session.dispatcher.take(message, outbox, _from(caller))
-        answer = await exchange.answer(task, {})
+        try:
+            answer = await exchange.answer(task, {})
+        finally:
+            session.dispatcher.left(outbox)
         if answer is None and not exchange.left:
             told = {"code": _CANCELLED, "message": "Request cancelled"}
             await exchange.end(words.error(as_request_id(message["id"]), told))

@@ -110,12 +110,13 @@ class Face:
         self._generation = 0
         self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
         self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus)
         self._changes: set[asyncio.Task[None]] = set()
         self.server: Server[Any] = _Server(
             "remit",
             version=__version__,
             instructions=_INSTRUCTIONS,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_subscriptions_listen=self._listening,
             get_tool_input_schema=self._schema,
         )
         # Both are answered in `_serve`; named here, they count as capabilities.
@@ -140,6 +141,10 @@ class Face:
             task.cancel()
         if ending:
             await asyncio.wait(ending)
+
+    def hush(self) -> None:
+        """End the streams that clients of 2026-07-28 listen to."""
+        self._listening.close()
 
     def heard(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on what a relayed server tells everybody; of tools, the catalog tells."""

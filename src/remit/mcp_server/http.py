@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from remit.mcp_server.face import Face
     from remit.settings.mcp_client import McpClient
 
+KEPT_S: Final = 15
+"""Seconds that a client's connection is kept for its next request: longer than clients keep theirs, as a rule."""
 GRACE_S: Final = 2
 """Seconds for requests under way when the server stops."""
 
@@ -37,7 +39,7 @@ def application(face: Face, *, host: str, hosts: Sequence[str], clients: Sequenc
             remedy="Name who may connect in [[mcp.clients]], or listen on 127.0.0.1.",
         )
     names = [*(LOOPBACK if host in LOOPBACK else (host,)), *hosts]
-    return Endpoint(face.server, Guard(names, clients))
+    return Endpoint(face, Guard(names, clients))
 
 
 async def serve(app: Endpoint, listening: socket.socket, stop: asyncio.Event) -> None:
@@ -47,6 +49,7 @@ async def serve(app: Endpoint, listening: socket.socket, stop: asyncio.Event) ->
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEPT_S,
         server_header=False,
         proxy_headers=False,
         lifespan="off",

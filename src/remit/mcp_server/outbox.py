@@ -13,6 +13,10 @@ MANY: Final = 100
 """Messages beyond which whoever speaks waits for a client that listens, and the oldest are lost where none does."""
 
 
+TOO_MANY: Final = 1_000
+"""Messages beyond which notifications are lost: not everybody who speaks can wait."""
+
+
 class Outbox:
     """Messages in their order (`remit.jsonrpc.wire.Wire`)."""
 
@@ -27,7 +31,9 @@ class Outbox:
         self._open = False
 
     def send(self, message: Message) -> None:
-        """Take a message."""
+        """Take a message; of what a client is too slow for, notifications are lost, answers and questions never."""
+        if len(self._said) >= TOO_MANY and message.method and message.request_id is None:
+            return
         self._said.append(message)
         if len(self._said) > MANY:
             if self._open:

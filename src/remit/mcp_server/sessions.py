@@ -115,6 +115,7 @@ class Sessions:
             await asyncio.wait(self._closing)
 
     def _expire(self, session: Session) -> None:
+        self._open.pop(session.id, None)  # at once: nobody is to find it meanwhile
         task = asyncio.create_task(self.end(session))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -12,6 +12,7 @@ from starlette.types import Scope, Send
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.providers.mcp import keeper
 from remit.testing.providers import call_context
 from tests.providers.mcp.sdk import answer, http_server
 from tests.providers.mcp.world import World
@@ -237,4 +238,87 @@ async def test_a_proxy_of_the_environment_is_used(
         with pytest.raises(ProviderError, match="HTTP 502" if reached else "Cannot connect"):
             await provider.list_tools()
         assert bool(through) is reached
+        await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "says"),
+    [("127.0.0.1:1", "Cannot connect"), ("socks5://127.0.0.1:1", "a proxy of the kind socks5"), ("", "HTTP 502")],
+)
+async def test_a_proxy_is_what_curl_takes_for_one(
+    mcp: World, monkeypatch: pytest.MonkeyPatch, proxy: str, says: str
+) -> None:
+    async def refuse(_scope: Scope, send: Send) -> bool:
+        await answer(send, 502)
+        return True
+
+    async with http_server() as server:
+        server.before = refuse
+        monkeypatch.setenv("all_proxy", proxy)
+        provider = mcp.provider(mcp.server(url=server.url))
+        with pytest.raises(ProviderError, match=says):
+            await provider.list_tools()
+        await provider.close()
+
+
+@pytest.mark.parametrize("code", [-32001, -32000, -32600])
+async def test_a_session_that_is_gone_is_known_whatever_words_the_server_has_for_it(mcp: World, code: int) -> None:
+    async def forgot(_scope: Scope, send: Send) -> bool:
+        error = f'{{"jsonrpc":"2.0","error":{{"code":{code},"message":"Who are you?"}},"id":null}}'
+        await answer(send, 404, error.encode(), b"application/json")
+        return True
+
+    async with http_server() as server:
+        provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
+        await provider.list_tools()
+        mcp.clock.advance(keeper.STABLE_S)
+        server.before = forgot
+        with pytest.raises(ProviderError, match="Session terminated") as caught:
+            await provider.invoke(ECHO, {"text": "x"}, call_context())
+        assert caught.value.cause is Code.ConnectionError
+        server.before = None
+        assert (await provider.invoke(ECHO, {"text": "anew"}, call_context())).value == "anew"
+        await provider.close()
+
+
+async def test_everything_after_the_handshake_names_the_version(mcp: World) -> None:
+    async with http_server() as server:
+        provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
+        await provider.list_tools()
+        await provider.close()
+        versions = [headers.get("mcp-protocol-version") for _, headers in server.requests]
+        assert {method for method, _ in server.requests} == {"POST", "GET", "DELETE"}
+    assert versions[0] is None
+    assert set(versions[1:]) == {"2025-11-25"}
+
+
+async def test_who_we_are_may_stand_in_the_url_and_goes_along_with_a_redirection(mcp: World) -> None:
+    async def elsewhere(scope: Scope, send: Send) -> bool:
+        if scope["path"] == "/mcp":
+            return False
+        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
+        await send({"type": "http.response.body"})
+        return True
+
+    async with http_server() as server:
+        server.before = elsewhere
+        provider = mcp.provider(mcp.server(url=server.url.replace("//", "//me:hunter2@") + "/old"))
+        await provider.list_tools()
+        await provider.close()
+        assert {headers.get("authorization") for _, headers in server.requests} == {"Basic bWU6aHVudGVyMg=="}
+
+
+async def test_a_redirection_that_brings_a_name_of_its_own_is_not_followed(mcp: World) -> None:
+    async def disguised(_scope: Scope, send: Send) -> bool:
+        there = server.url.replace("//", "//you:swordfish@").encode()
+        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", there)]})
+        await send({"type": "http.response.body"})
+        return True
+
+    async with http_server() as server:
+        server.before = disguised
+        provider = mcp.provider(mcp.server(url=server.url))
+        with pytest.raises(ProviderError, match="HTTP 307") as caught:
+            await provider.list_tools()
+        assert "swordfish" not in str(caught.value)
         await provider.close()

@@ -23,6 +23,7 @@ from mcp_types import CONNECTION_CLOSED, PARSE_ERROR
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from yarl import URL
 
+from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
@@ -53,11 +54,14 @@ _MAX_FAILURES: Final = 2
 """Times in a row that a stream cannot be taken up again before it is left alone."""
 _END_S: Final = 0.5
 """Seconds that a stream may take to end after it brought the answer."""
+_LEAST_S: Final = 0.02
+"""Seconds before a stream is taken up again, however soon the server wants it."""
 _MAX_HEADER: Final = 64 * 1024
 """Bytes of a line of a reply's head."""
 _MAX_HOPS: Final = 5
 """Redirections that are followed, and authorizations that are tried, for one request."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, OAuthFlowError, LineTooLongError)
+_PROXIES: Final = frozenset({"http", "https"})
 _INITIALIZED: Final = "notifications/initialized"
 _log: Final = logging.getLogger("remit.mcp")
 
@@ -75,7 +79,9 @@ class Http:
         authorization: Authorization | None,
     ) -> None:
         """Talk to `url` through `client`; `authorization` is for servers that want OAuth."""
-        self._url = URL(url)
+        given = URL(url)
+        self._url = given.with_user(None)
+        self._who = aiohttp.encode_basic_auth(given.user or "", given.password or "") if given.user else ""
         self._client = client
         self._max_bytes = max_message_bytes
         self._clock = clock
@@ -102,7 +108,7 @@ class Http:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=READ_S)
         ours = {"user-agent": f"remit/{__version__}", **headers}
         async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(keepalive_timeout=IDLE_S),
+            connector=aiohttp.TCPConnector(keepalive_timeout=IDLE_S, limit=0),
             headers=ours,
             timeout=timeout,
             max_line_size=_MAX_HEADER,
@@ -117,7 +123,7 @@ class Http:
     # --- the dispatcher's wire
 
     def send(self, message: Message) -> None:
-        """Begin to send it: a request at once, anything else once what went before it is there."""
+        """Begin to send it; a notification once the one before it is there."""
         request_id = message.request_id
         if message.method == CANCELLED and request_id is not None:
             self._cancel(message, request_id)
@@ -127,11 +133,14 @@ class Http:
                 self._version = ""  # it is what is being agreed on
             post = self._posts[request_id] = self._begin(self._ask(message, request_id))
             post.add_done_callback(lambda _: self._posts.pop(request_id, None))
-        else:
+        elif message.method:
+            self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
             self._told = self._begin(self._tell(message, self._told))
+        else:
+            _ = self._begin(self._tell(message, None))
 
     async def drained(self) -> None:
-        """Wait until notifications and answers have arrived: requests may come to rest on them."""
+        """Wait until notifications have arrived: requests may come to rest on them."""
         if self._told is not None:
             await asyncio.wait([self._told])
 
@@ -176,11 +185,13 @@ class Http:
         if after is not None:
             await asyncio.wait([after])
         try:
-            async with asyncio.timeout(CONNECT_S), self._requested("POST", message) as response:
+            # A server may think about an answer before it takes note of it.
+            patience = CONNECT_S if message.method else None
+            async with asyncio.timeout(patience), self._requested("POST", message) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     _log.debug("%s was refused: HTTP %d", message.method or "an answer", response.status)
-        except _FAILURES as error:
-            _log.debug("%s was not sent: %r", message.method or "an answer", error)
+        except Exception as error:  # noqa: BLE001 - nobody waits for it; what depends on it says so itself
+            _log.warning("%s was not sent to %s: %r", message.method or "an answer", self._url.host, error)
         if message.method == _INITIALIZED and self._session:
             _ = self._begin(self._listen())
 
@@ -198,7 +209,8 @@ class Http:
         """Take a stream up again where it broke off, while it is wanted."""
         failures = 0
         while wanted() and failures < _MAX_FAILURES:
-            await self._clock.sleep(RELISTEN_S if events.retry_ms is None else events.retry_ms / 1_000)
+            pause_s = RELISTEN_S if events.retry_ms is None else max(events.retry_ms / 1_000, _LEAST_S)
+            await self._clock.sleep(pause_s)
             try:
                 if not await self._stream(events, wanted):
                     return
@@ -236,6 +248,7 @@ class Http:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The reply to a request; redirections within the origin are followed, and a refusal asks for authorization."""
         headers = {"accept": EVENTS} if method == "GET" else {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}
+        headers |= {"authorization": self._who} if self._who else {}
         headers |= {SESSION: self._session} if self._session else {}
         headers |= {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
         headers |= {"last-event-id": last_id} if last_id else {}
@@ -288,6 +301,13 @@ class Http:
 
 
 def _proxy_for(url: URL) -> str | None:
-    """What the environment says about reaching a host; netrc files are not looked at."""
-    host = url.host or ""
-    return None if proxy_bypass(host) else getproxies().get(url.scheme)
+    """What the environment says about reaching a host; netrc files are not looked at. Raises UsageError."""
+    known = getproxies()
+    proxy = known.get(url.scheme) or known.get("all")
+    if proxy is None or proxy_bypass(f"{url.host}:{url.port}"):
+        return None
+    scheme, between, _ = proxy.partition("://")
+    if between and scheme not in _PROXIES:
+        why = f"a proxy of the kind {scheme} is set in the environment"
+        raise UsageError(why, remedy="Set an http proxy, or name the server's host in no_proxy.")
+    return proxy if between else f"http://{proxy}"

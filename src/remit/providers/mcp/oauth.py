@@ -7,7 +7,6 @@ somebody to log in and nobody is there, the call fails with AuthError and says w
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -159,7 +158,7 @@ class Authorization:
 
         Somebody may have to log in meanwhile. Raises OAuthFlowError.
         """
-        return await self._run(version, _Refused(given, refusal.status, refusal.headers))
+        return await self._run(version, _Refused(given, refusal.status, list(refusal.headers.items())))
 
     async def close(self) -> None:
         """Let go of its connections."""
@@ -175,9 +174,9 @@ class Authorization:
                     answer = await self._client.send(asked)
                 else:
                     given = ours.headers.get("authorization", "")
-                    if refused is None or given != refused.given:
+                    if refused is None or (given and given != refused.given):
                         return {"authorization": given} if given else {}
-                    answer = httpx2.Response(refused.status, headers=dict(refused.headers), request=ours)
+                    answer = httpx2.Response(refused.status, headers=refused.headers, request=ours)
                     refused = None
                 asked = await flow.asend(answer)
         except StopAsyncIteration:
@@ -191,4 +190,4 @@ class Authorization:
 class _Refused(NamedTuple):
     given: str
     status: int
-    headers: Mapping[str, str]
+    headers: list[tuple[str, str]]

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from yarl import URL
 
 from remit.codes import Code
@@ -22,10 +22,10 @@ JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 _MAX_REFUSAL: Final = 64 * 1024
 """Bytes of a refusal that are read."""
+_OURS: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _MOVED: Final = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 _FOUND: Final = frozenset({HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER})
-_NEVER_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 
 
 async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError | None:
@@ -36,7 +36,10 @@ async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPE
         return MCPError(code=INVALID_REQUEST, message=f"{_line(response)}: it points to {_where(response)}")
     if response.status in _REFUSED:
         return _ours(_line(response), Code.AuthError)
-    return await _told_in(response) or _untold(response, in_session=in_session)
+    told = await _told_in(response)
+    if response.status == HTTPStatus.NOT_FOUND and in_session and (told is None or told.code != METHOD_NOT_FOUND):
+        return MCPError(code=INVALID_REQUEST, message="Session terminated")  # whatever words the server has for it
+    return told or _untold(response)
 
 
 def moved(response: aiohttp.ClientResponse, method: str) -> URL | None:
@@ -44,7 +47,12 @@ def moved(response: aiohttp.ClientResponse, method: str) -> URL | None:
     location = response.headers.get("location")
     if location is None or response.status not in (_MOVED if method != "GET" else _MOVED | _FOUND):
         return None
-    here, there = response.url, response.url.join(URL(location))
+    try:
+        here, there = response.url, response.url.join(URL(location))
+    except ValueError:
+        return None
+    if there.user or there.password:
+        return None
     secured = (here.scheme, there.scheme) == ("http", "https") and here.is_default_port() and there.is_default_port()
     return there if here.origin() == there.origin() or (secured and here.host == there.host) else None
 
@@ -66,7 +74,9 @@ def failure(error: Exception) -> MCPError:
         return _ours(str(error), Code.AuthError)
     if isinstance(error, LineTooLongError):
         return _ours(str(error), Code.BadGateway)
-    cause = Code.SpawnFailed if isinstance(error, _NEVER_SENT) else Code.NetworkError
+    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
+        return _ours(f"{type(error).__name__}: no connection", Code.SpawnFailed)  # its own words hold all of the URL
+    cause = Code.SpawnFailed if isinstance(error, aiohttp.ClientConnectorError) else Code.NetworkError
     return _ours(f"{type(error).__name__}: {error}".removesuffix(": "), cause)
 
 
@@ -78,15 +88,12 @@ def _unanswered(response: aiohttp.ClientResponse) -> MCPError | None:
     return None
 
 
-def _untold(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError:
+def _untold(response: aiohttp.ClientResponse) -> MCPError:
     """What a status alone says."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _ours(_line(response), Code.BadGateway)
-    if response.status != HTTPStatus.NOT_FOUND:
-        return MCPError(code=INTERNAL_ERROR, message=_line(response))
-    if in_session:
-        return MCPError(code=INVALID_REQUEST, message="Session terminated")
-    return MCPError(code=METHOD_NOT_FOUND, message=_line(response))
+    unknown = response.status == HTTPStatus.NOT_FOUND
+    return MCPError(code=METHOD_NOT_FOUND if unknown else INTERNAL_ERROR, message=_line(response))
 
 
 async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
@@ -98,7 +105,12 @@ async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
     except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
-    return error_of(error) if isinstance(error, dict) else None
+    if not isinstance(error, dict):
+        return None
+    said = error_of(error)
+    if said.code in _OURS:  # from somebody who refused, these words of ours leave nothing in doubt
+        return MCPError(code=INTERNAL_ERROR, message=said.message, data=said.data)
+    return said
 
 
 def _line(response: aiohttp.ClientResponse) -> str:
