@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("remit"), max_examples=20)
 settings.load_profile("remit")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and ignored it would stay, here and in every child.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
