@@ -14,6 +14,17 @@ def numbered(number: int) -> Message:
     return message.notification("n", {"number": number})
 
 
+async def crowded() -> tuple[Outbox, asyncio.Task[None]]:
+    """One with more than a client took, and somebody who waits for it to take more."""
+    outbox = Outbox()
+    outbox.listen()
+    for number in range(MANY + 1):
+        outbox.send(numbered(number))
+    waiting = asyncio.create_task(outbox.drained())
+    await turns()
+    return outbox, waiting
+
+
 async def test_what_nobody_hears_does_not_pile_up() -> None:
     outbox = Outbox()
     for number in range(MANY + 50):
@@ -26,12 +37,7 @@ async def test_what_nobody_hears_does_not_pile_up() -> None:
 
 
 async def test_who_speaks_waits_for_a_client_that_is_slow() -> None:
-    outbox = Outbox()
-    outbox.listen()
-    for number in range(MANY + 1):
-        outbox.send(numbered(number))
-    waiting = asyncio.create_task(outbox.drained())
-    await turns()
+    outbox, waiting = await crowded()
     assert not waiting.done()
     assert outbox.take() == numbered(0), "nothing is lost where somebody listens"
     assert outbox.take() == numbered(1)
@@ -51,12 +57,7 @@ async def test_of_what_a_client_never_reads_notifications_are_lost_and_answers_a
 
 
 async def test_nobody_waits_for_a_client_that_left() -> None:
-    outbox = Outbox()
-    outbox.listen()
-    for number in range(MANY + 1):
-        outbox.send(numbered(number))
-    waiting = asyncio.create_task(outbox.drained())
-    await turns()
+    outbox, waiting = await crowded()
     outbox.leave()
     await waiting
     assert not outbox.open

@@ -34,7 +34,6 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
-from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import Inbound, answer_to
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.exchange import Exchange
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from mcp_types import RequestId
     from starlette.types import Receive, Scope, Send
 
+    from remit.jsonrpc.message import Message
     from remit.mcp_server.face import Face
     from remit.mcp_server.guard import Guard
 
@@ -56,8 +56,6 @@ PATH: Final = "/mcp"
 SESSION: Final = "mcp-session-id"
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
-_CANCELLED: Final = -32800
-"""What a request of before 2026-07-28 is told that was cancelled: over HTTP something has to end it."""
 _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -142,10 +140,8 @@ class Endpoint:
         inbound.task = asyncio.create_task(serve())
         self._serving.add(inbound.task)
         inbound.task.add_done_callback(self._serving.discard)
-        exchange = Exchange(outbox, receive, send)
         try:
-            if await exchange.answer(inbound.task, ERROR_CODE_HTTP_STATUS) is None and not exchange.left:
-                await exchange.end(words.error(request_id, {"code": _CANCELLED, "message": "Request cancelled"}))
+            await Exchange(outbox, receive, send).answer(request_id, inbound.task, ERROR_CODE_HTTP_STATUS)
         finally:
             if not inbound.task.done():
                 inbound.cancel()
@@ -226,19 +222,15 @@ class Endpoint:
 
     async def _asked(
         self, session: Session, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send
-    ) -> words.Message | None:
+    ) -> Message | None:
         """Have a request answered; a client that leaves has not cancelled it."""
         outbox = Outbox()
         exchange = Exchange(outbox, receive, send, _named(session))
         task = session.dispatcher.take(message, outbox, _from(caller))
         try:
-            answer = await exchange.answer(task, {})
+            return await exchange.answer(as_request_id(message["id"]), task, {})
         finally:
             session.dispatcher.left(outbox)
-        if answer is None and not exchange.left:
-            told = {"code": _CANCELLED, "message": "Request cancelled"}
-            await exchange.end(words.error(as_request_id(message["id"]), told))
-        return answer
 
     def _session(self, caller: Caller) -> Session:
         if caller.session is None:
@@ -264,11 +256,10 @@ async def _message(headers: Mapping[str, str], receive: Receive) -> dict[str, An
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    declared = headers.get("content-length", "0")
-    pieces, size, more = [], int(declared) if declared.isascii() and declared.isdigit() else 0, True
-    if size > MAX_REQUEST_BYTES:
+    declared = headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared) > MAX_REQUEST_BYTES:
         raise Refusal(413, "Request body too large")
-    size = 0
+    pieces, size, more = [], 0, True
     while more:
         event = await receive()
         if event["type"] == "http.disconnect":

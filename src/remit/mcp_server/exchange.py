@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from remit.jsonrpc.message import error
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mcp_types import RequestId
     from starlette.types import Receive, Send
 
     from remit.jsonrpc.message import Message
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 Headers = Sequence[tuple[bytes, bytes]]
 PING_S: Final = 15.0
 """Seconds of silence after which a stream says that it is still there, for proxies that would cut it off."""
+_CANCELLED: Final = -32800
 _PING: Final = b": ping\r\n\r\n"
 _EVENTS: Final = [
     (b"content-type", b"text/event-stream"),
@@ -36,37 +40,38 @@ class Exchange:
         self._send = send
         self._headers = list(headers)
         self._streams = False
-        self.left = False
+        self._left = False
         """Whether the client is gone."""
 
-    async def answer(self, serving: asyncio.Task[None] | None, statuses: Mapping[int, int]) -> Message | None:
-        """Say what comes until the answer, and that; None where `serving` ended without one, or the client left.
+    async def answer(
+        self, request_id: RequestId | None, serving: asyncio.Task[None] | None, statuses: Mapping[int, int]
+    ) -> Message | None:
+        """Say what comes until the answer, and that; None where the client left.
 
-        `statuses` are those of HTTP for codes of errors.
+        A request whose `serving` ended without an answer was cancelled, and is told so: over HTTP something has to end
+        it. `statuses` are those of HTTP for codes of errors.
         """
         if serving is not None:
             serving.add_done_callback(self._outbox.wake)
         async with self._carrying():
-            while not self.left:
+            while not self._left:
                 while (message := self._outbox.take()) is not None:
                     if not message.method:
                         await self._end(message, statuses.get(message.error_code or 0, 200))
                         return message
                     await self._event(_framed(message))
                 if serving is None or serving.done():
-                    return None
+                    cancelled = error(request_id, {"code": _CANCELLED, "message": "Request cancelled"})
+                    await self._end(cancelled, 200)
+                    return cancelled
                 await self._wait()
         return None
-
-    async def end(self, message: Message) -> None:
-        """Say that there is no other answer."""
-        await self._end(message, 200)
 
     async def stream(self, ended: asyncio.Event) -> None:
         """Say what comes until the client leaves, or until `ended`."""
         async with self._carrying():
             await self._begin()
-            while not self.left and not ended.is_set():
+            while not self._left and not ended.is_set():
                 while (message := self._outbox.take()) is not None:
                     await self._event(_framed(message))
                 await self._wait()
@@ -87,7 +92,7 @@ class Exchange:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.left = True
+        self._left = True
         self._outbox.wake()
 
     async def _wait(self) -> None:

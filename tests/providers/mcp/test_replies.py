@@ -35,6 +35,15 @@ def asked(scope: Scope, name: str) -> str | None:
     return found[0] if found else None
 
 
+async def elsewhere(scope: Scope, send: Send) -> bool:
+    """Everything but `/mcp` leads there."""
+    if scope["path"] == "/mcp":
+        return False
+    await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
+    await send({"type": "http.response.body"})
+    return True
+
+
 async def test_an_answer_that_broke_off_is_taken_up_again_where_the_server_remembers(mcp: World) -> None:
     taken_up: list[str] = []
 
@@ -148,13 +157,6 @@ async def test_an_answer_beyond_the_cap_fails_and_the_next_one_does_not(mcp: Wor
 
 
 async def test_a_redirection_within_the_origin_is_followed(mcp: World) -> None:
-    async def elsewhere(scope: Scope, send: Send) -> bool:
-        if scope["path"] == "/mcp":
-            return False
-        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
-        await send({"type": "http.response.body"})
-        return True
-
     async with http_server() as server:
         server.before = elsewhere
         provider = mcp.provider(mcp.server(url=f"{server.url}/old", era="legacy"))
@@ -293,13 +295,6 @@ async def test_everything_after_the_handshake_names_the_version(mcp: World) -> N
 
 
 async def test_who_we_are_may_stand_in_the_url_and_goes_along_with_a_redirection(mcp: World) -> None:
-    async def elsewhere(scope: Scope, send: Send) -> bool:
-        if scope["path"] == "/mcp":
-            return False
-        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
-        await send({"type": "http.response.body"})
-        return True
-
     async with http_server() as server:
         server.before = elsewhere
         provider = mcp.provider(mcp.server(url=server.url.replace("//", "//me:hunter2@") + "/old"))

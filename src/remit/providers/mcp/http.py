@@ -125,16 +125,15 @@ class Http:
     def send(self, message: Message) -> None:
         """Begin to send it; a notification once the one before it is there."""
         request_id = message.request_id
+        self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
         if message.method == CANCELLED and request_id is not None:
             self._cancel(message, request_id)
         elif message.method and request_id is not None:
-            self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
             if message.method == "initialize":
                 self._version = ""  # it is what is being agreed on
             post = self._posts[request_id] = self._begin(self._ask(message, request_id))
             post.add_done_callback(lambda _: self._posts.pop(request_id, None))
         elif message.method:
-            self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
             self._told = self._begin(self._tell(message, self._told))
         else:
             _ = self._begin(self._tell(message, None))
