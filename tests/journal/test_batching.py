@@ -97,7 +97,7 @@ async def test_who_waits_alone_is_written_at_once_with_whatever_came_before() ->
     thread.submit(commit)
     assert await done is None
     assert (script.groups, script.on, script.notices) == ([[1, 2]], [HERE], 1)
-    assert (thread.backlog, thread.untold) == (0, False)
+    assert thread.backlog == 0
     await thread.close()
 
 
@@ -194,6 +194,30 @@ async def test_what_nobody_waits_for_is_written_soon() -> None:
         thread.submit(Commit(appends=(), at=number, synced=False, on_error=lambda _error: refused.set()))
     await refused.wait()
     assert (script.groups, script.on) == ([[1, 2, -3]], ["t"])
+    await thread.close()
+
+
+async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon() -> None:
+    script = Fast()
+    thread = await awake(script)
+    thread.submit(Commit(appends=(), at=1, synced=False))
+    commit, done = answered(2)
+    await asyncio.sleep(0)  # noqa: TID251 - the first is kept back, and waits for nothing
+    thread.submit(commit)
+    await done
+    refused = asyncio.Event()
+    thread.submit(Commit(appends=(), at=-3, synced=False, on_error=lambda _error: refused.set()))
+    await refused.wait()
+    assert (script.groups, script.on) == ([[1, 2], [-3]], [HERE, "t"])
+    await thread.close()
+
+
+async def test_the_storage_may_be_looked_at_while_nothing_is_written() -> None:
+    script = Script()
+    thread = CommitThread("t", script.write, script.notice)
+    assert thread.meanwhile(lambda: 5) == 5
+    with thread._working:
+        assert thread.meanwhile(lambda: 5) is None
     await thread.close()
 
 

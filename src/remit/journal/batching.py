@@ -31,12 +31,12 @@ Task = tuple[Callable[[], Any], asyncio.Future[Any]]
 
 GROUP_LIMIT: Final = 4_096
 """Commits in one transaction at most, so that a reader of the write-ahead log never waits long."""
-FAST_S: Final = 0.002
+FAST_S: Final = 0.005
 """A disk that usually flushes within this time may be waited for on the event loop."""
 _MEMORY: Final = 8
 """Over about so many groups "usually" is taken."""
 _MOMENT_S: Final = 0.0005
-_LINGER_S: Final = 0.003
+_LINGER_S: Final = 0.002
 """How long commits that nobody waits for are kept back, so that one that is waited for takes them along."""
 _LINGERING: Final = 64
 """So many of them are not kept back."""
@@ -91,11 +91,6 @@ class CommitThread:
         """Bytes submitted and not yet written: one counter belongs to the loop, the other to whoever writes."""
         return self._submitted - self._written_bytes
 
-    @property
-    def untold(self) -> bool:
-        """Whether a commit was submitted whose end the event loop has not heard of; it may have happened."""
-        return self._untold > 0
-
     def submit(self, commit: Commit) -> None:
         """Queue a commit; order of submission is order of writing."""
         if self._closed:
@@ -119,6 +114,15 @@ class CommitThread:
         self._wake()
         return future
 
+    def meanwhile(self, work: Callable[[], T]) -> T | None:
+        """Do something brief with the storage on the event loop; None where a group is being written just now."""
+        if not self._working.acquire(blocking=False):
+            return None
+        try:
+            return work()
+        finally:
+            self._working.release()
+
     async def close(self) -> None:
         """Write everything submitted, then end the thread; may be called twice."""
         if not self._closed:
@@ -139,16 +143,23 @@ class CommitThread:
         if not self._waiting:
             return
         # A copy, because the thread may be taking from it.
-        if len(self._waiting) < _LINGERING and not any(map(_waited_for, tuple(self._waiting))):
+        if len(self._waiting) < _LINGERING and not any(map(_waited_for, waiting := tuple(self._waiting))):
             if self._lingering is None:
-                self._lingering = self._loop.call_later(_LINGER_S, self._lingered)
+                self._linger(waiting[0])
         elif not self._wrote_at_once():
             self._wake()
 
-    def _lingered(self) -> None:
+    def _linger(self, first: object) -> None:
+        self._lingering = self._loop.call_later(_LINGER_S, self._lingered, first)
+
+    def _lingered(self, first: object) -> None:
+        """Time is up for those that were kept back, unless they were taken along and others have come since."""
         self._lingering = None
-        if self._waiting:
-            self._wake()
+        with contextlib.suppress(IndexError):  # the thread may be taking from it
+            if self._waiting[0] is first:
+                self._wake()
+            else:
+                self._linger(self._waiting[0])
 
     def _wrote_at_once(self) -> bool:
         # Whoever waits for an earlier commit is told of it first.

@@ -20,8 +20,6 @@ _POLL_S: Final = 0.002
 """How often it is asked whether another process wrote, while somebody follows events."""
 _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""
-_UNSURE_S: Final = 0.04
-"""After so long heads are looked at, where this process writes so much that it cannot tell who wrote."""
 
 
 class Mark:
@@ -48,21 +46,14 @@ class Mark:
 class Watch:
     """Marks of one opened journal; used on its event loop only."""
 
-    def __init__(
-        self, version: Callable[[], int | None] | None = None, writing: Callable[[], bool] = lambda: False
-    ) -> None:
-        """`version` is a cheap number that changes with every write of anybody; None: nobody else can write.
+    def __init__(self, others: Callable[[], int | None] | None = None) -> None:
+        """`others` is a cheap number that changes with every write of another process; None: nobody else can write.
 
-        It may return None where it cannot tell at the moment, and raise JournalError. `writing` tells whether this
-        process has a write under way, of which it was not told yet.
+        It may return None where it cannot tell at the moment, and raise JournalError.
         """
-        self._version = version
-        self._writing = writing
-        self._seen = version() if version else None
-        self._ours = False
-        """Our own writes changed the version since it was last read."""
-        self._unsure = False
-        """Somebody else's may have been among them."""
+        self._others = others
+        self._seen: int | None = None
+        """Nobody can have missed anything before the first look."""
         self._closed = False
         self._events, self._heads = Mark(), Mark()
         self._poller: asyncio.Task[None] | None = None
@@ -83,7 +74,7 @@ class Watch:
             return mark.value
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         mark.waiting.add(future)
-        if self._poller is None and self._version is not None:
+        if self._poller is None and self._others is not None:
             self._poller = asyncio.create_task(self._poll(), name="remit:journal-watch")
         try:
             await future
@@ -93,9 +84,6 @@ class Watch:
 
     def notify(self, heads: bool) -> None:
         """This process wrote; `heads`: more than events."""
-        # It changed the version too, which is read no sooner than somebody looks: reading it takes longer than waking
-        # whoever waits once more.
-        self._ours = True
         self._events.grow()
         if heads:
             self._heads.grow()
@@ -114,30 +102,22 @@ class Watch:
         self._heads.fail(error)
 
     def _look(self) -> None:
-        if self._version is None:
+        found = self._others() if self._others is not None else None
+        if found is None or found == self._seen:
             return
-        version = self._version()
-        if version is not None and version != self._seen:
-            self._seen = version
+        if self._seen is not None:
             self._events.grow()
-            if self._ours or self._writing():
-                self._ours, self._unsure = False, True
-            else:
-                self._heads.grow()
+            self._heads.grow()
+        self._seen = found
 
     async def _poll(self) -> None:
         """While somebody waits, look for writes of other processes."""
-        waited = 0.0
         try:
             while self._events.waiting or self._heads.waiting:
                 pause = _POLL_S if self._events.waiting else _HEADS_POLL_S
                 # Real time, whatever clock the journal has: other processes do not wait for a manual one.
                 await asyncio.sleep(pause)  # noqa: TID251 - see above
                 self._look()
-                waited += pause
-                if self._unsure and waited >= _UNSURE_S:
-                    waited, self._unsure = 0.0, False
-                    self._heads.grow()
         except JournalError as error:
             self.fail(error)
         finally:

@@ -190,7 +190,7 @@ async def head_of_reader(journal: Journal) -> int:
     """Wake-ups as others see them while the write waits."""
     store = journal._store
     assert isinstance(store, SqliteStore)
-    return int(store._db_watch.execute("SELECT wakes FROM heads").get)
+    return int(store._db_read.execute("SELECT wakes FROM heads").get)
 
 
 async def test_a_lock_that_is_not_given_up_is_an_error(path: Path) -> None:

@@ -50,14 +50,10 @@ class SqliteStore:
         with translating(path), contextlib.ExitStack() as opened:
             self._db = open_writer(path, busy_ms=busy_ms, vfs=vfs)
             opened.callback(self._db.close)
-            self._db_read = self._db_watch = self._db
+            self._db_read = self._db
             if path != MEMORY:
                 self._db_read = open_reader(path, busy_ms=busy_ms, vfs=vfs)
                 opened.callback(self._db_read.close)
-                # Asked on the event loop, so it never waits for a lock.
-                self._db_watch = open_reader(path, busy_ms=0, vfs=vfs)
-                opened.callback(self._db_watch.close)
-            self._watch = Watch(None if path == MEMORY else self._version, lambda: self._writer.untold)
             self._connections = opened.pop_all()
         self._synchronous = ""
         self._busy_ms = busy_ms
@@ -66,6 +62,7 @@ class SqliteStore:
         self._db.set_wal_hook(self._logged)
         self._groups = GroupWriter(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
+        self._watch = Watch(None if path == MEMORY else self._others_wrote)
         self._reader = None if path == MEMORY else ReadThread("remit-journal-read")
 
     @property
@@ -227,13 +224,19 @@ class SqliteStore:
         """Wait until a head changed in more than its newest event, after the mark `since`."""
         return await self._watch.heads_changed(since)
 
-    def _version(self) -> int | None:
-        """A number that changes with every write of another connection: one read of shared memory."""
-        with translating(self._path):
-            try:
-                return int(self._db_watch.execute("PRAGMA data_version").get)
-            except apsw.BusyError:
-                return None
+    def _others_wrote(self) -> int:
+        """How often other processes wrote, as far as is known: a read of shared memory, where we do not write now."""
+        self._writer.meanwhile(self._look)
+        return self._groups.others
+
+    def _look(self) -> None:
+        """Never waits for a lock: the event loop would."""
+        self._db.set_busy_timeout(0)
+        try:
+            with translating(self._path), contextlib.suppress(apsw.BusyError):
+                self._groups.look()
+        finally:
+            self._db.set_busy_timeout(self._busy_ms)
 
     async def close(self) -> None:
         """Write what was submitted, end the threads, close the file; may be called twice."""

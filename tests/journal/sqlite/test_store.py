@@ -1,0 +1,52 @@
+"""How a store tells what other processes wrote from what it wrote itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+
+from remit.journal.journal import Journal
+from remit.journal.sqlite.store import SqliteStore
+from remit.testing.clock import START, ManualClock
+from remit.testing.journal.storage import LEASE, due, holder, job, note
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[tuple[Journal, SqliteStore]]:
+    clock = ManualClock()
+    store = SqliteStore(str(path), clock)
+    journal = Journal(store, clock)
+    yield journal, store
+    await journal.close()
+
+
+async def test_nothing_it_writes_itself_is_news(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as (journal, store):
+        before = store._others_wrote()
+        await job(journal, "job/a")
+        writer = await holder(journal)
+        await journal.append(writer, note(2), synced=True)
+        await journal.append(writer, note(3), synced=False)
+        assert await journal.renew([("job/a", writer.epoch)], START + 2 * LEASE) == ["job/a"]
+        await journal.wake("job/a")
+        assert store._others_wrote() == before
+
+
+async def test_what_others_write_is_seen_whether_it_writes_or_not(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as (journal, store):
+        await job(journal, "job/a", due(None))
+        other = apsw.Connection(str(tmp_path / "journal.db"))
+        before = store._others_wrote()
+        other.execute("UPDATE heads SET wakes = 1")
+        seen = store._others_wrote()
+        assert seen != before
+        with store._writer._working:  # as if it always wrote: it cannot look in between
+            other.execute("UPDATE heads SET wakes = 2")
+            assert store._others_wrote() == seen
+        await job(journal, "job/b", due(None))
+        with store._writer._working:
+            assert store._others_wrote() != seen, "seen in the transaction of its own"
+        other.close()
