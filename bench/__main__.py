@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import flushes, follow, journal, mcp_calls, memory, policy, scale, size, startup, steps
+from bench import flushes, follow, journal, mcp_calls, memory, policy, postgres, scale, size, startup, steps
 from bench.lab import Lab
 from bench.measure import Result
 
@@ -21,12 +21,14 @@ ALL = (
     flushes.slow_disk,
     flushes.fast_disk,
     steps.concurrent,
+    postgres.concurrent_postgres,
     steps.short_jobs,
     steps.replayed,
     journal.appends,
     journal.gateway,
     policy.decision,
     follow.follow,
+    follow.follow_postgres,
     scale.scale,
     size.disk,
     memory.growth,

@@ -7,6 +7,8 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import quantiles
 
@@ -14,11 +16,12 @@ import msgspec
 
 from bench.lab import ROOT, Lab
 from bench.measure import Mark, Reading, Result, against
+from bench.peers.postgres import database
 from remit.clock import SystemClock
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import StepDecided
-from remit.journal.sqlite.store import SqliteStore
+from remit.wiring import open_store
 
 EVENTS, LONGEST_PAUSE_S = 150, 0.02
 _STREAM = "bench/followed"
@@ -31,27 +34,48 @@ def _event() -> StepDecided:
 
 async def follow(lab: Lab) -> list[Result]:
     """From before a durable append in one process until the event is there in another; the value is the slowest 1 %."""
+
+    @contextmanager
+    def place() -> Iterator[str]:
+        with tempfile.TemporaryDirectory(dir=lab.folder) as own:
+            yield str(Path(own) / "journal.db")
+
+    return await _slowest("follow across processes, p99", place, Mark(5))
+
+
+async def follow_postgres(_lab: Lab) -> list[Result]:
+    """The same on a PostgreSQL server of its own."""
+
+    @contextmanager
+    def place() -> Iterator[str]:
+        with database() as found:
+            yield found.url
+
+    return await _slowest("follow on PostgreSQL, p99", place, Mark(2))
+
+
+async def _slowest(name: str, place: Callable[[], AbstractContextManager[str]], mark: Mark) -> list[Result]:
     medians = []
 
     async def sample() -> Reading:
-        with tempfile.TemporaryDirectory(dir=lab.folder) as own:
-            waits = await _followed(Path(own) / "journal.db")
+        with place() as url:
+            waits = await _followed(url)
         assert len(waits) == EVENTS
         percentiles = quantiles(waits, n=100)
         medians.append(percentiles[49])
         return Reading(percentiles[98])
 
-    (result,) = await against("follow across processes, p99", "ms", sample, None, mark=Mark(5))
+    (result,) = await against(name, "ms", sample, None, mark=mark)
     return [msgspec.structs.replace(result, note=f"p50 {sorted(medians)[len(medians) // 2]:.1f} ms")]
 
 
-async def _followed(path: Path) -> list[float]:
+async def _followed(url: str) -> list[float]:
     """Append while another process follows; what it waited for each event, in milliseconds."""
     chance, clock = random.Random(5), SystemClock()
-    journal = Journal(SqliteStore(str(path), clock))
+    journal = Journal(open_store(url, clock))
     writer = await journal.create(_STREAM, "bench", _event())
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.follow", path, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "bench.follow", url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     await process.stdout.readline()
@@ -64,9 +88,9 @@ async def _followed(path: Path) -> list[float]:
     return msgspec.json.decode(out, type=list[float])[:EVENTS]
 
 
-async def _follower(path: str) -> None:
+async def _follower(url: str) -> None:
     """Say when the first event is there, then follow to the end and say how late each event was."""
-    journal, late = Journal(SqliteStore(path, SystemClock())), list[float]()
+    journal, late = Journal(open_store(url, SystemClock())), list[float]()
     async for event in journal.follow(_STREAM):
         now = time.monotonic_ns()
         if event.seq == 1:

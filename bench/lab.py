@@ -39,11 +39,11 @@ class Lab(NamedTuple):
     def rivals(self, workload: str, marks: Mapping[str, Mark] | None = None) -> list[Peer]:
         """Every peer at a workload, where peers are measured; `marks` by the name of the peer."""
         marks = marks or {}
-        if not self.peers:
-            return []
-        return [
-            Peer(name, _sample(self.folder, program, workload), marks.get(name)) for name, program in _PROGRAMS.items()
-        ]
+        return [peer for name in _PROGRAMS for peer in self.rival(name, workload, marks.get(name))]
+
+    def rival(self, name: str, workload: str, mark: Mark | None) -> list[Peer]:
+        """One of them, or none where peers are not measured."""
+        return [Peer(name, _sample(self.folder, _PROGRAMS[name], workload), mark)] if self.peers else []
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -174,9 +174,11 @@ def _ratio(unit: Unit, values: Sequence[Reading], others: Sequence[Reading]) -> 
 class Watch:
     """Seconds since it was made, by the clock and of the processor."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Callable[[], float] = float) -> None:
+        """`server` gives the processor seconds of a server beside this process."""
+        self._server = server
+        self._cpu = self._used()
         self._began = time.perf_counter()
-        self._cpu = _cpu_seconds()
 
     def rate(self, count: int) -> Reading:
         """Things per second."""
@@ -191,10 +193,9 @@ class Watch:
         return Reading((time.perf_counter() - self._began) * 1e3 / count, self._cpu_us(count))
 
     def _cpu_us(self, count: int) -> float:
-        return (_cpu_seconds() - self._cpu) * 1e6 / count
+        return (self._used() - self._cpu) * 1e6 / count
 
-
-def _cpu_seconds() -> float:
-    """Processor time of this process and of its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    def _used(self) -> float:
+        """Processor time of this process, of its children that have ended, and of the server."""
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in own) + self._server()

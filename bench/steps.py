@@ -8,6 +8,7 @@ from bench import floors
 from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, LANGGRAPH, RESTATE, Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import nothing, reads, remit_in, writes
+from remit import Remit
 
 READS, WRITES, JOBS, EACH, SHORT = 4_000, 1_000, 64, 50, 500
 
@@ -58,15 +59,19 @@ async def side_effecting(lab: Lab) -> list[Result]:
     )
 
 
+async def at_once(remit: Remit, watch: Watch) -> Reading:
+    """64 jobs of 50 read-only steps, from now on."""
+    started = await asyncio.gather(*(remit.start(reads(EACH)) for _ in range(JOBS)))
+    await asyncio.gather(*(job.result() for job in started))
+    return watch.rate(JOBS * EACH)
+
+
 async def concurrent(lab: Lab) -> list[Result]:
     """64 jobs of 50 read-only steps at once."""
 
     async def sample() -> Reading:
         async with remit_in(lab.folder) as remit:
-            watch = Watch()
-            started = await asyncio.gather(*(remit.start(reads(EACH)) for _ in range(JOBS)))
-            await asyncio.gather(*(job.result() for job in started))
-            return watch.rate(JOBS * EACH)
+            return await at_once(remit, Watch())
 
     async def floor() -> Reading:
         return await floors.grouped(lab.folder, JOBS * EACH, 64)

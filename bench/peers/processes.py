@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -36,7 +36,7 @@ class Server:
         running = [self._root, *self._root.children(recursive=True)]
         for signal in (psutil.Process.terminate, psutil.Process.kill):
             for process in running:
-                if process.is_running():
+                with suppress(psutil.NoSuchProcess):
                     signal(process)
             _, running = psutil.wait_procs(running, timeout=5)
 

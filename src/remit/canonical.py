@@ -34,7 +34,7 @@ def canonical(value: Any) -> bytes:
     for NaN and infinities, integers beyond ±(2^53 - 1), lone surrogates, and more than 200 levels.
     """
     try:
-        if _is_plain((value,), MAX_DEPTH + 1):
+        if _is_plain(value, MAX_DEPTH) if type(value) is dict else _is_plain((value,), MAX_DEPTH + 1):
             return _encode(value)
     except UnicodeEncodeError:
         pass  # a lone surrogate: found again below, with its place

@@ -11,51 +11,59 @@ import threading
 import time
 from functools import lru_cache
 from typing import Final
-from uuid import UUID
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford: no i, l, o, u to misread
 _DIGITS: Final = 26
 _BITS: Final = 128
-_RANDOM_BITS: Final = 62
 _COUNTER_MAX: Final = (1 << 12) - 1
 _PAIRS: Final = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
+_RANDOM_DIGITS: Final = 12
+_TO_DIGITS: Final = (_ALPHABET * 8).encode()
+"""One of the 32 digits for each of 256 bytes: random bytes become random digits."""
 
 _random: Final = random.Random(os.urandom(32))  # noqa: S311 - identifiers are unique, not secret
 """Seeded once by the machine: asking it for every identifier would give up Python's lock each time."""
 os.register_at_fork(after_in_child=lambda: _random.seed(os.urandom(32)))
 
-_lock = threading.Lock()
-_last = [0, 0]
-"""Millisecond and counter of the newest identifier, so that a burst within one millisecond still sorts."""
+
+class _Moments:
+    """The first 14 digits of identifiers: the millisecond, then a counter, so that a burst within one still sorts."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._millis = self._counter = 0
+        self._time = ""
+
+    def next(self) -> str:
+        """Digits that sort after all that were given before, in whatever thread."""
+        with self._lock:
+            millis, counter = time.time_ns() // 1_000_000, self._counter + 1
+            if millis > self._millis or counter > _COUNTER_MAX:
+                self._millis, counter = max(millis, self._millis + 1), 0
+                self._time = _digits(self._millis, 40)
+            self._counter = counter
+            # 20 bits: version 7, the counter, the variant of RFC 9562, and two that stay 0.
+            return f"{self._time}{_PAIRS[7 << 6 | counter >> 6]}{_PAIRS[(counter & 63) << 4 | 0b1000]}"
 
 
-def uuid7() -> UUID:
-    """A UUIDv7 that is greater than every one this process made before."""
-    return UUID(int=_uuid7())
-
-
-def _uuid7() -> int:
-    with _lock:
-        millis = time.time_ns() // 1_000_000
-        if millis <= _last[0]:
-            millis, counter = _last[0], _last[1] + 1
-            if counter > _COUNTER_MAX:
-                millis, counter = millis + 1, 0
-        else:
-            counter = 0
-        _last[0], _last[1] = millis, counter
-    return (millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | _random.getrandbits(_RANDOM_BITS)
+_moments: Final = _Moments()
 
 
 def new_id(prefix: str) -> str:
     """A new identifier of the kind that `prefix` names, 27 characters longer than it."""
-    return f"{prefix}_{encode(_uuid7())}"
+    chance = _random.getrandbits(8 * _RANDOM_DIGITS).to_bytes(_RANDOM_DIGITS, "big")
+    return f"{prefix}_{_moments.next()}{chance.translate(_TO_DIGITS).decode()}"
 
 
 def encode(number: int) -> str:
     """128 bits as 26 characters that sort as the number does."""
+    return _digits(number, 120)
+
+
+def _digits(number: int, shift: int) -> str:
+    """Two digits for each ten bits, of which the first lie `shift` bits up."""
     pairs = _PAIRS
-    return "".join([pairs[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+    return "".join([pairs[(number >> shift) & 1023] for shift in range(shift, -1, -10)])
 
 
 def decode(text: str) -> int:

@@ -68,7 +68,7 @@ async def test_a_side_effecting_step_is_one_flush(tmp_path: Path) -> None:
 
 async def test_a_follower_in_another_process_sees_every_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "EVENTS", 3)
-    waits = await follow._followed(tmp_path / "journal.db")
+    waits = await follow._followed(str(tmp_path / "journal.db"))
     assert len(waits) == 3
     assert min(waits) > 0
 

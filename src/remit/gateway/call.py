@@ -44,8 +44,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     """Seconds the call may take, where less than the tool's own."""
     attempt: int = 1
-    final: bool = True
-    """Whether a retryable failure of this attempt is the end of it."""
+    tries_again: bool = False
+    """Whether the caller makes as many attempts as the tool allows."""
     confirmation: str | None = None
     """The confirmation an earlier, pending outcome of this call named."""
     leaves: bool = False

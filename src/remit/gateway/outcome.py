@@ -54,6 +54,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The confirmation a pending or refused call waits, or waited, for."""
     uncertain: bool = False
     """The call may have had its side effect and nobody knows (rule 3)."""
+    again: bool = False
+    """The caller is to make another attempt: this failure was recorded as one that is not the end."""
     duration_us: int = 0
 
     @property

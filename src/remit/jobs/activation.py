@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 
-_NO_RETRY: Final = Retry(attempts=1)
+_RETRY: Final = Retry()
+"""How long is waited where the tool does not say so any more."""
 _APPROVAL: Final = "approval"
 """Why a call waits for a confirmation."""
 
@@ -143,18 +144,17 @@ class Activation:
     async def call(self, asked: Asked, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
         await self._begin()
-        retry = await self._retry(asked.tool)
         if record.unknown:
             settled = await self._settle_unknown(asked, record)
             if settled is not None:
                 return settled
         elif record.finished is not None:
-            await self._back_off(asked.step, record.attempts, retry)
+            await self._back_off(asked, record.attempts)
         attempt, confirmation = record.attempts + 1, record.confirmation
         for asked_for in self._unanswered(asked.step) if confirmation else ():
             await self._approval(asked.step, asked_for)
         while True:
-            outcome = await self._attempt(asked, attempt, confirmation, final=attempt >= retry.attempts)
+            outcome = await self._attempt(asked, attempt, confirmation)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 confirmation = record.confirmation = outcome.confirmation
                 await self._approval(asked.step, confirmation)
@@ -163,16 +163,16 @@ class Activation:
                 settled = await self._decided(asked, outcome.invocation_id or "", attempt)
                 if settled is not None:
                     return settled
-            elif not _again(outcome, attempt, retry):
+            elif outcome.again:
+                await self._back_off(asked, attempt)
+            else:
                 await self._end()
                 return outcome
-            else:
-                await self._back_off(asked.step, attempt, retry)
             attempt += 1
 
     # --- calls
 
-    async def _attempt(self, asked: Asked, attempt: int, confirmation: str | None, *, final: bool) -> Outcome:
+    async def _attempt(self, asked: Asked, attempt: int, confirmation: str | None) -> Outcome:
         request = Request(
             tool=asked.tool,
             args=asked.args,
@@ -182,21 +182,17 @@ class Activation:
             recipe=self._recipe,
             timeout_s=asked.timeout_s,
             attempt=attempt,
-            final=final,
+            tries_again=True,
             confirmation=confirmation,
             hash=asked.hash,
         )
         return await self._gateway.call(request, self._writer, self.progress)
 
-    async def _retry(self, name: str) -> Retry:
-        tool = await self._gateway.services.catalog.find(name)
-        if tool is None or tool.meta.retry is None or not tool.meta.repeatable:
-            return _NO_RETRY
-        return tool.meta.retry
-
-    async def _back_off(self, step: str, failed_attempts: int, retry: Retry) -> None:
+    async def _back_off(self, asked: Asked, failed_attempts: int) -> None:
+        tool = await self._gateway.services.catalog.find(asked.tool)
+        retry = tool.meta.retry if tool is not None and tool.meta.retry is not None else _RETRY
         due = self.now() + retry.delay_ms(failed_attempts) * 1_000
-        await self.effects.waited(Wait(step=step, type="timer", key=f"retry:{failed_attempts + 1}", due_at=due))
+        await self.effects.waited(Wait(step=asked.step, type="timer", key=f"retry:{failed_attempts + 1}", due_at=due))
 
     async def _approval(self, step: str, confirmation: str) -> None:
         due = await self._questions.expires_at(confirmation)
@@ -347,8 +343,3 @@ class Activation:
         self.halted = True
         self.block()
         await asyncio.get_running_loop().create_future()
-
-
-def _again(outcome: Outcome, attempt: int, retry: Retry) -> bool:
-    retryable = outcome.status == "failed" and outcome.code is not None and outcome.code.retryable
-    return retryable and attempt < retry.attempts

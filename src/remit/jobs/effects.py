@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SLICE_S: Final = 0.005
 """Seconds a run may go on without giving other runs of the process a turn."""
+_encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -122,12 +123,12 @@ class Effects:
 
     async def call(self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None) -> Outcome:
         """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits."""
-        args = _copied(args)
-        await self._enter(step, "call")
         try:
-            arguments_hash = digest(args)
-        except NotCanonicalError:
-            arguments_hash = ""
+            arguments_hash, encoded = digest(args), _encode(args)
+        except (NotCanonicalError, TypeError):  # the gateway refuses them, as they are
+            arguments_hash, encoded = "", b""
+        if self._enter(step, "call"):
+            await self._give_way()
         record = self.history.calls.get(step)
         if record is None:
             record = self.history.call(step)
@@ -135,6 +136,8 @@ class Effects:
             self._compare(step, record, tool, args, arguments_hash)
             if record.ended:
                 return await self.recorded(record)
+        if encoded:
+            args = _decode(encoded)
         request = Asked(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
         outcome = await self.world.call(request, record)
         # It is in the journal, where another pass finds it; this one never comes by the place again.
@@ -144,13 +147,15 @@ class Effects:
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """A recorded value of the clock or of chance."""
-        await self._enter(step, kind.KIND.removesuffix("_recorded"))
+        if self._enter(step, kind.KIND.removesuffix("_recorded")):
+            await self._give_way()
         found = self.history.values.get(step)
         return found if found is not None else await self.world.value(step, kind)
 
     async def wait(self, wait: Wait) -> Answer:
         """What a wait ended with."""
-        await self._enter(wait.step, wait.type)
+        if self._enter(wait.step, wait.type):
+            await self._give_way()
         return await self.waited(wait)
 
     async def waited(self, wait: Wait) -> Answer:
@@ -167,7 +172,8 @@ class Effects:
 
     async def child(self, started: ChildStarted) -> None:
         """Enter another recipe."""
-        await self._enter(started.step, "child")
+        if self._enter(started.step, "child"):
+            await self._give_way()
         found = self.history.children.get(started.step)
         if found is None:
             await self.world.child(started)
@@ -207,17 +213,19 @@ class Effects:
             self.failure = error
         return error
 
-    async def _enter(self, step: str, kind: str) -> None:
+    def _enter(self, step: str, kind: str) -> bool:
+        """An effect begins; whether the run's turn is over."""
         if self.failure is not None:
             raise self.failure
-        now = time.monotonic()
-        if now >= self._turn_ends:
-            await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
-            self._turn_ends = time.monotonic() + _SLICE_S
         self.used.add(step)
         recorded = self.history.places.get(step)
         if recorded is not None and recorded != kind:
             raise self.fail(NondeterminismError(step, _effect(recorded), _effect(kind)))
+        return time.monotonic() >= self._turn_ends
+
+    async def _give_way(self) -> None:
+        await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
+        self._turn_ends = time.monotonic() + _SLICE_S
 
     def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
         recorded_tool, recorded_hash = record.asked
@@ -247,21 +255,6 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Ou
         invocation_id=invocation_id,
         duration_us=duration_us,
     )
-
-
-def _copied(args: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as they are now; those without a canonical form stay as they are, and are refused at once."""
-    try:
-        copied: dict[str, Any] = _copy(args)
-    except RecursionError:
-        return args
-    return copied
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _effect(kind: str) -> str:

@@ -136,7 +136,10 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
     @property
     def changes_heads(self) -> bool:
         """Whether it does more than add events to streams that exist."""
-        return bool(self.wakes) or any(a.patch is not NO_PATCH or a.expect_seq == 0 for a in self.appends)
+        for append in self.appends:
+            if append.patch is not NO_PATCH or append.expect_seq == 0:
+                return True
+        return bool(self.wakes)
 
 
 class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):

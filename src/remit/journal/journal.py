@@ -66,8 +66,14 @@ class Journal:
         Raises AppendConflictError where another writer holds the stream, JournalError where the storage fails; both
         also for an earlier queued append of the same writer.
         """
-        draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
-        await self.commit(draft, synced=synced, blobs=blobs, wakes=wakes)
+        append = writer.stage(*payloads, patch=patch, expect_wakes=expect_wakes)
+        commit = Commit(
+            appends=(append,), blobs=tuple(blobs), wakes=wakes, synced=synced, at=append.at, on_error=writer.fail
+        )
+        if synced:
+            await self._written(commit, writer)
+        elif self._queued(commit, writer):
+            await self._store.drained()
 
     async def commit(
         self, *drafts: Draft, synced: bool, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()
@@ -83,17 +89,25 @@ class Journal:
         writers = [draft.writer for draft in drafts]
         appends = tuple([draft.writer.chain(draft) for draft in drafts])
         commit = Commit(appends=appends, blobs=tuple(blobs), wakes=wakes, synced=synced, at=appends[0].at)
-        commit.on_error = writers[0].fail if len(writers) == 1 else _fail_all(writers)
-        if not synced:
-            self._store.submit(commit)
-            if writers[0].failure is not None:
-                raise writers[0].failure
-            if self._store.backlog > BACKLOG_LIMIT:
-                await self._store.drained()
-            return
+        commit.on_error = _fail_all(writers)
+        if synced:
+            await self._written(commit, *writers)
+        elif self._queued(commit, *writers):
+            await self._store.drained()
+
+    def _queued(self, commit: Commit, *writers: StreamWriter) -> bool:
+        """Submit what nobody waits for; whether so much waits in memory that its writer should."""
+        self._store.submit(commit)
+        for writer in writers:
+            if writer.failure is not None:
+                raise writer.failure
+        return self._store.backlog > BACKLOG_LIMIT
+
+    async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
+        """Submit, and wait until it is on the disk."""
         error = await self._done(commit)
         if error is not None:
-            raise next((w.failure for w in writers if w.failure is not None), error)
+            raise next((writer.failure for writer in writers if writer.failure is not None), error)
 
     async def _done(self, commit: Commit) -> JournalError | None:
         """Submit, and wait for what became of it. Cancelling the wait does not take the commit back."""

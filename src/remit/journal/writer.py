@@ -58,14 +58,15 @@ class StreamWriter:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
             raise self.failure
-        at = self._clock.now()
-        expect_seq, expect_hash, events = self.seq, self._hash, []
+        at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
+        seq, previous, events = expect_seq, expect_hash, []
         for kind, data in draft.events:
-            self.seq += 1
-            self._hash = link(self._hash, self.seq, at, kind, data)
-            events.append(Event(self.stream, self.seq, kind, at, data, self._hash))
+            seq += 1
+            previous = link(previous, seq, at, kind, data)
+            events.append(Event(stream, seq, kind, at, data, previous))
+        self.seq, self._hash = seq, previous
         return Append(
-            stream=self.stream,
+            stream=stream,
             kind=self.kind,
             expect_seq=expect_seq,
             expect_hash=expect_hash,

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from remit.errors import ProviderError, UsageError
 from remit.tools import hints
 from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.naming import check_name
-from remit.tools.provider import CallContext, ToolResult
+from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +53,7 @@ class FunctionTool(Generic[P, R]):
         given = self._arguments_of(args)
         if self._context is not None:
             given[self._context] = ctx
-        call = cast("Callable[..., Any]", self.function)
+        call: Callable[..., Any] = self.function
         try:
             value = await call(**given) if self._is_async else await asyncio.to_thread(_run, call, given)
         except SystemExit as error:  # a tool ends a call, never the process that serves it
@@ -62,11 +62,12 @@ class FunctionTool(Generic[P, R]):
 
     def _arguments_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            given = hints.from_json(args, self._arguments)
+            given = msgspec.structs.asdict(hints.from_json(args, self._arguments))
         except msgspec.ValidationError as error:
             raise ProviderError(str(error)[:200], cause=Code.InvalidInput, code=Code.INVALID_TOOL_ARGS) from error
-        fields = ((name, getattr(given, name)) for name in given.__struct_fields__)
-        return {name: value for name, value in fields if value is not msgspec.UNSET}
+        if len(args) < len(given):
+            return {name: value for name, value in given.items() if value is not msgspec.UNSET}
+        return given
 
 
 def tool(
@@ -126,9 +127,11 @@ def _run(function: Callable[..., Any], given: dict[str, Any]) -> Any:
 
 
 def _result(value: Any) -> ToolResult:
-    given = value if isinstance(value, ToolResult) else ToolResult(value)
+    evidence: tuple[EvidenceCandidate, ...] = ()
+    if isinstance(value, ToolResult):
+        value, evidence = value.value, value.evidence
     try:
-        return ToolResult(hints.to_json(given.value), given.evidence)
+        return ToolResult(hints.to_json(value), evidence)
     except (TypeError, ValueError, RecursionError) as error:
         why = f"the tool returned what JSON cannot hold: {error}"
         raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE) from error

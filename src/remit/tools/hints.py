@@ -22,6 +22,8 @@ _REFERENCE: Final = "#/$defs/{name}"
 _OURS: Final = {"CallContext": CallContext, "ToolResult": ToolResult}
 """Names a module may import for its type checker only."""
 _ANYTHING: Final = (Any, object, inspect.Parameter.empty, ToolResult)
+_SCALARS: Final = frozenset({str, int, float, bool, NoneType})
+"""What is JSON as it stands."""
 _REMEDY: Final = (
     "Use JSON types, dataclasses, msgspec Structs, TypedDicts, enums, literals, dates, UUIDs, decimals, bytes or paths."
 )
@@ -88,6 +90,8 @@ def from_json(value: Any, kind: Any, *, strict: bool = True) -> Any:
 
 def to_json(value: Any) -> Any:
     """A value as JSON types only: dict with str keys, list, str, int, float, bool, None. Raises TypeError."""
+    if type(value) in _SCALARS:
+        return value
     return _arrays(msgspec.to_builtins(value, str_keys=True, enc_hook=_encoded))
 
 

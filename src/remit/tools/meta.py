@@ -80,6 +80,11 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.idempotent or not self.side_effects
 
     @property
+    def attempts(self) -> int:
+        """Calls in all that whoever tries again may make."""
+        return self.retry.attempts if self.retry is not None and self.repeatable else 1
+
+    @property
     def side_effect(self) -> Literal["read", "write", "unknown"]:
         """`read`, `write` or `unknown`, as step reports name it."""
         if not self.side_effects:

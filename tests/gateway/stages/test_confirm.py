@@ -300,9 +300,9 @@ async def test_a_retry_of_an_approved_call_needs_no_new_approval() -> None:
         return "done"
 
     async with opened(flaky) as world:
-        pending = await world.call("note.flaky", final=False)
+        pending = await world.call("note.flaky", tries_again=True)
         await world.approve(pending)
-        assert (await world.again(pending, "note.flaky", final=False)).code is Code.TOOL_UNAVAILABLE
+        assert (await world.again(pending, "note.flaky", tries_again=True)).code is Code.TOOL_UNAVAILABLE
         assert (await world.again(pending, "note.flaky", attempt=2)).value == "done"
         assert (await world.last(ToolInvocationStarted)).confirmation == pending.confirmation
 

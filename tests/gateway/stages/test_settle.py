@@ -9,7 +9,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.journal.kinds import EvidenceAttached, ToolInvocationFinished
-from remit.tools.meta import Level
+from remit.tools.meta import Level, Retry
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from tests.gateway.samples import ALLOW, add
 from tests.gateway.world import odd, opened
@@ -74,18 +74,24 @@ def raises(error: BaseException) -> Any:
     return behave
 
 
+TWICE: dict[str, Any] = {"retry": Retry(attempts=2)}
+AGAIN: dict[str, Any] = {"tries_again": True}
+
+
 @pytest.mark.parametrize(
     ("behave", "level", "changes", "asked", "outcome", "step_outcome"),
     [
         (lambda _a, _c: ToolResult(1), Level.L0, {}, {}, "success", "pure"),
         (lambda _a, _c: ToolResult(1), Level.L1, {}, {}, "success", "side_effect_committed"),
-        (raises(ValueError("no")), Level.L1, {}, {"final": False}, "failure", "permanent_failure"),
-        (raises(TimeoutError()), Level.L1, {}, {"final": False}, "timeout", "uncertain"),
-        (raises(TimeoutError()), Level.L1, {"idempotent": True}, {"final": False}, "timeout", "retryable_failure"),
-        (raises(TimeoutError()), Level.L1, {"idempotent": True}, {}, "timeout", "permanent_failure"),
-        (raises(TimeoutError()), Level.L0, {}, {"final": False}, "timeout", "retryable_failure"),
+        (raises(ValueError("no")), Level.L1, TWICE, AGAIN, "failure", "permanent_failure"),
+        (raises(TimeoutError()), Level.L1, TWICE, AGAIN, "timeout", "uncertain"),
+        (raises(TimeoutError()), Level.L1, TWICE | {"idempotent": True}, AGAIN, "timeout", "retryable_failure"),
+        (raises(TimeoutError()), Level.L1, TWICE | {"idempotent": True}, {}, "timeout", "permanent_failure"),
+        (raises(TimeoutError()), Level.L1, {"idempotent": True}, AGAIN, "timeout", "permanent_failure"),
+        (raises(TimeoutError()), Level.L0, TWICE, AGAIN, "timeout", "retryable_failure"),
+        (raises(TimeoutError()), Level.L0, TWICE, AGAIN | {"attempt": 2}, "timeout", "permanent_failure"),
         (raises(ConnectionError()), Level.L1, {}, {}, "failure", "uncertain"),
-        (raises(ConnectionError()), Level.L0, {}, {"final": False}, "failure", "retryable_failure"),
+        (raises(ConnectionError()), Level.L0, TWICE, AGAIN, "failure", "retryable_failure"),
     ],
 )
 async def test_what_a_step_came_to(
@@ -96,6 +102,7 @@ async def test_what_a_step_came_to(
         finished = await world.last(ToolInvocationFinished)
         assert (finished.outcome, finished.step_outcome) == (outcome, step_outcome)
         assert given.uncertain is (step_outcome == "uncertain")
+        assert given.again is (step_outcome == "retryable_failure")
 
 
 async def test_an_error_is_recorded_as_it_is_given() -> None:

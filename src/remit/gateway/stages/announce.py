@@ -9,13 +9,11 @@ from remit.errors import JournalError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
 from remit.ids import new_id, span_id
-from remit.journal.blobs import pack
+from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import ToolInvocationStarted
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.journal.event import Blob
-    from remit.journal.writer import Draft
 
 
 class Announce:
@@ -29,23 +27,22 @@ class Announce:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = _idempotency_key(call)
-        started, blobs = self._started(call)
-        confirmation = call.confirmation
+        args, confirmation = pack(call.encoded), call.confirmation
+        started = self._started(call, args)
         if confirmation is None or confirmation.state != "approved":
-            await call.journal.commit(started, synced=call.tool.meta.side_effects, blobs=blobs)
+            await call.journal.append(call.writer, started, synced=call.tool.meta.side_effects, blobs=args.blobs)
         else:
             used = self._confirmations.use(confirmation, call.invocation_id)
             try:
-                await call.journal.commit(started, used, synced=True, blobs=blobs)
+                await call.journal.commit(call.writer.draft(started), used, synced=True, blobs=args.blobs)
             except JournalError:
                 self._confirmations.unclaim(confirmation)
                 raise
         return await proceed(call)
 
-    def _started(self, call: Call) -> tuple[Draft, tuple[Blob, ...]]:
+    def _started(self, call: Call, args: Packed) -> ToolInvocationStarted:
         request, meta, confirmation = call.request, call.tool.meta, call.confirmation
-        args = pack(call.encoded)
-        started = ToolInvocationStarted(
+        return ToolInvocationStarted(
             invocation_id=call.invocation_id,
             step=request.step,
             tool_name=meta.name,
@@ -67,7 +64,6 @@ class Announce:
             confirmation=confirmation.id if confirmation else "",
             span_id=call.span_id,
         )
-        return call.writer.draft(started), args.blobs
 
 
 def _idempotency_key(call: Call) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of
@@ -23,21 +25,15 @@ class Settle:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record what came of it; the value is given on as a replay would give it."""
         outcome = await proceed(call)
-        checked = _UNCHECKED
-        if outcome.ok:
-            checked = self._results.check(call.tool, call.result)
-            outcome = checked.failure or outcome
-        outcome = Outcome(
-            status=outcome.status,
+        checked = self._results.check(call.tool, call.result) if outcome.status == "ok" else _UNCHECKED
+        outcome = checked.failure or outcome
+        step_outcome = _step_outcome(call, outcome)
+        outcome = replace(
+            outcome,
             value=checked.value,
-            code=outcome.code,
-            reason=outcome.reason,
-            remedy=outcome.remedy,
-            cause=outcome.cause,
-            detail=outcome.detail,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
-            uncertain=outcome.uncertain,
+            again=step_outcome == "retryable_failure",
             duration_us=call.duration_us,
         )
         output = call.tool.output
@@ -46,7 +42,7 @@ class Settle:
             checked,
             invocation_id=call.invocation_id,
             step=call.request.step,
-            step_outcome=_step_outcome(call, outcome),
+            step_outcome=step_outcome,
             schema_hash=output.hash if output else "",
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
@@ -54,10 +50,11 @@ class Settle:
 
 
 def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
-    meta = call.tool.meta
-    if outcome.ok:
+    meta, request = call.tool.meta, call.request
+    if outcome.status == "ok":
         return "side_effect_committed" if meta.side_effects else "pure"
     if outcome.uncertain:
         return "uncertain"
-    retryable = outcome.code is not None and outcome.code.retryable and meta.repeatable and not call.request.final
-    return "retryable_failure" if retryable else "permanent_failure"
+    retryable = outcome.code is not None and outcome.code.retryable
+    again = retryable and request.tries_again and request.attempt < meta.attempts
+    return "retryable_failure" if again else "permanent_failure"
