@@ -101,6 +101,57 @@ async def test_who_waits_alone_is_written_at_once_with_whatever_came_before() ->
     await thread.close()
 
 
+class Rounds:
+    """Counts how often the event loop came round."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._loop = asyncio.get_running_loop()
+        self._loop.call_soon(self._again)
+
+    def _again(self) -> None:
+        self.count += 1
+        self._loop.call_soon(self._again)
+
+
+async def wait_for(thread: CommitThread, numbers: range) -> None:
+    for number in numbers:
+        commit, done = answered(number)
+        thread.submit(commit)
+        assert await done is None
+
+
+async def test_a_task_that_has_long_waited_alone_is_not_sent_round_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, step = 0.0, 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += step
+        return now
+
+    monkeypatch.setattr("remit.journal.batching.monotonic", clock)
+    script = Fast()
+    thread, rounds = await awake(script), Rounds()
+    await wait_for(thread, range(20))
+    before = rounds.count
+    await wait_for(thread, range(20, 200))
+    assert (rounds.count, set(script.on)) == (before, {HERE})
+    step = 0.001
+    await wait_for(thread, range(200, 260))
+    assert rounds.count > before, "after a while others get their turn"
+    assert [number for group in script.groups for number in group] == list(range(260))
+    await thread.close()
+
+
+async def test_tasks_that_wait_by_turns_share_groups() -> None:
+    script = Fast()
+    thread = await awake(script)
+    await wait_for(thread, range(20))
+    await asyncio.gather(wait_for(thread, range(20, 40)), wait_for(thread, range(40, 60)))
+    assert any(len(group) > 1 for group in script.groups)
+    await thread.close()
+
+
 async def test_several_who_wait_share_a_group_of_the_thread() -> None:
     script = Fast()
     thread = await awake(script)

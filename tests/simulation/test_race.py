@@ -17,7 +17,8 @@ from remit.jobs.state import CallRecord, History
 from remit.journal.event import Append, Head
 from remit.journal.journal import Journal
 from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted
-from remit.journal.writer import Draft
+from remit.journal.payload import Payload
+from remit.journal.writer import StreamWriter
 from tests.simulation.explore import Choices, Drawn, schedules
 from tests.simulation.race import Bounds, Race
 from tests.simulation.shelf import Shelf
@@ -87,13 +88,13 @@ def test_it_finds_a_storage_that_ignores_epochs() -> None:
 
 
 def test_it_finds_an_effect_that_does_not_wait_for_its_announcement(monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = Journal.commit
+    append = Journal.append
 
-    async def unflushed(self: Journal, *drafts: Draft, synced: bool, **more: Any) -> None:
-        announces = any(kind == ToolInvocationStarted.KIND for draft in drafts for kind, _ in draft.events)
-        await commit(self, *drafts, synced=synced and not announces, **more)
+    async def unflushed(self: Journal, writer: StreamWriter, *payloads: Payload, synced: bool, **more: Any) -> None:
+        announces = any(isinstance(payload, ToolInvocationStarted) for payload in payloads)
+        await append(self, writer, *payloads, synced=synced and not announces, **more)
 
-    monkeypatch.setattr(Journal, "commit", unflushed)
+    monkeypatch.setattr(Journal, "append", unflushed)
     assert breaks("an effect that must not repeat happened twice")
 
 

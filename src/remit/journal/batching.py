@@ -3,7 +3,7 @@
 Commits are collected until the event loop has run every task that was ready. Then a thread writes them, so that a slow
 disk holds nobody up. Two hand-overs between threads cost more than a fast disk's flush, though: a commit that is waited
 for and comes alone is written at once, on the event loop, as long as the disk has lately been fast and nobody else
-holds the storage's lock.
+holds the storage's lock. Where one task has lately been the only one that waits, not even the loop is waited for.
 
 Work other than commits (claims, leases, reads of memory) goes through the same queue, so that it sees everything
 submitted before it.
@@ -36,6 +36,10 @@ FAST_S: Final = 0.005
 _MEMORY: Final = 8
 """Over about so many groups "usually" is taken."""
 _MOMENT_S: Final = 0.0005
+_STREAK: Final = 8
+"""So many commits in a row that one task waited for, and nobody is expected to share a group with it."""
+_ROUND_S: Final = 0.005
+"""How long such a task may go on before the event loop has to come round."""
 _LINGER_S: Final = 0.002
 """How long commits that nobody waits for are kept back, so that one that is waited for takes them along."""
 _LINGERING: Final = 64
@@ -72,6 +76,10 @@ class CommitThread:
         self._asleep = True
         """The thread does not look by itself."""
         self._collecting = False
+        """The loop has not come round since the first commit after it last did."""
+        self._round_ends = 0.0
+        self._last, self._streak = 0, 0
+        """The task that last waited for a commit, and how often in a row it was the same."""
         self._lingering: asyncio.TimerHandle | None = None
         self._usual_s = 0.0
         self._closed = False
@@ -99,11 +107,12 @@ class CommitThread:
         self._submitted += commit.size
         self._untold += 1
         self._waiting.append(commit)
+        if commit.synced and self._alone() and self._wrote_at_once():
+            return
         if self._asleep:
             self._wake()
         elif not self._collecting:
-            self._collecting = True
-            self._loop.call_soon(self._collected)
+            self._collect()
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Run `work` on the thread, after everything submitted before. Cancelling the future does not stop it."""
@@ -132,6 +141,22 @@ class CommitThread:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     # --- on the event loop
+
+    def _alone(self) -> bool:
+        """Whether this task has long been the only one that waits, and the loop came round lately."""
+        task = id(asyncio.current_task(self._loop))
+        self._streak = self._streak + 1 if task == self._last else 0
+        self._last = task
+        if self._streak < _STREAK:
+            return False
+        if not self._collecting:
+            self._collect()
+        return monotonic() < self._round_ends
+
+    def _collect(self) -> None:
+        self._collecting = True
+        self._round_ends = monotonic() + _ROUND_S
+        self._loop.call_soon(self._collected)
 
     def _wake(self) -> None:
         self._asleep = False

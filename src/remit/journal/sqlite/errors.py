@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-from collections.abc import Iterator
 from typing import Final
 
 import apsw
@@ -40,20 +38,27 @@ _TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-@contextlib.contextmanager
-def translating(path: str) -> Iterator[None]:
-    """Raise errors of SQLite and of the file system as JournalError."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise translated(error, path) from error
-    except OSError as error:
+class Translation:
+    """Raises errors of SQLite and of the file system as JournalError; may be entered again and again."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing: errors are what it is for."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise translated(error, self._path) from error
+
+
+def translated(error: apsw.Error | OSError, path: str) -> JournalError:
+    """The JournalError to raise from an error of SQLite or of the file system."""
+    if isinstance(error, OSError):
         code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in _FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
-        raise JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy) from error
-
-
-def translated(error: apsw.Error, path: str) -> JournalError:
-    """The JournalError to raise from an SQLite error."""
+        return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
     for kind, code, remedy in _TABLE:
         if isinstance(error, kind):
             return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)

@@ -7,7 +7,7 @@ event loop goes on meanwhile. Commits that span streams, create one or wake one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from remit.errors import JournalError
 from remit.journal.batching import conflict
 from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
 from remit.journal.runs import Run, folds
-from remit.journal.sqlite.transaction import transaction
+from remit.journal.sqlite.transaction import Transaction
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
 """Rows per statement: few shapes, so that every statement stays prepared."""
@@ -55,6 +55,7 @@ class GroupWriter:
     def __init__(self, connection: apsw.Connection) -> None:
         """Use the storage's only write connection."""
         self._db = connection
+        self._transaction = Transaction(connection)
         self._ids: dict[str, int] = {}
         self.others = 0
         """How often other connections wrote to the file, when it was last looked."""
@@ -66,7 +67,7 @@ class GroupWriter:
     def write(self, group: Sequence[Commit]) -> list[JournalError | None]:
         """Write a group in one transaction; what became of each commit. Raises apsw.Error: nothing was written."""
         try:
-            with transaction(self._db):
+            with self._transaction:
                 self.look()
                 return self._write(group)
         except BaseException:
@@ -111,11 +112,10 @@ class GroupWriter:
         self._insert(accepted)
 
     def _insert(self, events: Sequence[Event]) -> None:
-        rows = [(self._id(e.stream), e.seq, e.kind, e.at, e.data, e.hash) for e in events]
-        for size, start in _chunks(len(rows)):
+        for size, start in _chunks(len(events)):
             flat: list[Any] = []
-            for row in rows[start : start + size]:
-                flat += row
+            for event in events[start : start + size]:
+                flat += (self._id(event.stream), event.seq, event.kind, event.at, event.data, event.hash)
             self._db.execute(_insert_sql(size), flat)
 
     def _id(self, stream: str) -> int:
@@ -226,12 +226,15 @@ def _insert_sql(rows: int) -> str:
     return _INSERT + ", ".join([_ROW] * rows)
 
 
-def _chunks(count: int) -> Iterator[tuple[int, int]]:
-    start = 0
+@lru_cache(maxsize=1_024)
+def _chunks(count: int) -> tuple[tuple[int, int], ...]:
+    """Sizes of the statements that insert so many rows, and where each begins."""
+    chunks, start = [], 0
     for size in _CHUNKS:
         while count - start >= size:
-            yield size, start
+            chunks.append((size, start))
             start += size
+    return tuple(chunks)
 
 
 def _or(value: Any, default: Any) -> Any:

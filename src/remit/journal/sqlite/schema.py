@@ -13,7 +13,7 @@ import apsw
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.sqlite.transaction import transaction
+from remit.journal.sqlite.transaction import Transaction
 
 APPLICATION_ID: Final = 0x524D4954
 """`RMIT`, in the file's header, so that a foreign database is never taken for a journal."""
@@ -88,7 +88,7 @@ def migrate(connection: apsw.Connection) -> None:
     """Bring a checked file to today's schema; of several processes that try, one does it."""
     if _pragma(connection, "user_version") == VERSION:
         return
-    with transaction(connection):
+    with Transaction(connection):
         check(connection)
         for script in MIGRATIONS[_pragma(connection, "user_version") :]:
             connection.execute(script)

@@ -22,10 +22,10 @@ from remit.journal.batching import CommitThread, journal_closed, taken
 from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
-from remit.journal.sqlite.errors import translating
+from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.reading import ReadThread
-from remit.journal.sqlite.transaction import transaction
+from remit.journal.sqlite.transaction import Transaction
 from remit.journal.watch import Watch
 
 T = TypeVar("T")
@@ -47,7 +47,8 @@ class SqliteStore:
         """
         self._path = path
         self._clock = clock
-        with translating(path), contextlib.ExitStack() as opened:
+        self._translating = Translation(path)
+        with self._translating, contextlib.ExitStack() as opened:
             self._db = open_writer(path, busy_ms=busy_ms, vfs=vfs)
             opened.callback(self._db.close)
             self._db_read = self._db
@@ -86,7 +87,7 @@ class SqliteStore:
         await self._writer.run(lambda: None)
 
     def _write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
-        with translating(self._path):
+        with self._translating:
             self._set_synchronous("FULL" if any(commit.synced for commit in group) else "NORMAL")
             return self._groups.write(group)
 
@@ -94,7 +95,7 @@ class SqliteStore:
         """The same on the event loop; None where another process holds the lock."""
         self._db.set_busy_timeout(0)
         try:
-            with translating(self._path):
+            with self._translating:
                 self._set_synchronous("FULL")
                 return self._groups.write(group)
         except JournalError as error:
@@ -126,9 +127,9 @@ class SqliteStore:
 
     def _in_transaction(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
         def run() -> T:
-            with translating(self._path):
+            with self._translating:
                 self._set_synchronous("NORMAL")
-                with transaction(self._db):
+                with Transaction(self._db):
                     return work(self._db)
 
         return self._writer.run(run)
@@ -139,7 +140,7 @@ class SqliteStore:
         """Read on the reading connection, after what this process submitted has been written."""
 
         def run() -> T:
-            with translating(self._path):
+            with self._translating:
                 return work(self._db_read)
 
         if self._reader is None:
@@ -233,7 +234,7 @@ class SqliteStore:
         """Never waits for a lock: the event loop would."""
         self._db.set_busy_timeout(0)
         try:
-            with translating(self._path), contextlib.suppress(apsw.BusyError):
+            with self._translating, contextlib.suppress(apsw.BusyError):
                 self._groups.look()
         finally:
             self._db.set_busy_timeout(self._busy_ms)

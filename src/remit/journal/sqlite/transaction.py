@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import apsw
 
 
-@contextlib.contextmanager
-def transaction(db: apsw.Connection) -> Iterator[None]:
-    """One transaction that may write; rolled back on any error."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
+class Transaction:
+    """Transactions that may write, one at a time; rolled back on any error."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind is None:
+            try:
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
         # SQLite ends a transaction by itself after some errors, such as a full disk.
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
