@@ -168,7 +168,7 @@ class Watch:
             if not job.ended:
                 job.row = await self._remit.queries.row(job.job)
                 for event in await self._journal.read(stream_of(job.job), job.seq):
-                    job.history.add(event)
+                    job.history.fold([event])
                     job.seq = event.seq
         self._view.show(self.jobs)
         self._pause_s = max(_SPACING_S, _SHARE * (clock.monotonic() - began))

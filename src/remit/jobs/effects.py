@@ -198,7 +198,8 @@ class Effects:
         evidence = tuple(msgspec.convert(item, EvidenceItem) for item in record.evidence) if finished.evidence else ()
         if finished.error is not None:
             return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
-        encoded = await self._journal.value(finished.result, finished.result_blob)
+        result, kept = finished.result, finished.result_blob
+        encoded = result if isinstance(result, msgspec.Raw) else await self._journal.value(result, kept)
         return Outcome(
             status="ok",
             value=_decode(encoded) if encoded is not None else None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
+import msgspec
+
 from remit.journal import kinds as k
 from remit.journal.event import Event
 
@@ -32,19 +34,16 @@ def job_of(stream: str) -> str:
     return stream.split("/", 2)[1]
 
 
-class CallRecord:
+class CallRecord(msgspec.Struct, eq=False):
     """What is recorded of one call."""
 
-    __slots__ = ("confirmation", "evidence", "finished", "refused", "started", "wanted")
-
-    def __init__(self) -> None:
-        self.started: k.ToolInvocationStarted | None = None
-        self.finished: k.ToolInvocationFinished | None = None
-        self.refused: k.GateRefused | None = None
-        self.confirmation: str | None = None
-        self.wanted = ""
-        """The tool that the confirmation was asked for."""
-        self.evidence: tuple[dict[str, Any], ...] = ()
+    started: k.ToolInvocationStarted | None = None
+    finished: k.ToolInvocationFinished | None = None
+    refused: k.GateRefused | None = None
+    confirmation: str | None = None
+    wanted: str = ""
+    """The tool that the confirmation was asked for."""
+    evidence: tuple[dict[str, Any], ...] = ()
 
     @property
     def attempts(self) -> int:
@@ -110,14 +109,14 @@ class History:
         """Version differences that are already recorded."""
         self.recovering = False
         self.end: End | None = None
-        for event in events:
-            self.add(event)
+        self.fold(events)
 
-    def add(self, event: Event) -> None:
-        """Fold one more event."""
-        payload = k.decode(event.kind, event.data)
-        if payload is not None:
-            fold = self._folds.get(type(payload))
+    def fold(self, events: Iterable[Event]) -> None:
+        """Fold more events, in order."""
+        folds = self._folds
+        for event in events:
+            payload = k.decode(event.kind, event.data)
+            fold = folds.get(type(payload))
             if fold is not None:
                 fold(self, payload)
 
@@ -194,7 +193,7 @@ class History:
     def _ended(self, payload: End) -> None:
         self.end = payload
 
-    _folds: ClassVar[dict[type[k.Payload], Callable[[Any, Any], None]]] = {
+    _folds: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         k.JobCreated: _created,
         k.PlanGenerated: _planned,
         k.ToolInvocationStarted: _started,
