@@ -111,7 +111,8 @@ class Activation:
         else:
             found = k.UuidRecorded(step=step, value=str(self._chance.uuid()))
         await self._record(found)
-        await self._end()
+        if self._step_by_step:
+            await self._halt()
         return found
 
     async def child(self, started: k.ChildStarted) -> None:
@@ -138,12 +139,14 @@ class Activation:
             )
         answer, event, blobs = await self._waited(wait)
         await self._journal.append(self._writer, event, synced=False, blobs=blobs)
-        await self._end()
+        if self._step_by_step:
+            await self._halt()
         return answer
 
     async def call(self, asked: Asked, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
-        await self._begin()
+        if self.halting or self._history.recovering:
+            await self._begin()
         if record.unknown:
             settled = await self._settle_unknown(asked, record)
             if settled is not None:
@@ -154,7 +157,8 @@ class Activation:
         for asked_for in self._unanswered(asked.step) if confirmation else ():
             await self._approval(asked.step, asked_for)
         while True:
-            outcome = await self._attempt(asked, attempt, confirmation)
+            request = self._request(asked, attempt, confirmation)
+            outcome = await self._gateway.call(request, self._writer, self.progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 confirmation = record.confirmation = outcome.confirmation
                 await self._approval(asked.step, confirmation)
@@ -166,14 +170,15 @@ class Activation:
             elif outcome.again:
                 await self._back_off(asked, attempt)
             else:
-                await self._end()
+                if self._step_by_step:
+                    await self._halt()
                 return outcome
             attempt += 1
 
     # --- calls
 
-    async def _attempt(self, asked: Asked, attempt: int, confirmation: str | None) -> Outcome:
-        request = Request(
+    def _request(self, asked: Asked, attempt: int, confirmation: str | None) -> Request:
+        return Request(
             tool=asked.tool,
             args=asked.args,
             step=asked.step,
@@ -186,7 +191,6 @@ class Activation:
             confirmation=confirmation,
             hash=asked.hash,
         )
-        return await self._gateway.call(request, self._writer, self.progress)
 
     async def _back_off(self, asked: Asked, failed_attempts: int) -> None:
         tool = await self._gateway.services.catalog.find(asked.tool)
@@ -242,7 +246,8 @@ class Activation:
             decided_by=answer.by,
         )
         await self._journal.append(self._writer, finished, synced=False, blobs=packed.blobs if packed else ())
-        await self._end()
+        if self._step_by_step:
+            await self._halt()
         if done:
             return Outcome(status="ok", value=answer.payload["value"], invocation_id=invocation_id)
         return failed_outcome(error, invocation_id, 0)
@@ -333,10 +338,6 @@ class Activation:
             await self._journal.append(self._writer, payload, synced=False)
         except RemitError as error:
             raise self.effects.fail(error) from error
-
-    async def _end(self) -> None:
-        if self._step_by_step:
-            await self._halt()
 
     async def _halt(self) -> None:
         """Stand still until the pass ends."""

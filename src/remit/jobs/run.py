@@ -67,7 +67,7 @@ class Run:
         """
         step = current.get().place(key)
         outcome = await self._effects.call(step, tool, args or {}, timeout)
-        if not outcome.ok:
+        if outcome.status != "ok":
             raise CallError(outcome, tool, step)
         return outcome
 
