@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.peers.processes import Server, answers, free_ports, started
+from bench.peers.processes import Server, free_ports, started
 
 
 class Database(NamedTuple):
@@ -52,5 +52,10 @@ def database() -> Iterator[Database]:
         (port,) = free_ports(1)
         settings = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-p", str(port))
         command: list[str | Path] = [binaries / "postgres", "-D", data, *settings]
-        with started(command, lambda: answers(port), folder=folder, user=user) as server:
+        asked: list[str | Path] = [binaries / "pg_isready", "--host=127.0.0.1", f"--port={port}", "--quiet"]
+
+        def ready() -> bool:
+            return subprocess.run(asked, check=False).returncode == 0  # noqa: S603 - a program of the package
+
+        with started(command, ready, folder=folder, user=user) as server:
             yield Database(f"postgresql://bench@127.0.0.1:{port}/postgres", server)

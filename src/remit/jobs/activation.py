@@ -147,15 +147,11 @@ class Activation:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
         if self.halting or self._history.recovering:
             await self._begin()
-        if record.unknown:
-            settled = await self._settle_unknown(asked, record)
+        attempt, confirmation = record.attempts + 1, record.confirmation
+        if attempt > 1 or confirmation:
+            settled = await self._taken_up(asked, record)
             if settled is not None:
                 return settled
-        elif record.finished is not None:
-            await self._back_off(asked, record.attempts)
-        attempt, confirmation = record.attempts + 1, record.confirmation
-        for asked_for in self._unanswered(asked.step) if confirmation else ():
-            await self._approval(asked.step, asked_for)
         while True:
             request = self._request(asked, attempt, confirmation)
             outcome = await self._gateway.call(request, self._writer, self.progress)
@@ -176,6 +172,18 @@ class Activation:
             attempt += 1
 
     # --- calls
+
+    async def _taken_up(self, asked: Asked, record: CallRecord) -> Outcome | None:
+        """Go on where an earlier pass left a call; None: it is to be made, or made again."""
+        if record.unknown:
+            settled = await self._settle_unknown(asked, record)
+            if settled is not None:
+                return settled
+        elif record.finished is not None:
+            await self._back_off(asked, record.attempts)
+        for asked_for in self._unanswered(asked.step) if record.confirmation else ():
+            await self._approval(asked.step, asked_for)
+        return None
 
     def _request(self, asked: Asked, attempt: int, confirmation: str | None) -> Request:
         return Request(
