@@ -22,7 +22,7 @@ async def concurrent_postgres(lab: Lab) -> list[Result]:
 
     async def floor() -> Reading:
         with database() as found:
-            return await _grouped(found, JOBS * EACH, 64)
+            return await grouped(found, JOBS * EACH, 64)
 
     return await against(
         "64 jobs of 50 on PostgreSQL",
@@ -34,7 +34,7 @@ async def concurrent_postgres(lab: Lab) -> list[Result]:
     )
 
 
-async def _grouped(found: Database, count: int, group: int) -> Reading:
+async def grouped(found: Database, count: int, group: int) -> Reading:
     """Rows per second, so many in a statement of its own, flushed."""
     db = await asyncpg.connect(found.url)
     await db.execute("CREATE TABLE rows (stream bigint, seq bigint, data bytea, PRIMARY KEY (stream, seq))")

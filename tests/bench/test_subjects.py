@@ -9,11 +9,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bench import floors, follow, lab, memory, scale, size, slow
+from bench import floors, follow, lab, memory, postgres, scale, size, slow, steps
 from bench.disk import inserted
 from bench.flushes import flushed, slow_disk
 from bench.lab import ROOT, Lab, heard
-from bench.measure import PeerMissingError
+from bench.listened import listened
+from bench.measure import PeerMissingError, Watch
+from bench.peers.postgres import database
 from bench.policy import RULES, thirty_rules
 from bench.subject import nothing, reads, remit_in, writes
 from remit.journal.event import HeadQuery
@@ -71,6 +73,26 @@ async def test_a_follower_in_another_process_sees_every_event(tmp_path: Path, mo
     waits = await follow._followed(str(tmp_path / "journal.db"))
     assert len(waits) == 3
     assert min(waits) > 0
+
+
+async def test_following_on_postgresql_and_its_floor_see_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "EVENTS", 3)
+    with database() as found:
+        for waits in (await follow._followed(found.url), await listened(found.url, 3, 0.01)):
+            assert len(waits) == 3
+            assert min(waits) > 0
+
+
+async def test_many_jobs_run_on_postgresql_and_the_server_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "JOBS", 2)
+    with database() as found:
+        before = found.server.cpu()
+        async with remit_in(tmp_path, flags={"journal.url": found.url}) as remit:
+            assert (await steps.at_once(remit, Watch(found.server.cpu))).value > 0
+        assert (await postgres.grouped(found, 8, 4)).value > 0
+        assert found.server.cpu() > before
 
 
 async def test_the_filled_journal_can_be_appended_to_claimed_from_and_listed(tmp_path: Path) -> None:

@@ -61,14 +61,13 @@ class GroupWriter:
         """How often other connections wrote to the file, when it was last looked."""
 
     def look(self) -> None:
-        """See whether other connections wrote; cheap, and cheaper within a transaction."""
+        """See whether other connections wrote: a read of shared memory."""
         self.others = int(self._db.execute("PRAGMA data_version").get)
 
     def write(self, group: Sequence[Commit]) -> list[JournalError | None]:
         """Write a group in one transaction; what became of each commit. Raises apsw.Error: nothing was written."""
         try:
             with self._transaction:
-                self.look()
                 return self._write(group)
         except BaseException:
             # A stream made in vain gives its number to the next one made.

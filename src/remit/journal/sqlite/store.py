@@ -56,7 +56,8 @@ class SqliteStore:
                 self._db_read = open_reader(path, busy_ms=busy_ms, vfs=vfs)
                 opened.callback(self._db_read.close)
             self._connections = opened.pop_all()
-        self._synchronous = ""
+        self._synchronous, self._waits_ms = "", busy_ms
+        """How the writing connection is set up: what it flushes, and how long it waits for another process's lock."""
         self._busy_ms = busy_ms
         self._log_pages = 0
         # Instead of SQLite's own checkpoints, which would hold up whoever happens to commit.
@@ -88,22 +89,20 @@ class SqliteStore:
 
     def _write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
         with self._translating:
-            self._set_synchronous("FULL" if any(commit.synced for commit in group) else "NORMAL")
+            self._set_up("FULL" if any(commit.synced for commit in group) else "NORMAL", self._busy_ms)
+            self._groups.look()  # where this thread always writes, nobody else comes to look
             return self._groups.write(group)
 
     def _write_at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
         """The same on the event loop; None where another process holds the lock."""
-        self._db.set_busy_timeout(0)
         try:
             with self._translating:
-                self._set_synchronous("FULL")
+                self._set_up("FULL", waits_ms=0)
                 return self._groups.write(group)
         except JournalError as error:
             if error.code is Code.JOURNAL_LOCKED:
                 return None
             raise
-        finally:
-            self._db.set_busy_timeout(self._busy_ms)
 
     def _written(self, heads: bool) -> None:
         self._watch.notify(heads)
@@ -120,15 +119,19 @@ class SqliteStore:
         with contextlib.suppress(apsw.Error):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _set_synchronous(self, mode: str) -> None:
-        if mode != self._synchronous:
-            self._db.execute(f"PRAGMA synchronous = {mode}")
-            self._synchronous = mode
+    def _set_up(self, synchronous: str, waits_ms: int) -> None:
+        """Make the writing connection ready for what comes next."""
+        if synchronous != self._synchronous:
+            self._db.execute(f"PRAGMA synchronous = {synchronous}")
+            self._synchronous = synchronous
+        if waits_ms != self._waits_ms:
+            self._db.set_busy_timeout(waits_ms)
+            self._waits_ms = waits_ms
 
     def _in_transaction(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
         def run() -> T:
             with self._translating:
-                self._set_synchronous("NORMAL")
+                self._set_up("NORMAL", self._busy_ms)
                 with Transaction(self._db):
                     return work(self._db)
 
@@ -232,12 +235,9 @@ class SqliteStore:
 
     def _look(self) -> None:
         """Never waits for a lock: the event loop would."""
-        self._db.set_busy_timeout(0)
-        try:
-            with self._translating, contextlib.suppress(apsw.BusyError):
-                self._groups.look()
-        finally:
-            self._db.set_busy_timeout(self._busy_ms)
+        with self._translating, contextlib.suppress(apsw.BusyError):
+            self._set_up(self._synchronous, waits_ms=0)
+            self._groups.look()
 
     async def close(self) -> None:
         """Write what was submitted, end the threads, close the file; may be called twice."""
