@@ -165,10 +165,10 @@ class CommitThread:
     def _collected(self) -> None:
         """Every task that was ready has run: write what they submitted, or leave it to the thread."""
         self._collecting = False
-        if not self._waiting:
+        waiting = tuple(self._waiting)  # a copy, because the thread may be taking from it
+        if not waiting:
             return
-        # A copy, because the thread may be taking from it.
-        if len(self._waiting) < _LINGERING and not any(map(_waited_for, waiting := tuple(self._waiting))):
+        if len(waiting) < _LINGERING and not any(map(_waited_for, waiting)):
             if self._lingering is None:
                 self._linger(waiting[0])
         elif not self._wrote_at_once():
