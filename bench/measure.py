@@ -196,6 +196,10 @@ class Watch:
         return (self._used() - self._cpu) * 1e6 / count
 
     def _used(self) -> float:
-        """Processor time of this process, of its children that have ended, and of the server."""
-        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return sum(one.ru_utime + one.ru_stime for one in own) + self._server()
+        return _cpu_seconds() + self._server()
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

