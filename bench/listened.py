@@ -16,7 +16,7 @@ from bench.lab import ROOT
 from remit.clock import SystemClock
 
 _CHANNEL: Final = "appended"
-_INSERT: Final = "WITH row AS (INSERT INTO rows VALUES ($1, $2, $3)) SELECT pg_notify('appended', '')"
+_INSERT: Final = "WITH row AS (INSERT INTO rows VALUES ($1, $2, $3)) SELECT pg_notify($4, '')"
 
 
 async def listened(url: str, events: int, longest_pause_s: float) -> list[float]:
@@ -32,7 +32,7 @@ async def listened(url: str, events: int, longest_pause_s: float) -> list[float]
     await process.stdout.readline()
     for seq in range(1, events + 1):
         await clock.sleep(chance.uniform(0, longest_pause_s))
-        await insert.fetch(seq, time.monotonic_ns(), ROW)
+        await insert.fetch(seq, time.monotonic_ns(), ROW, _CHANNEL)
     out, _ = await process.communicate()
     await db.close()
     return msgspec.json.decode(out, type=list[float])

@@ -83,7 +83,7 @@ class Results:
         if len(encoded) > self._max_bytes:
             why = f"{tool.meta.name} returned {len(encoded)} bytes; the limit is {self._max_bytes}"
             return failed(Code.RESULT_TOO_LARGE, why, _REMEDY)
-        if len(encoded) > MAX_DEPTH and _too_deep(encoded):
+        if _too_deep(encoded):
             why = f"{tool.meta.name} returned a value of more than {MAX_DEPTH} levels"
             return failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY)
         return None
@@ -176,7 +176,7 @@ def words(error: BaseException) -> str:
 
 def _too_deep(encoded: bytes) -> bool:
     """Whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
-    if encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
+    if len(encoded) <= MAX_DEPTH or encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
         return False
     brackets = _STRING.sub(b"", encoded).translate(None, _NO_BRACKET)
     for _ in range(MAX_DEPTH):

@@ -111,8 +111,7 @@ class Activation:
         else:
             found = k.UuidRecorded(step=step, value=str(self._chance.uuid()))
         await self._record(found)
-        if self._step_by_step:
-            await self._halt()
+        await self._end()
         return found
 
     async def child(self, started: k.ChildStarted) -> None:
@@ -139,14 +138,12 @@ class Activation:
             )
         answer, event, blobs = await self._waited(wait)
         await self._journal.append(self._writer, event, synced=False, blobs=blobs)
-        if self._step_by_step:
-            await self._halt()
+        await self._end()
         return answer
 
     async def call(self, asked: Asked, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
-        if self.halting or self._history.recovering:
-            await self._begin()
+        await self._begin()
         attempt, confirmation = record.attempts + 1, record.confirmation
         if attempt > 1 or confirmation:
             settled = await self._taken_up(asked, record)
@@ -166,8 +163,7 @@ class Activation:
             elif outcome.again:
                 await self._back_off(asked, attempt)
             else:
-                if self._step_by_step:
-                    await self._halt()
+                await self._end()
                 return outcome
             attempt += 1
 
@@ -254,8 +250,7 @@ class Activation:
             decided_by=answer.by,
         )
         await self._journal.append(self._writer, finished, synced=False, blobs=packed.blobs if packed else ())
-        if self._step_by_step:
-            await self._halt()
+        await self._end()
         if done:
             return Outcome(status="ok", value=answer.payload["value"], invocation_id=invocation_id)
         return failed_outcome(error, invocation_id, 0)
@@ -346,6 +341,10 @@ class Activation:
             await self._journal.append(self._writer, payload, synced=False)
         except RemitError as error:
             raise self.effects.fail(error) from error
+
+    async def _end(self) -> None:
+        if self._step_by_step:
+            await self._halt()
 
     async def _halt(self) -> None:
         """Stand still until the pass ends."""

@@ -67,7 +67,7 @@ class Run:
         """
         step = current.get().place(key)
         outcome = await self._effects.call(step, tool, args or {}, timeout)
-        if outcome.status != "ok":
+        if not outcome.ok:
             raise CallError(outcome, tool, step)
         return outcome
 

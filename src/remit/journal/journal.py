@@ -104,7 +104,7 @@ class Journal:
         return self._store.backlog > BACKLOG_LIMIT
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
-        """Submit, and wait until it is on the disk."""
+        """Submit, and wait until it has happened. Raises what one of its writers failed with first, or its error."""
         error = await self._done(commit)
         if error is not None:
             raise next((writer.failure for writer in writers if writer.failure is not None), error)
@@ -115,11 +115,6 @@ class Journal:
         commit.on_done = lambda error: None if future.done() else future.set_result(error)
         self._store.submit(commit)
         return await future
-
-    async def _happen(self, commit: Commit) -> None:
-        error = await self._done(commit)
-        if error is not None:
-            raise error
 
     async def create(
         self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
@@ -147,7 +142,7 @@ class Journal:
 
     async def wake(self, stream: str) -> None:
         """Make a stream's worker look again: it becomes due now, unless somebody holds it or it is closed."""
-        await self._happen(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
+        await self._written(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
 
     async def park(self, writer: StreamWriter, patch: HeadPatch, *, seen_wakes: int) -> bool:
         """Change the head durably, unless something woke the stream meanwhile; then False, and the writer goes on.
@@ -239,11 +234,11 @@ class Journal:
 
     async def replicate(self, append: Append) -> None:
         """Append events as another journal chained them, durably. Raises as `append` does."""
-        await self._happen(Commit(appends=(append,), at=append.at))
+        await self._written(Commit(appends=(append,), at=append.at))
 
     async def keep(self, blobs: Sequence[Blob]) -> None:
         """Store blobs of another journal, durably."""
-        await self._happen(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
+        await self._written(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
 
     async def prune(self) -> int:
         """Erase the blobs that were to be kept until now; how many. Events stay, with the digests."""

@@ -52,8 +52,7 @@ class StreamWriter:
 
     def stage(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Append:
         """Chain payloads onto the stream. The append must be submitted before the next one of this writer."""
-        events = tuple([(payload.KIND, encode(payload)) for payload in payloads])
-        return self.chain(Draft(self, events, patch, expect_wakes))
+        return self.chain(self.draft(*payloads, patch=patch, expect_wakes=expect_wakes))
 
     def chain(self, draft: Draft) -> Append:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""

@@ -25,7 +25,7 @@ class Settle:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record what came of it; the value is given on as a replay would give it."""
         outcome = await proceed(call)
-        checked = self._results.check(call.tool, call.result) if outcome.status == "ok" else _UNCHECKED
+        checked = self._results.check(call.tool, call.result) if outcome.ok else _UNCHECKED
         outcome = checked.failure or outcome
         step_outcome = _step_outcome(call, outcome)
         outcome = replace(
@@ -51,7 +51,7 @@ class Settle:
 
 def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
     meta, request = call.tool.meta, call.request
-    if outcome.status == "ok":
+    if outcome.ok:
         return "side_effect_committed" if meta.side_effects else "pure"
     if outcome.uncertain:
         return "uncertain"
