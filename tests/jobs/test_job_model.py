@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import pytest
@@ -23,19 +23,26 @@ from remit import CallContext, Code, Remit, Run, recipe, tool
 from remit.errors import StateError
 from remit.service.views import JobRow
 from remit.settings import load
+from remit.tools.function import FunctionTool
 from tests.opened import until
 
 pytestmark = pytest.mark.slow
 T = TypeVar("T")
 NUMBER = st.integers(0, 2)
-STEPS = ("one", "approval", "two", "question")
-"""What a job waits for, in this order: two signals, the approval of a call, and a question of its own."""
+STEPS = ("one", "approval", "doubt", "two", "question")
+"""What a job waits for, in this order: two signals, the approval of a call, what came of another call, and a question
+of its own."""
+TOOLS = {"approval": "bank.charge", "doubt": "post.send"}
+Decision = Literal["done", "retry", "fail"]
+DECISIONS: tuple[Decision, ...] = ("done", "retry", "retry", "fail")
 
 
 class Expected(msgspec.Struct):
     """A job as it should be."""
 
-    left: list[str] = msgspec.field(default_factory=lambda: list(STEPS))
+    left: list[str]
+    doubted: str
+    """The step whose end nobody sees."""
     signals: list[tuple[str, int]] = msgspec.field(default_factory=list)
     """Sent and not used yet."""
     heard: list[Any] = msgspec.field(default_factory=list)
@@ -43,6 +50,15 @@ class Expected(msgspec.Struct):
     cancelled: bool = False
     answered: bool | None = None
     """The answer to what it asked last, not used yet."""
+    attempts: int = 0
+    """How often the call was made that nobody sees the end of."""
+    decided: Decision | None = None
+    """What a person said came of its newest attempt, not used yet."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether somebody has to say what came of a call."""
+        return self.state == "waiting" and self.left[0] == "doubt" and self.decided is None
 
     @property
     def ended(self) -> bool:
@@ -67,6 +83,8 @@ class Expected(msgspec.Struct):
                 return False
             self.signals.remove(found)
             self.heard.append(found[1])
+        elif wants == "doubt":
+            return self._doubt()
         elif self.answered is None:
             return False
         elif wants == "approval" and not self.answered:
@@ -76,6 +94,18 @@ class Expected(msgspec.Struct):
         self.answered = None if wants in {"approval", "question"} else self.answered
         self.left.pop(0)
         return True
+
+    def _doubt(self) -> bool:
+        said, self.decided = self.decided, None
+        if self.attempts == 0 or said == "retry":
+            self.attempts += 1
+            return False
+        if said == "done":
+            self.heard.append("sent")
+            self.left.pop(0)
+        elif said == "fail":
+            self.state = "failed"
+        return said is not None
 
 
 class JobModel(RuleBasedStateMachine):
@@ -88,6 +118,7 @@ class JobModel(RuleBasedStateMachine):
         self.runner = self.stack.enter_context(asyncio.Runner())
         self.jobs: dict[str, Expected] = {}
         self.charged: list[str] = []
+        self.sent: list[str] = []
         self.count = 0
 
         @tool("bank.charge", level="L1")
@@ -96,15 +127,27 @@ class JobModel(RuleBasedStateMachine):
             self.charged.append(ctx.idempotency_key)
             return 7
 
-        @recipe("long")
-        async def long(run: Run) -> list[Any]:
-            """Two signals, a call that is approved, and a question."""
-            one = await run.wait_signal("one")
-            charged = (await run.call("bank.charge")).value
-            two = await run.wait_signal("two")
-            return [one, charged, two, (await run.confirm("Well?")).approved]
+        @tool("post.send", level="L1")
+        async def send(ctx: CallContext) -> None:
+            """Is sent, and nobody hears whether it arrived."""
+            self.sent.append(ctx.idempotency_key)
+            raise ConnectionError
 
-        self.tool, self.recipe = charge, long
+        @recipe("long")
+        async def long(run: Run, first: int) -> list[Any]:
+            """Two signals, a call that is approved, another one in doubt, and a question; or only the last of them."""
+            heard: list[Any] = []
+            for wanted in STEPS[first:]:
+                if wanted == "question":
+                    heard.append((await run.confirm("Well?")).approved)
+                elif wanted in TOOLS:
+                    heard.append((await run.call(TOOLS[wanted])).value)
+                else:
+                    heard.append(await run.wait_signal(wanted))
+            return heard
+
+        self.tools: list[FunctionTool[..., Any]] = [charge, send]
+        self.recipe = long
         self.run(self.open(working=working))
 
     def run(self, work: Awaitable[T]) -> T:
@@ -114,9 +157,14 @@ class JobModel(RuleBasedStateMachine):
         return self.runner.run(main())
 
     async def open(self, *, working: bool) -> None:
-        flags = {"journal.url": str(self.folder / "journal.db"), "app.principal": "alice", "jobs.drain_seconds": 0}
+        flags = {
+            "journal.url": str(self.folder / "journal.db"),
+            "app.principal": "alice",
+            "jobs.drain_seconds": 0,
+            "policy.rules": [{"effect": "allow", "tools": ["post.*"]}],
+        }
         found = load(env={}, cwd=self.folder, flags=flags)
-        self.remit = Remit(settings=found, tools=[self.tool], recipes=[self.recipe], work=working)
+        self.remit = Remit(settings=found, tools=self.tools, recipes=[self.recipe], work=working)
         await self.remit.__aenter__()
         self.working = working
 
@@ -157,10 +205,11 @@ class JobModel(RuleBasedStateMachine):
 
     # --- what happens
 
-    @rule()
-    def start(self) -> None:
+    @rule(first=st.integers(0, STEPS.index("doubt")))
+    def start(self, first: int) -> None:
         if len(self.jobs) < 3:
-            self.jobs[self.run(self.remit.start(self.recipe())).id] = Expected()
+            job = self.run(self.remit.start(self.recipe(first))).id
+            self.jobs[job] = Expected(left=list(STEPS[first:]), doubted=str(STEPS.index("doubt") - first + 1))
             self.settle()
 
     @precondition(lambda self: self.jobs)
@@ -184,6 +233,27 @@ class JobModel(RuleBasedStateMachine):
             self.run(self.remit.commands.decide(question.confirmation, "approve" if yes else "deny", by="bob"))
             model.answered = yes
         self.settle()
+
+    @precondition(lambda self: self.jobs)
+    @rule(number=NUMBER, decisions=st.lists(st.sampled_from(DECISIONS), min_size=1, max_size=2))
+    def say_what_came_of_it(self, number: int, decisions: list[Decision]) -> None:
+        """One person decides, or two at once: one decision on an attempt, and it is used for no other attempt."""
+        job = self.one_of(number)
+        model = self.jobs[job]
+        asks = model.in_doubt
+        said = self.run(self.decide_at_once(job, decisions))
+        refusal = Code.JOB_FINISHED if model.ended else Code.STEP_NOT_FOUND
+        accepted = [decision for decision, code in zip(decisions, said, strict=True) if code is None]
+        assert said.count(refusal) == len(said) - asks
+        assert len(accepted) == asks
+        model.decided = accepted[0] if asks else model.decided
+        self.settle()
+
+    async def decide_at_once(self, job: str, decisions: list[Decision]) -> list[Code | None]:
+        """Decide on the step in doubt as often as that at the same time; with which code each was refused."""
+        step = self.jobs[job].doubted
+        deciding = [self.remit.commands.decide_step(job, step, decision, "sent") for decision in decisions]
+        return [getattr(error, "code", None) for error in await asyncio.gather(*deciding, return_exceptions=True)]
 
     @precondition(lambda self: self.jobs)
     @rule(number=NUMBER)
@@ -221,10 +291,13 @@ class JobModel(RuleBasedStateMachine):
             assert verdict == ("same" if model.state in {"completed", "failed"} else "incomplete")
             assert self.run(self.remit.queries.verify(job)).problems == ()
         assert len(self.charged) == len(set(self.charged)) == sum(7 in model.heard for model in self.jobs.values())
+        assert len(self.sent) == sum(model.attempts for model in self.jobs.values())
 
 
 def waits(words: str, wanted: str) -> bool:
     """Whether a job's words for what it waits for are about this."""
+    if wanted == "doubt":
+        return words.startswith("a decision on step ")
     return words == f"signal {wanted}" if wanted in {"one", "two"} else words.startswith("confirmation ")
 
 

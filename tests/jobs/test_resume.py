@@ -6,10 +6,14 @@ import asyncio
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit import CallContext, Code, JobEndedError, Retry, Run, ToolMeta, ToolResult, recipe, tool
-from remit.errors import ProviderError
+from remit.errors import ProviderError, StateError
+from remit.jobs.inbox import KIND as INBOX
+from remit.jobs.state import inbox_of
+from remit.journal.kinds import StepDecided, decode
 from remit.service.views import JobRow
 from remit.tools.meta import Level, Risk
 from tests.opened import OpenRemit, until, until_waiting
@@ -92,6 +96,64 @@ async def test_another_call_waits_for_a_person_to_say_what_came_of_it(remit_in: 
             assert await remit.job(job) == (7 if decision == "done" else 5)
         assert len(bank.calls) == (2 if decision == "retry" else 1)
         assert (await remit.queries.replay(job)).verdict == "same"
+
+
+async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRemit) -> None:
+    bank = Crash(idempotent=False)
+    job = await crash(remit_in, bank)
+    given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
+    async with remit_in(**given) as remit:
+        await until_waiting(remit, job)
+    async with remit_in(**given, work=False) as remit:
+        await remit.commands.decide_step(job, "2", "retry")
+        # One more that nobody will use, as a Remit left it that did not look whether there was one.
+        await remit.runtime.journal.post(inbox_of(job), INBOX, StepDecided(step="2", attempt=1, decision="retry"))
+    bank.crashing = True
+    bank.reached.clear()
+    async with remit_in(**given) as remit:
+        await bank.reached.wait()
+    async with remit_in(**given) as remit:
+        assert (await until_waiting(remit, job)).waiting_for == "a decision on step 2"
+        assert [wait.attempt for wait in (await remit.queries.job(job)).waits] == [2]
+        with pytest.raises(StateError) as seen:
+            await remit.commands.decide_step(job, "2", "retry", attempt=1)
+        assert seen.value.code is Code.STEP_NOT_FOUND
+        await remit.commands.decide_step(job, "2", "done", 5, attempt=2)
+        assert await remit.job(job) == 5
+    assert len(bank.calls) == 2
+
+
+async def test_of_two_decisions_on_an_attempt_the_first_one_counts(remit_in: OpenRemit) -> None:
+    bank = Crash(idempotent=False)
+    job = await crash(remit_in, bank)
+    given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
+    async with remit_in(**given) as remit:
+        await until_waiting(remit, job)
+    async with remit_in(**given, work=False) as one, remit_in(**given, work=False) as other:
+        said = await asyncio.gather(
+            one.commands.decide_step(job, "2", "retry", by="ann"),
+            other.commands.decide_step(job, "2", "done", 7, by="bob"),
+            return_exceptions=True,
+        )
+        (refused,) = filter(None, said)
+        assert isinstance(refused, StateError)
+        assert "decided already" in refused.message
+        (kept,) = await one.queries.events(inbox_of(job))
+        assert decode(kept.kind, kept.data) == (
+            StepDecided(step="2", decision="retry", by="ann")
+            if said[0] is None
+            else StepDecided(step="2", decision="done", value=msgspec.Raw(b"7"), by="bob")
+        )
+
+
+async def test_nobody_decides_on_a_call_under_way(remit_in: OpenRemit) -> None:
+    bank = Crash(idempotent=False)
+    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
+        job = await remit.start(pay(5))
+        await bank.reached.wait()
+        with pytest.raises(StateError) as early:
+            await remit.commands.decide_step(job.id, "2", "retry")
+        assert early.value.code is Code.STEP_NOT_FOUND
 
 
 async def test_a_timeout_of_a_side_effect_is_uncertain_too(remit_in: OpenRemit) -> None:

@@ -89,7 +89,7 @@ def _words(wait: OpenWait) -> str:
         return f"the signal {wait.key}"
     if wait.type == "timer":
         return "a timer"
-    if wait.key.startswith("uncertain:"):
+    if wait.attempt:
         return f"a decision on step {wait.step}: {wait.reason}"
     return f"an answer: {wait.reason}" if wait.reason != "approval" else f"approval of step {wait.step}"
 
@@ -99,8 +99,9 @@ def _commands(state: State, job: str, wait: OpenWait) -> list[str]:
         return [state.command("signal", job, wait.key) + " [PAYLOAD]"]
     if wait.type != "human":
         return []
-    if wait.key.startswith("uncertain:"):
-        return [state.command("decide", job, wait.step) + " --done VALUE | --retry | --fail"]
+    if wait.attempt:
+        seen = ("--attempt", str(wait.attempt))
+        return [state.command("decide", job, wait.step, *seen) + " --done VALUE | --retry | --fail"]
     return [state.command("confirm", wait.key)]
 
 

@@ -17,7 +17,7 @@ from remit.errors import RemitError
 from remit.gateway.call import Progress, Request
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects import Answer, Asked, Effects, Wait, failed_outcome
-from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.jobs.state import CallRecord, History, Value, WaitRecord, doubt_of
 from remit.jobs.waiting import Waiting
 from remit.journal import kinds as k
 from remit.journal.blobs import pack
@@ -229,7 +229,7 @@ class Activation:
     async def _decided(self, asked: Asked, invocation_id: str, attempt: int) -> Outcome | None:
         """Park until a person says what came of an uncertain attempt; None: make it again."""
         why = f"{asked.tool} {preview_of(asked.args)} may have happened; nobody knows"
-        wait = Wait(step=asked.step, type="human", key=f"uncertain:{attempt}", reason=why)
+        wait = Wait(step=asked.step, type="human", key=doubt_of(attempt), reason=why, attempt=attempt)
         answer = await self.effects.waited(wait)
         decision = str(answer.payload["decision"])
         if decision == "retry":
@@ -311,8 +311,8 @@ class Activation:
             encoded = await self._journal.value(signal[1].payload, signal[1].payload_blob)
             payload = msgspec.json.decode(encoded) if encoded is not None else None
             return Answer(payload=payload, by=signal[1].by), signal[0]
-        if wait.key.startswith("uncertain:"):
-            decision = self._inbox.decision(wait.step, self._history.consumed)
+        if wait.attempt:
+            decision = self._inbox.decision(wait.step, wait.attempt)
             if decision is None:
                 return None
             encoded = await self._journal.value(decision[1].value, decision[1].value_blob)

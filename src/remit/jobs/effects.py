@@ -60,6 +60,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     question: Any = None
     """What a recipe asks a person, to be opened as a confirmation named by `key`."""
+    attempt: int = 0
+    """The attempt whose end nobody saw, where a person is to say what came of it."""
 
     @property
     def words(self) -> str:
@@ -68,7 +70,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
             return "a timer" if not self.key.startswith("retry:") else "the next attempt"
         if self.type == "signal":
             return f"signal {self.key}"
-        return f"a decision on step {self.step}" if self.key.startswith("uncertain:") else f"confirmation {self.key}"
+        return f"a decision on step {self.step}" if self.attempt else f"confirmation {self.key}"
 
 
 class World(Protocol):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import AppendConflictError, StateError
 from remit.jobs.state import inbox_of, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob
@@ -53,20 +55,41 @@ class Inbox:
                 return seq, message
         return None
 
-    def decision(self, step: str, consumed: set[int]) -> tuple[int, StepDecided] | None:
-        """The oldest decision on a step that nothing has used yet."""
+    def decision(self, step: str, attempt: int) -> tuple[int, StepDecided] | None:
+        """The decision on an attempt: the first one. What was left for another attempt says nothing of this one."""
         for seq, message in self.messages:
-            if isinstance(message, StepDecided) and message.step == step and seq not in consumed:
+            if isinstance(message, StepDecided) and (message.step, message.attempt) == (step, attempt):
                 return seq, message
         return None
 
-    async def post(self, message: Message, value: bytes | None = None) -> None:
+    async def post(self, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
         """Leave a message durably, with a JSON value where its kind has one, and wake the job."""
-        posted: Payload = message
-        blobs: tuple[Blob, ...] = ()
-        if value is not None:
-            packed = pack(value)
-            blobs = packed.blobs
-            names = ("payload", "payload_blob") if isinstance(message, SignalSent) else ("value", "value_blob")
-            posted = msgspec.structs.replace(message, **dict(zip(names, (packed.inline, packed.ref), strict=True)))
+        posted, blobs = _packed(message, value)
         await self._journal.post(self._stream, KIND, posted, blobs=blobs, wakes=(self._job_stream,))
+
+    async def decide(self, message: StepDecided, value: bytes | None = None) -> None:
+        """Leave the one decision on an attempt durably, and wake the job. Raises StateError where it has one."""
+        posted, blobs = _packed(message, value)
+        while True:
+            head = await self._journal.head(self._stream)
+            await self.refresh()
+            earlier = self.decision(message.step, message.attempt)
+            if earlier is not None:
+                _, first = earlier
+                msg = f"step {first.step}, attempt {first.attempt}: decided already, {first.decision} by {first.by}"
+                raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy="Resume the job where no worker runs.")
+            writer = self._journal.writer(self._stream, KIND, head)
+            try:
+                await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
+            except AppendConflictError:
+                continue  # somebody left another message at the same moment
+            return
+
+
+def _packed(message: Message, value: bytes | None) -> tuple[Payload, tuple[Blob, ...]]:
+    if value is None:
+        return message, ()
+    packed = pack(value)
+    names = ("payload", "payload_blob") if isinstance(message, SignalSent) else ("value", "value_blob")
+    values = dict(zip(names, (packed.inline, packed.ref), strict=True))
+    return msgspec.structs.replace(message, **values), packed.blobs

@@ -29,6 +29,11 @@ def inbox_of(job: str) -> str:
     return f"job/{job}/inbox"
 
 
+def doubt_of(attempt: int) -> str:
+    """The key under which a step waits for a person to say what came of an attempt (rule 3)."""
+    return f"uncertain:{attempt}"
+
+
 def job_of(stream: str) -> str:
     """The job that a stream belongs to."""
     return stream.split("/", 2)[1]
@@ -127,6 +132,12 @@ class History:
             record = self.calls[step] = CallRecord()
             self.places[step] = "call"
         return record
+
+    def in_doubt(self, step: str) -> int | None:
+        """The attempt of a call that waits for a person to say what came of it; None where none does."""
+        attempt = self.calls[step].attempts if step in self.calls else 0
+        wait = self.waits.get((step, doubt_of(attempt)))
+        return attempt if wait is not None and wait.completed is None else None
 
     def forget(self, step: str) -> None:
         """Drop the record of a call, so that a run of any length takes no more memory than a short one."""

@@ -346,6 +346,7 @@ class StepDecided(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "step_decided"
     step: str
+    attempt: int = 1
     decision: Literal["done", "retry", "fail"]
     value: OptionalRaw = UNSET
     value_blob: OptionalRef = UNSET

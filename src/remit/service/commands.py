@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.confirmations import Confirmation
 from remit.ids import new_id
-from remit.jobs.inbox import Inbox, Message
+from remit.jobs.inbox import Inbox
 from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.recipe import recipe_of
@@ -142,18 +142,26 @@ class Commands:
         decision: Literal["done", "retry", "fail"],
         value: Any = None,
         *,
+        attempt: int | None = None,
         by: str = "",
         reason: str = "",
     ) -> None:
-        """Say what came of an uncertain step (rule 3). Raises NotFoundError or StateError."""
+        """Say what came of an uncertain step (rule 3); the first decision on an attempt counts.
+
+        `attempt` is the one that was shown; without one, whichever waits is taken as seen. Raises NotFoundError or
+        StateError.
+        """
         await self._open_job(job)
-        history = History(await self._journal.read(stream_of(job)))
-        record = history.calls.get(step)
-        if record is None or not record.unknown:
-            msg = f"step {step} of {job} does not wait for a decision"
-            raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
-        message = StepDecided(step=step, decision=decision, by=by or self._principal, reason=reason)
-        await self._post(job, message, _encoded(value, Code.INVALID_INPUT) if decision == "done" else None)
+        waits = History(await self._journal.read(stream_of(job))).in_doubt(step)
+        if waits is None or attempt not in {None, waits}:
+            what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
+            msg = f"{what} does not wait for a decision"
+            remedy = f"`remit show {job}` lists its steps; whoever resumes it says which one waits."
+            raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy=remedy)
+        message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
+        encoded = _encoded(value, Code.INVALID_INPUT) if decision == "done" else None
+        await Inbox(self._journal, job).decide(message, encoded)
+        self._poke()
 
     # --- confirmations
 
@@ -256,7 +264,7 @@ class Commands:
             raise StateError(f"{job} is already {head.state}", code=Code.JOB_FINISHED, remedy="Start a new one.")
         return head
 
-    async def _post(self, job: str, message: Message, value: bytes | None = None) -> None:
+    async def _post(self, job: str, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
         await Inbox(self._journal, job).post(message, value)
         self._poke()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remit.jobs.state import CallRecord, History, WaitRecord
+from remit.jobs.state import CallRecord, History, WaitRecord, doubt_of
 from remit.service.views import OpenWait, StepRow
 from remit.trace.step import call_state, shown
 
@@ -28,10 +28,16 @@ def open_waits(history: History) -> tuple[OpenWait, ...]:
             key=key,
             reason=record.waiting.reason,
             due_at=record.waiting.due_at,
+            attempt=_doubted(history, step, key),
         )
         for (step, key), record in history.waits.items()
         if record.completed is None and history.end is None and not key.startswith(_STUCK)
     )
+
+
+def _doubted(history: History, step: str, key: str) -> int:
+    attempt = history.in_doubt(step)
+    return attempt if attempt is not None and key == doubt_of(attempt) else 0
 
 
 def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> StepRow:

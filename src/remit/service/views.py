@@ -74,6 +74,8 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     due_at: int | None
     """When waiting ends without it."""
+    attempt: int = 0
+    """The attempt whose end nobody saw, where a person is to say what came of it."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,15 +18,30 @@ from remit.cli.values import json_value
 @click.option("--done", metavar="JSON|@FILE", help="It happened, and this is its result.")
 @click.option("--retry", is_flag=True, help="It did not happen: make the call again.")
 @click.option("--fail", is_flag=True, help="Take it as failed.")
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The attempt you were shown: refuse if another one waits.",
+)
 @click.option("--reason", default="", help="Why; it is recorded.")
 @pass_state
 @click.pass_context
 def command(
-    context: click.Context, state: State, job: str, step: str, done: str | None, retry: bool, fail: bool, reason: str
+    context: click.Context,
+    state: State,
+    job: str,
+    step: str,
+    done: str | None,
+    retry: bool,
+    fail: bool,
+    attempt: int | None,
+    reason: str,
 ) -> int:
     """Say what came of a step whose end nobody saw.
 
     When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess.
+    What is said holds for that attempt alone, and the first who says it counts.
     JOB is a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
     """
     if [done is not None, retry, fail].count(True) != 1:
@@ -39,7 +54,7 @@ def command(
     async def decide() -> str:
         async with state.remit(code="unused") as remit:
             found = await remit.queries.find(job)
-            await remit.commands.decide_step(found, step, decision, value, reason=reason)
+            await remit.commands.decide_step(found, step, decision, value, attempt=attempt, reason=reason)
             return found
 
     found = run_async(lambda _stop: decide())
