@@ -44,6 +44,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     """Seconds the call may take, where less than the tool's own."""
     attempt: int = 1
+    repeats: str = ""
+    """The provider an earlier attempt went to that may have happened: no other may repeat it, nor may it be refused."""
     tries_again: bool = False
     """Whether the caller makes as many attempts as the tool allows."""
     confirmation: str | None = None

@@ -54,8 +54,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The confirmation a pending or refused call waits, or waited, for."""
     uncertain: bool = False
     """The call may have had its side effect and nobody knows (rule 3)."""
-    again: bool = False
-    """The caller is to make another attempt: this failure was recorded as one that is not the end."""
+    again: str | None = None
+    """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     duration_us: int = 0
 
     @property
@@ -94,6 +94,11 @@ def failed(
         uncertain=uncertain,
         detail=detail,
     )
+
+
+def in_doubt(reason: str, remedy: str) -> Outcome:
+    """An outcome for an attempt that may have happened and cannot be made again unasked."""
+    return failed(Code.OUTCOME_UNKNOWN, reason, remedy, uncertain=True)
 
 
 def status_of(code: Code) -> Status:

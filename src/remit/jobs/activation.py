@@ -134,6 +134,7 @@ class Activation:
                     correlation_key=wait.key,
                     due_at=wait.due_at,
                     reason=wait.reason,
+                    request_hash=wait.request_hash,
                 )
             )
         answer, event, blobs = await self._waited(wait)
@@ -144,28 +145,30 @@ class Activation:
     async def call(self, asked: Asked, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on what nobody knows."""
         await self._begin()
-        attempt, confirmation = record.attempts + 1, record.confirmation
-        if attempt > 1 or confirmation:
+        made, last = record.attempts, record.started.invocation_id if record.started else ""
+        if made or record.confirmation:
             settled = await self._taken_up(asked, record)
             if settled is not None:
                 return settled
         while True:
-            request = self._request(asked, attempt, confirmation)
-            outcome = await self._gateway.call(request, self._writer, self.progress)
+            outcome = await self._gateway.call(self._request(asked, record, made + 1), self._writer, self.progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
-                confirmation = record.confirmation = outcome.confirmation
-                await self._approval(asked.step, confirmation)
+                record.confirmation = outcome.confirmation
+                await self._approval(asked.step, record.confirmation)
                 continue
+            if outcome.invocation_id is not None:  # announced; else what is in doubt is the attempt before
+                made, last = made + 1, outcome.invocation_id
             if outcome.uncertain:
-                settled = await self._decided(asked, outcome.invocation_id or "", attempt)
+                settled = await self._decided(asked, last, made)
                 if settled is not None:
                     return settled
-            elif outcome.again:
-                await self._back_off(asked, attempt)
+                record.repeats = ""
+            elif outcome.again is not None:
+                record.repeats = outcome.again
+                await self._back_off(asked, made)
             else:
                 await self._end()
                 return outcome
-            attempt += 1
 
     # --- calls
 
@@ -175,13 +178,14 @@ class Activation:
             settled = await self._settle_unknown(asked, record)
             if settled is not None:
                 return settled
-        elif record.finished is not None:
+        elif record.finished is not None and record.started is not None:
+            record.repeats = _repeats(record.started)
             await self._back_off(asked, record.attempts)
         for asked_for in self._unanswered(asked.step) if record.confirmation else ():
             await self._approval(asked.step, asked_for)
         return None
 
-    def _request(self, asked: Asked, attempt: int, confirmation: str | None) -> Request:
+    def _request(self, asked: Asked, record: CallRecord, attempt: int) -> Request:
         return Request(
             tool=asked.tool,
             args=asked.args,
@@ -191,8 +195,9 @@ class Activation:
             recipe=self._recipe,
             timeout_s=asked.timeout_s,
             attempt=attempt,
+            repeats=record.repeats,
             tries_again=True,
-            confirmation=confirmation,
+            confirmation=record.confirmation,
             hash=asked.hash,
         )
 
@@ -219,12 +224,22 @@ class Activation:
         started = record.started
         if started is None:
             return None
-        verdict = await self._gateway.reconcile(started, self._writer)
-        if isinstance(verdict, Outcome):
-            return verdict
-        if verdict == "never" or started.repeatable:
-            return None
+        if not self._is_decided(started):
+            verdict = await self._gateway.reconcile(started, self._writer)
+            if isinstance(verdict, Outcome):
+                return verdict
+            await self._inbox.refresh()  # a person may have been faster
+            if not self._is_decided(started) and (verdict == "never" or started.repeatable):
+                record.repeats = _repeats(started) if verdict != "never" else ""
+                return None
         return await self._decided(asked, started.invocation_id, started.attempt)
+
+    def _is_decided(self, started: k.ToolInvocationStarted) -> bool:
+        """Whether a person has said what came of an attempt: that counts, whatever its provider says afterwards."""
+        asked_for = self._history.waits.get((started.step, doubt_of(started.attempt)))
+        if asked_for is not None and asked_for.completed is not None:
+            return True
+        return self._inbox.decision(started.step, started.attempt) is not None
 
     async def _decided(self, asked: Asked, invocation_id: str, attempt: int) -> Outcome | None:
         """Park until a person says what came of an uncertain attempt; None: make it again."""
@@ -351,3 +366,8 @@ class Activation:
         self.halted = True
         self.block()
         await asyncio.get_running_loop().create_future()
+
+
+def _repeats(started: k.ToolInvocationStarted) -> str:
+    """Who alone may repeat an attempt that may have happened; empty: anybody, for it changes nothing."""
+    return started.provider_id if started.side_effect != "read" else ""

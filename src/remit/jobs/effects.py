@@ -14,12 +14,12 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import NondeterminismError, NotCanonicalError
+from remit.errors import JournalError, NondeterminismError, NotCanonicalError
 from remit.gateway.call import asked
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
-from remit.journal.kinds import ChildStarted, ErrorInfo, TimerFired, WaitType
-from remit.redact import preview_of
+from remit.journal.kinds import ChildStarted, ErrorInfo, OptionalRaw, OptionalRef, TimerFired, WaitType
+from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -62,6 +62,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """What a recipe asks a person, to be opened as a confirmation named by `key`."""
     attempt: int = 0
     """The attempt whose end nobody saw, where a person is to say what came of it."""
+    request_hash: str = ""
+    """Digest of what is asked, where that is more than the key says."""
 
     @property
     def words(self) -> str:
@@ -118,8 +120,13 @@ class Effects:
         self.world = world
         self.failure: BaseException | None = None
         """An error that ends the pass whatever the recipe makes of it."""
-        self.used: set[str] = set()
-        """Recorded places the recipe came by."""
+        self.left = {step for step in history.places if step}
+        """Recorded places the recipe has not come by yet."""
+        self._left_in: dict[str, list[str]] | None = None
+        """Those that were left when the first new effect began, by every branch they lie in."""
+        self._whole: set[str] = set()
+        """Branches in which nothing recorded is left."""
+        self._cut: NondeterminismError | None = None
         self._journal = journal
         self._turn_ends = time.monotonic() + _SLICE_S
 
@@ -140,25 +147,40 @@ class Effects:
                 return await self.recorded(record)
         if encoded:
             args = _decode(encoded)
+        self._begin(step, "call")
         request = Asked(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
-        outcome = await self.world.call(request, record)
+        with _Uncut(self, step):
+            outcome = await self.world.call(request, record)
         # It is in the journal, where another pass finds it; this one never comes by the place again.
         self.history.forget(step)
-        self.used.discard(step)
-        return outcome
+        # What is not recorded is not given: the recipe would go another way when it runs again.
+        return outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """A recorded value of the clock or of chance."""
         if self._enter(step, kind.KIND.removesuffix("_recorded")):
             await self._give_way()
         found = self.history.values.get(step)
-        return found if found is not None else await self.world.value(step, kind)
+        if found is not None:
+            return found
+        self._begin(step, kind.KIND.removesuffix("_recorded"))
+        with _Uncut(self, step):
+            return await self.world.value(step, kind)
 
     async def wait(self, wait: Wait) -> Answer:
         """What a wait ended with."""
         if self._enter(wait.step, wait.type):
             await self._give_way()
-        return await self.waited(wait)
+        record = self.history.waits.get((wait.step, wait.key))
+        if record is None:
+            if wait.step in self.history.places:
+                raise self.fail(NondeterminismError(wait.step, _effect(wait.type), f"to wait for {wait.words}"))
+            self._begin(wait.step, wait.type)
+        elif record.waiting.request_hash not in {"", wait.request_hash}:
+            asked_before = f"the question {line(record.waiting.reason)!r}"
+            raise self.fail(NondeterminismError(wait.step, asked_before, f"another one: {line(wait.reason)!r}"))
+        with _Uncut(self, wait.step):
+            return await self.waited(wait)
 
     async def waited(self, wait: Wait) -> Answer:
         """What a wait ended with, where it belongs to another effect's place."""
@@ -168,7 +190,7 @@ class Effects:
         done = record.completed
         if isinstance(done, TimerFired):
             return Answer()
-        encoded = await self._journal.value(done.payload, done.payload_blob)
+        encoded = await self._value(wait.step, done.payload, done.payload_blob)
         payload = _decode(encoded) if encoded is not None else None
         return Answer(payload=payload, by=done.by, timed_out=done.timed_out)
 
@@ -178,7 +200,9 @@ class Effects:
             await self._give_way()
         found = self.history.children.get(started.step)
         if found is None:
-            await self.world.child(started)
+            self._begin(started.step, "child")
+            with _Uncut(self, started.step):
+                await self.world.child(started)
         elif (found.name, found.request_hash) != (started.name, started.request_hash):
             error = NondeterminismError(started.step, f"the recipe {found.name}", f"the recipe {started.name}")
             raise self.fail(error)
@@ -201,7 +225,7 @@ class Effects:
         if finished.error is not None:
             return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
         result, kept = finished.result, finished.result_blob
-        encoded = result if isinstance(result, msgspec.Raw) else await self._journal.value(result, kept)
+        encoded = result if isinstance(result, msgspec.Raw) else await self._value(finished.step, result, kept)
         return Outcome(
             status="ok",
             value=_decode(encoded) if encoded is not None else None,
@@ -216,11 +240,49 @@ class Effects:
             self.failure = error
         return error
 
+    def over(self) -> None:
+        """The pass is over: the recipe begins nothing more, whatever it does on its way out."""
+        if self.failure is None or self.failure is self._cut:
+            self.failure = asyncio.CancelledError()
+
+    def cut_short(self, step: str) -> None:
+        """An effect under way was cancelled: unless the whole pass is, the recipe did it, by a clock of its own."""
+        if self.failure is None:
+            self._cut = self.failure = NondeterminismError(step, "an effect under way", "to give it up")
+
+    def finish(self) -> None:
+        """The recipe has come to its end: nothing that is recorded may be left out."""
+        if self.left and self.failure is None:
+            skipped = next(step for step in self.history.places if step in self.left)
+            self.fail(NondeterminismError(skipped, _effect(self.history.places[skipped]), "nothing there any more"))
+
+    def _begin(self, step: str, kind: str) -> None:
+        """Something new begins: nothing that is recorded of its branch may be left, for it would be done again."""
+        if not self.left:
+            return
+        if self._left_in is None:
+            self._left_in = {}
+            for place in self.left:
+                for branch in _branches(place):
+                    self._left_in.setdefault(branch, []).append(place)
+        branch = step[: step.rfind(".") + 1]
+        if branch in self._whole:
+            return
+        skipped = next((place for place in self._left_in.get(branch, ()) if place in self.left), None)
+        if skipped is not None:
+            recorded = _effect(self.history.places[skipped])
+            raise self.fail(NondeterminismError(skipped, recorded, f"{_effect(kind)} at {step} without it"))
+        self._whole.add(branch)
+
+    async def _value(self, step: str, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        with _Uncut(self, step):
+            return await self._journal.value(inline, ref)
+
     def _enter(self, step: str, kind: str) -> bool:
         """An effect begins; whether the run's turn is over."""
         if self.failure is not None:
             raise self.failure
-        self.used.add(step)
+        self.left.discard(step)
         recorded = self.history.places.get(step)
         if recorded is not None and recorded != kind:
             raise self.fail(NondeterminismError(step, _effect(recorded), _effect(kind)))
@@ -244,6 +306,33 @@ class Effects:
         else:
             words = f"{recorded_tool} with arguments {recorded_hash[:19]}…"
         raise self.fail(NondeterminismError(step, words[:400], f"{tool} {preview_of(args)}"))
+
+
+class _Uncut:
+    """Ends the pass where an effect was cut short: by the journal's failure, or by the recipe's own code.
+
+    The recipe would else go on without knowing what became of it, and go another way than when it runs again.
+    """
+
+    __slots__ = ("_effects", "_step")
+
+    def __init__(self, effects: Effects, step: str) -> None:
+        self._effects = effects
+        self._step = step
+
+    def __enter__(self) -> None:
+        """Nothing: how it ends is what counts."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, JournalError):
+            self._effects.fail(error)
+        elif isinstance(error, asyncio.CancelledError):
+            self._effects.cut_short(self._step)
+
+
+def _branches(place: str) -> list[str]:
+    """Every branch a place lies in, the root first."""
+    return [""] + [place[: end + 1] for end, char in enumerate(place) if char == "."]
 
 
 def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Outcome:

@@ -64,8 +64,15 @@ class Questions:
 
     async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
         """What became of the confirmation a wait names; None: still open."""
-        found = await self._confirmations.load(stream_of(self._writer.stream, wait.key))
-        if found is None or (found.state == "pending" and not found.lapsed(self._journal.clock.now())):
+        stream = stream_of(self._writer.stream, wait.key)
+        found = await self._confirmations.load(stream)
+        while found is not None and found.state == "pending":
+            if not found.lapsed(self._journal.clock.now()):
+                return None
+            # Recorded, so that nobody whose clock is behind approves what the job takes as unanswered.
+            await self._confirmations.expire(found)
+            found = await self._confirmations.load(stream)
+        if found is None:
             return None
         last = found.last
         by, reason = (last.by, last.reason) if last else ("", "")

@@ -107,6 +107,7 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
         world.quiet.clear()
         await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
         if world.active == 0:
+            effects.over()
             task.cancel()
             await asyncio.wait([task])
     divergence = await _compare(task, effects, world, history, journal)
@@ -116,7 +117,7 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
     return ReplayReport(
         job=job,
         verdict="diverged" if divergence else same,
-        steps=len(effects.used & recorded_places.keys()),
+        steps=len(recorded_places) - len(effects.left),
         divergence=divergence,
         drifts=drifts,
     )
@@ -147,8 +148,8 @@ async def _compare(
 
 def _left_over(recorded: dict[str, str], effects: Effects, history: History) -> Divergence | None:
     """A recorded effect that the recipe did not come by any more."""
-    unused = next((step for step in recorded if step not in effects.used), None)
-    if unused is None or history.end is None or isinstance(history.end, JobCancelled):
+    unused = next((step for step in recorded if step in effects.left), None)
+    if unused is None or isinstance(history.end, JobCancelled):
         return None
     return Divergence(step=unused, recorded=f"an effect ({recorded[unused]})", now="nothing")
 

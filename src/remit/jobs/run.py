@@ -101,6 +101,8 @@ class Run:
         for task in tasks:
             if not task.cancelled():
                 task.exception()  # the first error is raised below; unseen, the others would be complained of
+            elif task.cancelling():
+                self._effects.over()  # not by its own code
         errors = [task.exception() for task in tasks if not task.cancelled()]  # all are looked at, one is raised
         first = next((error for error in errors if error is not None), None)
         if first is not None:
@@ -153,7 +155,9 @@ class Run:
         due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
         asks = {"question": question, "details": msgspec.to_builtins(details)}
         name = question_id(self.job_id, step)
-        wait = Wait(step=step, type="human", key=name, due_at=due, reason=question, question=asks)
+        wait = Wait(
+            step=step, type="human", key=name, due_at=due, reason=question, question=asks, request_hash=digest(asks)
+        )
         answer = await self._effects.wait(wait)
         if answer.timed_out:
             return Confirmed(approved=False, reason="nobody answered in time")

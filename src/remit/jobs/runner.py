@@ -11,7 +11,7 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, JournalError, NondeterminismError, NotFoundError, VersionError
+from remit.errors import AppendConflictError, JournalError, NondeterminismError, NotFoundError, RunError, VersionError
 from remit.jobs.activation import Activation
 from remit.jobs.branch import Branch, current
 from remit.jobs.ended import Ended, error_info
@@ -19,7 +19,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.program import Programs
 from remit.jobs.questions import Questions
 from remit.jobs.run import Run
-from remit.jobs.state import CODE, WAITING, History, job_of
+from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.jobs.versions import Versions
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch, Lease
@@ -53,12 +53,13 @@ class Pass:
         self.writer: StreamWriter = runner.journal.writer(head.stream, head.kind, head)
         self._inbox = Inbox(runner.journal, self.job)
         self._questions = Questions(runner.journal, runner.gateway.services.confirmations, self.writer)
-        self._seen_wakes = -1
+        self._seen_wakes = self._told_wakes = head.wakes
         self._activation: Activation | None = None
         self._halting = False
 
     def news(self, wakes: int) -> None:
         """The job was woken so often by now; look, if that is more than was seen."""
+        self._told_wakes = wakes
         if self._activation is not None and wakes != self._seen_wakes:
             self._activation.attention.set()
 
@@ -86,6 +87,10 @@ class Pass:
         history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
+        if self._seen_wakes:  # whoever left it a message has woken it
+            await self._inbox.refresh()
+        if self._inbox.cancel is not None:
+            return await self._cancelled()
         try:
             body = await self._runner.programs.load(history)
             await self._runner.versions.check(history, self.writer, body)
@@ -113,12 +118,15 @@ class Pass:
             step_by_step=self._runner.step_by_step,
         )
         activation.halting = self._halting
+        if self._told_wakes != self._seen_wakes:
+            activation.attention.set()
         run = Run(self.job, created.principal if created else "", activation.effects)
         task = asyncio.create_task(_rooted(run, body.start), name=f"remit:{self.job}")
         task.add_done_callback(lambda _task: activation.attention.set())
         try:
             return await self._drive(task, activation)
         finally:
+            activation.effects.over()
             await _end(task)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
@@ -134,6 +142,7 @@ class Pass:
             if not await self._check_head():
                 return Ended(how="lost")
             if self._inbox.cancel is not None:
+                activation.effects.over()
                 await _end(task)
                 return await self._cancelled(activation)
             await activation.look()
@@ -187,14 +196,15 @@ class Pass:
     # --- the end
 
     async def _conclude(self, task: asyncio.Task[Any], activation: Activation) -> Ended:
+        if task.cancelled() and task.cancelling():
+            activation.effects.over()  # not by its own code: the process stops, and everything with it
+        activation.effects.finish()
         failure = activation.effects.failure or self.writer.failure
-        error = failure or (None if task.cancelled() else task.exception())
-        if isinstance(error, JournalError):
+        error = failure or (_cancelled_itself() if task.cancelled() else task.exception())
+        if isinstance(error, JournalError | asyncio.CancelledError):
             raise error
         if isinstance(error, _STUCK):
             return await self._stuck(error_info(error))
-        if task.cancelled() and error is None:
-            raise asyncio.CancelledError
         if error is not None:
             return await self._failed(error_info(error))
         try:
@@ -234,9 +244,9 @@ class Pass:
 
     async def _stuck(self, error: ErrorInfo) -> Ended:
         """Leave the job to other code: it keeps everything, and can be resumed. Stopping it needs no code."""
-        before = self._seen_wakes if self._seen_wakes >= 0 else self._lease.head.wakes
+        before = self._seen_wakes
         waiting: JobWaiting | None = JobWaiting(
-            step=error.step, wait_type="human", correlation_key=f"stuck:{error.code}", reason=error.message
+            step=error.step, wait_type="human", correlation_key=stuck_by(error.code), reason=error.message
         )
         while await self._check_head():
             if self._inbox.cancel is not None:
@@ -290,6 +300,10 @@ class Runner:
 async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
     current.set(Branch("", asyncio.current_task()))
     return await start(run)
+
+
+def _cancelled_itself() -> RunError:
+    return RunError("the recipe cancelled itself", remedy="Let no CancelledError out of it that is its own.")
 
 
 async def _end(task: asyncio.Task[Any]) -> None:

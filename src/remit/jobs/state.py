@@ -17,6 +17,7 @@ WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
+_STUCK: Final = "stuck:"
 
 
 def stream_of(job: str) -> str:
@@ -27,6 +28,11 @@ def stream_of(job: str) -> str:
 def inbox_of(job: str) -> str:
     """The stream that others leave messages for a job in."""
     return f"job/{job}/inbox"
+
+
+def stuck_by(code: str) -> str:
+    """The key of a wait that is none: the code at hand could not go on. Whether that still holds, the head says."""
+    return _STUCK + code
 
 
 def doubt_of(attempt: int) -> str:
@@ -49,6 +55,8 @@ class CallRecord(msgspec.Struct, eq=False):
     wanted: str = ""
     """The tool that the confirmation was asked for."""
     evidence: tuple[dict[str, Any], ...] = ()
+    repeats: str = ""
+    """The provider that alone may be called again, because an attempt with side effects may have reached it."""
 
     @property
     def attempts(self) -> int:
@@ -135,9 +143,11 @@ class History:
 
     def in_doubt(self, step: str) -> int | None:
         """The attempt of a call that waits for a person to say what came of it; None where none does."""
-        attempt = self.calls[step].attempts if step in self.calls else 0
-        wait = self.waits.get((step, doubt_of(attempt)))
-        return attempt if wait is not None and wait.completed is None else None
+        record = self.calls.get(step)
+        if record is None or record.ended:
+            return None
+        wait = self.waits.get((step, doubt_of(record.attempts)))
+        return record.attempts if wait is not None and wait.completed is None else None
 
     def forget(self, step: str) -> None:
         """Drop the record of a call, so that a run of any length takes no more memory than a short one."""
@@ -174,6 +184,8 @@ class History:
         self.places[payload.step] = payload.KIND.removesuffix("_recorded")
 
     def _waiting(self, payload: k.JobWaiting) -> None:
+        if payload.correlation_key.startswith(_STUCK):
+            return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
         self.places.setdefault(payload.step, payload.wait_type)
 

@@ -137,6 +137,7 @@ class JobWaiting(Payload, frozen=True, kw_only=True):
     correlation_key: str
     due_at: int | None = None
     reason: str = ""
+    request_hash: str = ""
 
 
 class WaitCompleted(Payload, frozen=True, kw_only=True):

@@ -6,16 +6,12 @@ from remit.jobs.state import CallRecord, History, WaitRecord, doubt_of
 from remit.service.views import OpenWait, StepRow
 from remit.trace.step import call_state, shown
 
-_STUCK = "stuck:"
-"""Begins the key of a wait that is none: the code at hand could not go on. Whether that still holds, the head says."""
-
 
 def step_rows(history: History) -> tuple[StepRow, ...]:
     """Every effect in the order it was first recorded."""
     waits: dict[str, list[WaitRecord]] = {}
-    for (step, key), record in history.waits.items():
-        if not key.startswith(_STUCK):
-            waits.setdefault(step, []).append(record)
+    for (step, _), record in history.waits.items():
+        waits.setdefault(step, []).append(record)
     return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in history.places.items() if step)
 
 
@@ -31,8 +27,13 @@ def open_waits(history: History) -> tuple[OpenWait, ...]:
             attempt=_doubted(history, step, key),
         )
         for (step, key), record in history.waits.items()
-        if record.completed is None and history.end is None and not key.startswith(_STUCK)
+        if record.completed is None and history.end is None and not _ended(history, step)
     )
+
+
+def _ended(history: History, step: str) -> bool:
+    """Whether a call that had to wait has come to its end all the same, as its provider could tell."""
+    return step in history.calls and history.calls[step].ended
 
 
 def _doubted(history: History, step: str, key: str) -> int:

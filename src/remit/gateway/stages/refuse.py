@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.gateway.call import Call, Proceed
-from remit.gateway.outcome import Outcome
+from remit.gateway.outcome import Outcome, in_doubt
 from remit.journal.kinds import GateRefused
 from remit.redact import line
 
@@ -27,6 +27,9 @@ class Refuse:
         """Let the call proceed; record it if it was refused before it was announced."""
         outcome = await proceed(call)
         if outcome.status == "blocked" and not call.invocation_id and outcome.code is not None:
+            if call.request.repeats:
+                # To refuse the repetition would say that nothing happened, and the attempt before may have.
+                return in_doubt(outcome.reason, outcome.remedy)
             await self._record(call, outcome, outcome.code)
         return outcome
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
-from remit.gateway.outcome import Outcome, refused
+from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.policy.decision import Caller, Query
 from remit.tools.catalog import ResolveError
@@ -40,6 +40,10 @@ class Resolve:
             return refused(error.code, error.reason, error.remedy)
         if args is not call.args:
             call.take(args)
+        before, meta = call.request.repeats, call.tool.meta
+        if before and meta.side_effects and not (meta.idempotent and meta.provider_id == before):
+            why = f"{meta.name} is not what it was when {before} was called, so the call cannot be repeated safely"
+            return in_doubt(why, "Find out whether it happened.")
         return await proceed(call)
 
     async def _unknown(self, call: Call, error: ResolveError) -> Outcome:

@@ -33,7 +33,7 @@ class Settle:
             value=checked.value,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
-            again=step_outcome == "retryable_failure",
+            again=_again(call) if step_outcome == "retryable_failure" else None,
             duration_us=call.duration_us,
         )
         output = call.tool.output
@@ -47,6 +47,12 @@ class Settle:
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
         return outcome
+
+
+def _again(call: Call) -> str:
+    """Who may repeat it: what changes nothing anybody, else nobody but who knows its idempotency key."""
+    meta = call.tool.meta
+    return meta.provider_id if meta.side_effects else ""
 
 
 def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:

@@ -1,0 +1,242 @@
+"""A recipe that takes another way than its record is stopped before it does anything twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from remit import Remit, Run, recipe, tool
+from remit.clock import SystemClock
+from remit.errors import JournalError, ProviderError
+from remit.journal.blobs import BlobRef
+from remit.journal.journal import Journal
+from remit.service.views import JobRow
+from tests.jumping import JumpingClock
+from tests.opened import OpenRemit, until, until_waiting
+
+ALLOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
+Way = Callable[[Run], Awaitable[Any]]
+
+
+class Bank:
+    """A tool with a side effect that counts."""
+
+    def __init__(self) -> None:
+        self.charged: list[int] = []
+
+        @tool("bank.charge", level="L1")
+        async def charge(cents: int) -> int:
+            self.charged.append(cents)
+            return cents
+
+        self.tool = charge
+
+
+def version(number: int, way: Way) -> Any:
+    """A recipe that goes this way."""
+
+    @recipe("changing", version=str(number))
+    async def changing(run: Run) -> Any:
+        return await way(run)
+
+    return changing
+
+
+async def by_key(run: Run) -> None:
+    await run.call("bank.charge", {"cents": 5}, key="charge")
+    await run.wait_signal("go")
+
+
+async def by_another_key(run: Run) -> None:
+    await run.call("bank.charge", {"cents": 5}, key="charge-card")
+    await run.wait_signal("go")
+
+
+async def side_by_side(run: Run) -> None:
+    await run.gather(run.call("bank.charge", {"cents": 5}), run.call("bank.charge", {"cents": 6}))
+    await run.wait_signal("go")
+
+
+async def one_by_one(run: Run) -> None:
+    await run.call("bank.charge", {"cents": 5})
+    await run.wait_signal("go")
+
+
+async def in_a_branch(run: Run) -> None:
+    async def branch() -> None:
+        await run.call("bank.charge", {"cents": 5}, key="charge")
+        await run.wait_signal("go")
+
+    await run.gather(branch(), run.wait_signal("go"))
+
+
+async def otherwise_in_a_branch(run: Run) -> None:
+    async def branch() -> None:
+        await run.call("bank.charge", {"cents": 5}, key="charge-card")
+
+    await run.gather(branch(), run.wait_signal("go"))
+
+
+async def asked_for_little(run: Run) -> None:
+    if (await run.confirm("Charge 5 cents?", details={"cents": 5})).approved:
+        await run.call("bank.charge", {"cents": 5})
+
+
+async def asks_for_much(run: Run) -> None:
+    if (await run.confirm("Charge 5 cents?", details={"cents": 500})).approved:
+        await run.call("bank.charge", {"cents": 500})
+
+
+async def waits_for_one(run: Run) -> None:
+    await run.wait_signal("one")
+
+
+async def waits_for_other(run: Run) -> None:
+    await run.wait_signal("other")
+
+
+async def ends_at_once(run: Run) -> None:
+    run.progress("nothing is left to do")
+
+
+async def fails_at_once(run: Run) -> None:
+    run.progress("nothing can be done")
+    raise ValueError
+
+
+def is_stuck(row: JobRow) -> bool:
+    return row.code == "NONDETERMINISTIC"
+
+
+async def changed(remit_in: OpenRemit, bank: Bank, before: Way, after: Way) -> Any:
+    """A job that waits, recorded one way, is taken up with code that goes another; what its record then says."""
+    first = version(1, before)
+    async with remit_in(tools=[bank.tool], recipes=[first], flags=ALLOW) as remit:
+        job = await remit.start(first())
+        await until_waiting(remit, job.id)
+    async with remit_in(tools=[bank.tool], recipes=[version(2, after)], flags=ALLOW) as remit:
+        await answered(remit, job.id)
+        await remit.commands.resume(job.id)
+        await until(remit, job.id, is_stuck)
+        return await remit.queries.replay(job.id)
+
+
+async def answered(remit: Remit, job: str) -> None:
+    for question in await remit.queries.confirmations(job):
+        await remit.commands.decide(question.confirmation, "approve", by="ann")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "charged"),
+    [
+        (by_key, by_another_key, [5]),
+        (side_by_side, one_by_one, [5, 6]),
+        (in_a_branch, otherwise_in_a_branch, [5]),
+        (by_key, ends_at_once, [5]),
+        (by_key, fails_at_once, [5]),
+        (asked_for_little, asks_for_much, []),
+        (waits_for_one, waits_for_other, []),
+    ],
+)
+async def test_what_is_recorded_is_not_left_out_and_done_again_elsewhere(
+    remit_in: OpenRemit, before: Way, after: Way, charged: list[int]
+) -> None:
+    bank = Bank()
+    report = await changed(remit_in, bank, before, after)
+    assert bank.charged == charged
+    assert report.verdict == "diverged"
+
+
+async def test_the_code_that_recorded_it_goes_on_all_the_same(remit_in: OpenRemit) -> None:
+    bank = Bank()
+    await changed(remit_in, bank, by_key, by_another_key)
+    async with remit_in(tools=[bank.tool], recipes=[version(1, by_key)], flags=ALLOW) as remit:
+        (job,) = await remit.queries.jobs()
+        await remit.job(job.job).signal("go")
+        assert (await remit.ended(job.job)).state == "completed"
+    assert bank.charged == [5]
+
+
+async def test_a_recipe_with_a_clock_of_its_own_cannot_give_an_effect_up(remit_in: OpenRemit) -> None:
+    reached: list[str] = []
+
+    @tool("bank.slow", level="L1")
+    async def slow() -> str:
+        reached.append("slow")
+        if len(reached) == 1:
+            await asyncio.get_running_loop().create_future()
+        return "charged"
+
+    @recipe("hasty")
+    async def hasty(run: Run) -> Any:
+        try:
+            async with asyncio.timeout(0.01):
+                await run.call("bank.slow")
+        except TimeoutError:
+            return (await run.call("bank.slow")).value
+
+    async with remit_in(tools=[slow], recipes=[hasty], flags=ALLOW) as remit:
+        job = await remit.start(hasty())
+        await until(remit, job.id, is_stuck)
+        assert reached == ["slow"]
+        await remit.commands.resume(job.id)
+        # It may have happened: a person says so before anything else is done.
+        await until(remit, job.id, lambda row: row.waiting_for == "a decision on step 1")
+    assert reached == ["slow"]
+
+
+async def test_a_recorded_value_that_cannot_be_read_sends_no_recipe_another_way(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = Bank()
+
+    @tool("bank.statement", level="L0")
+    async def statement() -> str:
+        return "x" * 20_000
+
+    @recipe("careful")
+    async def careful(run: Run) -> None:
+        try:
+            await run.call("bank.statement")
+        except Exception:  # noqa: BLE001 - what this test is about
+            await run.call("bank.charge", {"cents": 5})
+        await run.wait_signal("go")
+
+    given: dict[str, Any] = {"tools": [bank.tool, statement], "recipes": [careful], "flags": ALLOW}
+    async with remit_in(**given) as remit:
+        job = await remit.start(careful())
+        await until_waiting(remit, job.id)
+    read = Journal.value
+
+    async def failing(self: Journal, inline: Any, ref: Any) -> bytes | None:
+        if isinstance(ref, BlobRef):
+            raise JournalError("the disk does not answer")
+        return await read(self, inline, ref)
+
+    async with remit_in(**given) as remit:
+        monkeypatch.setattr(Journal, "value", failing)
+        await remit.job(job.id).signal("go")
+        with pytest.raises(JournalError, match="does not answer"):
+            await remit.job(job.id)
+    monkeypatch.undo()
+    async with remit_in(**given, clock=JumpingClock(SystemClock(), ahead_s=3_600)) as remit:
+        await remit.job(job.id)
+    assert bank.charged == []
+
+
+async def test_what_is_not_recorded_of_an_outcome_is_not_given(remit_in: OpenRemit) -> None:
+    @tool("bank.refuses", level="L0")
+    async def refuses() -> None:
+        raise ProviderError("no", detail={"why": "closed"})
+
+    @recipe("curious")
+    async def curious(run: Run) -> Any:
+        return (await run.attempt("bank.refuses")).detail
+
+    async with remit_in(tools=[refuses], recipes=[curious], flags=ALLOW) as remit:
+        job = await remit.start(curious())
+        assert await job is None
+        assert (await remit.queries.replay(job.id)).verdict == "same"
