@@ -120,7 +120,7 @@ class Effects:
         self.world = world
         self.failure: BaseException | None = None
         """An error that ends the pass whatever the recipe makes of it."""
-        self.left = {step for step in history.places if step}
+        self.left = set(history.places)
         """Recorded places the recipe has not come by yet."""
         self._left_in: dict[str, list[str]] | None = None
         """Those that were left when the first new effect began, by every branch they lie in."""

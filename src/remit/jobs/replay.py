@@ -96,7 +96,7 @@ class _Recorded:
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
     """Run a program on a history. Raises JournalError where recorded values cannot be read."""
     drifts = tuple(await differences(history, program, catalog))
-    recorded_places = {step: kind for step, kind in history.places.items() if step}
+    recorded_places = dict(history.places)
     world = _Recorded()
     effects = Effects(history, journal, world)
     run = Run(job, history.created.principal if history.created else "", effects)

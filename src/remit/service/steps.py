@@ -12,7 +12,7 @@ def step_rows(history: History) -> tuple[StepRow, ...]:
     waits: dict[str, list[WaitRecord]] = {}
     for (step, _), record in history.waits.items():
         waits.setdefault(step, []).append(record)
-    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in history.places.items() if step)
+    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in history.places.items())
 
 
 def open_waits(history: History) -> tuple[OpenWait, ...]:
