@@ -9,14 +9,12 @@ import msgspec
 
 from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome
-from remit.tools.remote import CONTENT
+from remit.tools.remote import CONTENT, OUTCOME
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.tools.tool import Tool
 
-_META: Final = "dev.remit/outcome"
-"""Key of `_meta` under which programs find code, remedy and confirmation."""
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
@@ -28,7 +26,7 @@ async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None, confir
     if not outcome.ok:
         return _failure(outcome, confirm)
     value, foreign = outcome.value, tool is not None and tool.meta.definition is not None
-    meta = {_META: {"invocation": outcome.invocation_id}}
+    meta = {OUTCOME: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output is not None):
         content = await _content_beside(outcome, journal)
         if content is None:
@@ -53,7 +51,7 @@ def _failure(outcome: Outcome, confirm: str) -> dict[str, Any]:
         "uncertain": outcome.uncertain or None,
     }
     text = f"{code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
-    meta = {_META: {name: value for name, value in told.items() if value}}
+    meta = {OUTCOME: {name: value for name, value in told.items() if value}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
 
 

@@ -15,6 +15,10 @@ ATTACHMENT: Final = "tool_attachment"
 """Kind of the evidence that holds an image, a sound or a file of a result."""
 
 
+OUTCOME: Final = "dev.remit/outcome"
+"""Key of an MCP result's `_meta` under which programs, and other Remits, find what came of a call."""
+
+
 class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers, as it says itself."""
 

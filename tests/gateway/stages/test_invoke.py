@@ -130,6 +130,7 @@ async def test_what_a_tool_raised_is_logged_for_developers_without_secrets(caplo
         (ProviderError("x", cause=Code.InvalidInput), False),
         (ProviderError("x", cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE), False),
         (ProviderError("x", cause=Code.InvalidInput, code=Code.TOOL_UNAVAILABLE), False),
+        (ProviderError("x", cause=None, code=Code.OUTCOME_UNKNOWN), True),
         (TimeoutError(), True),
         (ConnectionError(), True),
         (asyncio.CancelledError(), True),

@@ -158,6 +158,22 @@ async def test_an_error_is_a_failure_with_its_text(mcp: World) -> None:
         await result_of(mcp, {"isError": True, "content": [text("no such file"), text("look elsewhere")]})
 
 
+@pytest.mark.parametrize(
+    ("meta", "code"),
+    [
+        ({"dev.remit/outcome": {"uncertain": True}}, Code.OUTCOME_UNKNOWN),
+        ({"dev.remit/outcome": {"uncertain": None}}, None),
+        ({"dev.remit/outcome": "odd"}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+async def test_what_another_remit_is_in_doubt_about_is_in_doubt_here(mcp: World, meta: Any, code: Code | None) -> None:
+    with pytest.raises(ProviderError) as failure:
+        await result_of(mcp, {"isError": True, "content": [text("it may have happened")], "_meta": meta})
+    assert failure.value.code is code
+
+
 async def test_an_error_without_a_word_is_a_failure(mcp: World) -> None:
     with pytest.raises(ProviderError, match="without a word"):
         await result_of(mcp, {"isError": True, "content": []})

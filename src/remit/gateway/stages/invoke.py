@@ -120,7 +120,8 @@ def _provider_failure(error: ProviderError) -> _Failure:
     if not isinstance(cause, Code):
         cause = None
     if isinstance(code, Code) and code.status in {"blocked", "failed"}:
-        doubt = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and cause in {None, *_IN_DOUBT}
+        unheard = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and cause in {None, *_IN_DOUBT}
+        doubt = unheard or code is Code.OUTCOME_UNKNOWN
         return _Failure(code, cause, why, doubt)
     if cause is Code.Timeout:
         return _Failure(Code.TOOL_TIMEOUT, cause, why, doubt=True)

@@ -5,7 +5,7 @@
     anything else              is the list of its blocks; an image, a sound or a file is named by its digest and kept as
                                evidence, never carried in the value (rule 10)
 
-`isError` is a failure whose reason is the text.
+`isError` is a failure whose reason is the text; where another Remit says that its call is in doubt, so is this one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.provider import EvidenceCandidate, ToolResult
-from remit.tools.remote import ATTACHMENT, CONTENT
+from remit.tools.remote import ATTACHMENT, CONTENT, OUTCOME
 
 _REASON: Final = 2_000
 
@@ -32,7 +32,8 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ProviderError(f"{source}: its result holds no list of content blocks", cause=Code.BadGateway)
     if raw.get("isError") is True:
-        raise ProviderError(_reason(content) or "the tool reported an error without a word", cause=None)
+        why = _reason(content) or "the tool reported an error without a word"
+        raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
     structured = raw.get("structuredContent")
@@ -43,6 +44,12 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
         text = msgspec.json.encode(blocks).decode()
         evidence.insert(0, EvidenceCandidate(kind=CONTENT, source=source, retrieved_at=now, text=text))
     return ToolResult(structured, tuple(evidence))
+
+
+def _in_doubt(raw: dict[str, Any]) -> bool:
+    meta = raw.get("_meta")
+    told = meta.get(OUTCOME) if isinstance(meta, dict) else None
+    return isinstance(told, dict) and told.get("uncertain") is True
 
 
 def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:
