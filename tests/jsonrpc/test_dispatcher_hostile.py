@@ -41,8 +41,9 @@ async def test_an_answer_that_is_no_object_is_an_error(result: object) -> None:
         asking = asyncio.create_task(client.ask())
         await turns()
         client.dispatcher.received(line(id=1, result=result))
-        with pytest.raises(MCPError, match="neither a result nor an error"):
+        with pytest.raises(MCPError, match="neither a result nor an error") as caught:
             await asking
+        assert caught.value.code == PARSE_ERROR, "it is no answer, so nobody knows what was done"
 
 
 @pytest.mark.parametrize("error", [{}, {"code": "x", "message": 5}, {"message": None, "data": [1]}])

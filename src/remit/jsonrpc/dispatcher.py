@@ -269,7 +269,7 @@ class Dispatcher:
         elif isinstance(result, dict):
             future.set_result(result)
         else:
-            _fail(future, MCPError(code=INTERNAL_ERROR, message="the answer is neither a result nor an error"))
+            _fail(future, MCPError(code=PARSE_ERROR, message="the answer is neither a result nor an error"))
 
     def _notified(self, inbound: Inbound, method: str, params: dict[str, Any] | None) -> None:
         if self._on is None:

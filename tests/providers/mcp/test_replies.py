@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp import keeper
 from remit.testing.providers import call_context
+from tests.gateway.world import opened
 from tests.providers.mcp.sdk import answer, http_server
 from tests.providers.mcp.world import World
 
@@ -97,9 +98,9 @@ async def test_a_stream_without_the_answer_is_a_failure(mcp: World, body: bytes)
         (200, b"application/json", b"{", "no JSON|no answer", Code.BadGateway),
         (200, b"application/json", b"[]", "no answer", Code.BadGateway),
         (200, b"application/json", b'{"jsonrpc":"2.0","id":99,"result":{}}', "no answer", Code.BadGateway),
-        (200, b"text/html", b"<h1>hello</h1>", "text/html", None),
-        (202, b"application/json", b"", "202 Accepted", None),
-        (302, b"text/plain", b"", "points to http://127.0.0.1:1/login$", None),
+        (200, b"text/html", b"<h1>hello</h1>", "text/html", Code.BadGateway),
+        (202, b"application/json", b"", "202 Accepted", Code.BadGateway),
+        (302, b"text/plain", b"", "points to http://127.0.0.1:1/login$", Code.BadGateway),
         (307, b"text/plain", b"", "points to http://127.0.0.1:1/login$", None),
         (418, b"text/plain", b"", "HTTP 418", None),
         (404, b"text/plain", b"", "HTTP 404", Code.ToolNotFound),
@@ -110,7 +111,6 @@ async def test_a_stream_without_the_answer_is_a_failure(mcp: World, body: bytes)
             "bad",
             Code.InvalidInput,
         ),
-        (500, b"application/json", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"ouch"}}', "ouch", None),
         (500, b"application/json", b'{"error":"no message of JSON-RPC"}', "HTTP 500", Code.BadGateway),
         (500, b"application/json", b"x" * 200_000, "HTTP 500", Code.BadGateway),
     ],
@@ -133,6 +133,50 @@ async def test_what_is_no_answer_says_what_it_was(
         assert caught.value.cause is cause
         assert "hunter2" not in str(caught.value)
         await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "in_doubt"),
+    [
+        (200, b"text/html", True),
+        (202, b"text/plain", True),
+        (204, b"text/plain", True),
+        (302, b"text/plain", True),
+        (303, b"text/plain", True),
+        (307, b"text/plain", False),
+        (400, b"application/json", False),
+        (401, b"text/plain", False),
+        (408, b"application/json", True),
+        (413, b"text/plain", False),
+        (429, b"text/plain", False),
+        (499, b"text/plain", True),
+        (500, b"application/json", True),
+        (500, b"text/plain", True),
+        (501, b"text/plain", False),
+        (502, b"application/json", True),
+        (503, b"text/plain", True),
+        (504, b"application/json", True),
+    ],
+)
+async def test_a_write_is_in_doubt_unless_the_reply_says_that_it_was_not_taken(
+    mcp: World, status: int, kind: bytes, in_doubt: bool
+) -> None:
+    told = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"timed out"}}'
+
+    async def gateway(scope: Scope, send: Send) -> bool:
+        if asked(scope, "mcp-method") != "tools/call":
+            return False
+        headers = [(b"content-type", kind), (b"location", b"http://127.0.0.1:1/elsewhere")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if status == 204 else told})
+        return True
+
+    async with http_server() as server:
+        server.before = gateway
+        provider = mcp.provider(mcp.server(url=server.url, era="modern", level="L1"))
+        async with opened(provider, rules=[{"id": "all-run", "effect": "allow", "tools": ["*"]}]) as world:
+            outcome = await world.call(ECHO, {"text": "x"})
+        assert (outcome.status, outcome.uncertain) == ("failed", in_doubt)
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])

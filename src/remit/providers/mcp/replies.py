@@ -26,17 +26,26 @@ _OURS: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _MOVED: Final = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 _FOUND: Final = frozenset({HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER})
+_EMPTY: Final = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.RESET_CONTENT})
+_GIVEN_UP: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, 499})
+"""With these a gateway tells that it waits no longer for a server to which it has passed the request on."""
 
 
 async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError | None:
-    """Why there will be no answer; None: there may be one."""
+    """Why there will be no answer; None: there may be one.
+
+    Whether the server took the request is left open, by the cause, wherever the reply does not rule it out.
+    """
     if response.status < HTTPStatus.MULTIPLE_CHOICES:
         return _unanswered(response)
     if response.status < HTTPStatus.BAD_REQUEST:
-        return MCPError(code=INVALID_REQUEST, message=f"{_line(response)}: it points to {_where(response)}")
+        why = f"{_line(response)}: it points to {_where(response)}"
+        return MCPError(code=INVALID_REQUEST, message=why) if _certain(response.status) else _open(why)
     if response.status in _REFUSED:
         return _ours(_line(response), Code.AuthError)
     told = await _told_in(response)
+    if not _certain(response.status):
+        return _open(told.message, told.code) if told is not None else _ours(_line(response), Code.BadGateway)
     if response.status == HTTPStatus.NOT_FOUND and in_session and (told is None or told.code != METHOD_NOT_FOUND):
         return MCPError(code=INVALID_REQUEST, message="Session terminated")  # whatever words the server has for it
     return told or _untold(response)
@@ -80,18 +89,28 @@ def failure(error: Exception) -> MCPError:
     return _ours(f"{type(error).__name__}: {error}".removesuffix(": "), cause)
 
 
+def _certain(status: int) -> bool:
+    """Whether who answers so has certainly not done what it was asked to.
+
+    It refuses the request, or sends it elsewhere as it is. Of the other redirections, some are how a form answers that
+    was taken. What begins with 5 may come from a gateway whose server took the request and then broke off or was too
+    slow, 503 among them ("reset before headers"), or from a server that failed half-way; not so 501.
+    """
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return status in _MOVED or (status >= HTTPStatus.BAD_REQUEST and status not in _GIVEN_UP)
+    return status == HTTPStatus.NOT_IMPLEMENTED
+
+
 def _unanswered(response: aiohttp.ClientResponse) -> MCPError | None:
-    if response.status == HTTPStatus.ACCEPTED:
-        return MCPError(code=INVALID_REQUEST, message="it answered a request with 202 Accepted")
+    if response.status in _EMPTY:
+        return _open(f"it answered a request with {_line(response).removeprefix('HTTP ')}")
     if response.content_type not in {JSON, EVENTS}:
-        return MCPError(code=INVALID_REQUEST, message=f"it answered with {response.content_type[:100]}")
+        return _open(f"it answered with {response.content_type[:100]}")
     return None
 
 
 def _untold(response: aiohttp.ClientResponse) -> MCPError:
     """What a status alone says."""
-    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _ours(_line(response), Code.BadGateway)
     unknown = response.status == HTTPStatus.NOT_FOUND
     return MCPError(code=METHOD_NOT_FOUND if unknown else INTERNAL_ERROR, message=_line(response))
 
@@ -128,3 +147,8 @@ def _where(response: aiohttp.ClientResponse) -> str:
 
 def _ours(why: str, cause: Code) -> MCPError:
     return MCPError(code=CONNECTION_CLOSED, message=why, data={CAUSE: cause.name})
+
+
+def _open(why: str, code: int = INVALID_REQUEST) -> MCPError:
+    """No answer from who may have acted all the same; the connection is as good as before."""
+    return MCPError(code=code, message=why, data={CAUSE: Code.BadGateway.name})
