@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from mcp.client import Client
 
 from remit import Outcome, Remit, Run, recipe
 from remit.errors import NameInvalidError
+from remit.ids import new_id
+from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import exposed
+from remit.service.exposed import ExposedJobs
 from remit.settings.mcp_client import McpClient
+from remit.testing.providers import call_context
 from tests.mcp_server.links import MODERN, at, facing, serving, sessions
 from tests.opened import OpenRemit
 
@@ -68,6 +74,11 @@ async def offering(
         Client(face.server, mode=MODERN, cache=None, **given) as client,
     ):
         yield remit, client
+
+
+def provided(remit: Remit) -> ExposedJobs:
+    """The provider of `waits`, as a worker of its own has it."""
+    return ExposedJobs([waits], ["*"], remit.runtime.journal, lambda: (remit.commands, remit.queries))
 
 
 async def offered(client: Client) -> set[str]:
@@ -214,6 +225,41 @@ async def test_an_announced_call_that_started_its_job_is_not_made_again(remit_in
         assert isinstance(verdict, Outcome)
         assert verdict.value == done
         assert len(await remit.jobs()) == 1
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+async def test_a_call_starts_one_job_however_many_make_it(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, attempt: int
+) -> None:
+    monkeypatch.setattr(exposed, "WAIT_S", 0.0)
+    async with remit_in(recipes=[waits], work=False) as frozen, remit_in(recipes=[waits], work=False) as other:
+        # A worker announces the call, is frozen on the way, and another worker finds it announced.
+        ids = [new_id("inv"), new_id("inv")]
+        journal = frozen.runtime.journal
+        announced = [
+            ToolInvocationStarted(invocation_id=each, step="1", tool_name="recipe.waits", idempotency_key="the key")
+            for each in ids
+        ]
+        await journal.create("job/caller", "job", *announced)
+        ctx = call_context(stream="job/caller", idempotency_key="the key", invocation_id=ids[0])
+        again = msgspec.structs.replace(ctx, attempt=attempt, invocation_id=ids[attempt - 1])
+        began, goes_on = asyncio.Event(), asyncio.Event()
+        start = frozen.commands.start
+
+        async def late(*given: Any) -> str:
+            began.set()
+            await goes_on.wait()
+            return await start(*given)
+
+        monkeypatch.setattr(frozen.commands, "start", late)
+        first = asyncio.create_task(provided(frozen).invoke("recipe.waits", {}, ctx))
+        await began.wait()
+        assert await provided(other).reconcile("recipe.waits", {}, ctx) is None
+        told = await provided(other).invoke("recipe.waits", {}, again)
+        goes_on.set()
+        assert await first == told
+        assert await provided(other).reconcile("recipe.waits", {}, again) == told
+        assert len(await journal.heads(HeadQuery(prefix="job/job_"))) == 1
 
 
 async def test_two_recipes_that_would_be_one_tool_are_refused(remit_in: OpenRemit) -> None:

@@ -55,6 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks; empty: the configured principal."""
     delay_s: float = 0.0
     """Seconds before it may start."""
+    job: str = ""
+    """Its identifier, where another attempt to start it has to meet it; empty: a new one."""
 
 
 class Commands:
@@ -71,7 +73,7 @@ class Commands:
     # --- jobs
 
     async def start(self, bound: Bound[T], options: Options | None = None) -> str:
-        """Create a job that runs a recipe; its identifier."""
+        """Create a job that runs a recipe; its identifier. Raises AppendConflictError where the one given is taken."""
         options = options or Options()
         recipe = recipe_of(bound)
         self._recipes.add(recipe)
@@ -233,7 +235,7 @@ class Commands:
     # --- common
 
     async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
-        job = new_id("job")
+        job = options.job or new_id("job")
         now = self._journal.clock.now()
         created = events[0]
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]

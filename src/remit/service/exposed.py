@@ -17,9 +17,17 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
-from remit.errors import NameInvalidError, NotFoundError, ProviderError, SchemaError, StateError, UsageError
+from remit.errors import (
+    AppendConflictError,
+    NameInvalidError,
+    NotFoundError,
+    ProviderError,
+    SchemaError,
+    StateError,
+    UsageError,
+)
 from remit.jobs.state import ENDED, KIND, stream_of
-from remit.journal.event import HeadQuery
+from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.service.commands import Options
 from remit.tools import hints
 from remit.tools.meta import Level, Risk, ToolMeta
@@ -34,8 +42,6 @@ if TYPE_CHECKING:
 PROVIDER_ID: Final = "jobs"
 WAIT_S: Final = 20.0
 """Seconds a call waits for the end of its job: well below what clients wait for an answer."""
-_CALL: Final = "remit.call"
-"""Label of a job: the idempotency key of the call that started it."""
 _JOB: Final = {"type": "string", "description": "the job's identifier, as starting it gave it"}
 _STATUS: Final = {
     "type": "object",
@@ -109,8 +115,9 @@ class ExposedJobs:
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's signature
         """The job that an announced call started, if it did."""
-        job = await self._started(ctx) if name in self._recipes else None
-        return ToolResult(await self._status(job)) if job is not None else None
+        job = await self._job_of(ctx)
+        started = name in self._recipes and await self._journal.head(stream_of(job)) is not None
+        return ToolResult(await self._status(job)) if started else None
 
     async def close(self) -> None:
         """Take no more calls; jobs go on."""
@@ -119,18 +126,29 @@ class ExposedJobs:
     # --- common
 
     async def _start(self, recipe: Recipe[..., Any], args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
-        job = await self._started(ctx)
-        if job is None:
-            options = Options(principal=ctx.principal, labels={_CALL: ctx.idempotency_key})
-            job = await self._service()[0].start(recipe.bind(args), options)
+        job = await self._job_of(ctx)
+        with suppress(AppendConflictError):  # another attempt of this very call has started it
+            await self._service()[0].start(recipe.bind(args), Options(principal=ctx.principal, job=job))
         ctx.progress(0, None, f"{job} has started")
         await self._wait(job)
         return await self._status(job)
 
-    async def _started(self, ctx: CallContext) -> str | None:
-        """The job that this very call started before."""
-        heads = await self._journal.heads(HeadQuery(kind=KIND, labels={_CALL: ctx.idempotency_key}, limit=1))
-        return heads[0].stream.removeprefix(f"{KIND}/") if heads else None
+    async def _job_of(self, ctx: CallContext) -> str:
+        """The job that every attempt of this call means, whichever is first to start it.
+
+        It bears the digits of the identifier under which the call was announced first, which is on record and sorts by
+        time, as those of other jobs do.
+        """
+        first = ctx.invocation_id if ctx.attempt == 1 else await self._announced(ctx)
+        return f"{KIND}_{first.rpartition('_')[2]}"
+
+    async def _announced(self, ctx: CallContext) -> str:
+        """Under which identifier the call was announced first."""
+        for event in await self._journal.read(ctx.stream):
+            announced = decode(event.kind, event.data) if event.kind == ToolInvocationStarted.KIND else None
+            if isinstance(announced, ToolInvocationStarted) and announced.idempotency_key == ctx.idempotency_key:
+                return announced.invocation_id
+        return ctx.invocation_id
 
     async def _own(self, job: str, principal: str) -> str:
         """The job, if it is the caller's. Raises NotFoundError, which tells nothing of others."""
