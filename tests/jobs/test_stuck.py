@@ -103,3 +103,37 @@ async def test_it_goes_on_where_its_code_is(remit_in: OpenRemit) -> None:
     async with remit_in(recipes=[version(1)], flags=FAIL) as remit:
         await remit.commands.resume(job)
         assert await remit.job(job) == 1
+
+
+@pytest.mark.parametrize("policy", ["warn", "fail"])
+async def test_a_recipe_within_another_is_held_to_its_version_too(remit_in: OpenRemit, policy: str) -> None:
+    def child(number: int) -> Any:
+        @recipe("child", version=str(number))
+        async def child(run: Run) -> int:
+            await run.wait_signal("go")
+            return number
+
+        return child
+
+    within: list[Any] = [child(1)]
+
+    @recipe("parent")
+    async def parent(run: Run) -> int:
+        return int(await run.child(within[-1]()))
+
+    async with remit_in(recipes=[parent, within[-1]]) as remit:
+        job = (await remit.start(parent())).id
+        await until(remit, job, lambda row: row.state == "waiting")
+    within.append(child(2))
+    async with remit_in(recipes=[parent, within[-1]], flags={"jobs.mismatch": policy}) as remit:
+        await remit.job(job).signal("go")
+        if policy == "fail":
+            await until(remit, job, is_stuck)
+        else:
+            assert await remit.job(job) == 2
+        (drift,) = (await remit.queries.narrative(job)).drifts
+        assert (drift.subject, drift.recorded.partition("+")[0], drift.current.partition("+")[0]) == (
+            "recipe",
+            "child 1",
+            "child 2",
+        )

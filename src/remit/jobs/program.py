@@ -10,6 +10,7 @@ import msgspec
 from remit.errors import VersionError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
+from remit.jobs.plans.plan import Child
 from remit.jobs.recipe import Recipes
 from remit.jobs.state import History
 from remit.version import __version__
@@ -28,6 +29,8 @@ class Program(msgspec.Struct, frozen=True):
     name: str
     version: str
     start: Callable[[Run], Awaitable[Any]]
+    recipes: Recipes
+    """What it may run as a part of itself, as far as this process knows."""
 
 
 class Programs:
@@ -49,7 +52,12 @@ class Programs:
             return await self._plan(history, given)
         recipe = self.recipes.get(created.name)
         arguments = recipe.arguments(given)
-        return Program(recipe.name, recipe.execution_version, lambda run: recipe.function(run, **arguments))
+        return Program(
+            name=recipe.name,
+            version=recipe.execution_version,
+            start=lambda run: recipe.function(run, **arguments),
+            recipes=self.recipes,
+        )
 
     async def _plan(self, history: History, given: dict[str, Any]) -> Program:
         recorded = history.plan
@@ -58,4 +66,14 @@ class Programs:
             raise VersionError("the job's plan is not recorded", remedy="Start a new job from the file.")
         encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
         plan = read_plan(msgspec.json.decode(encoded or b"null"))
-        return Program(plan.name or "plan", PLANNER_VERSION, lambda run: run_plan(run, plan, given, self.recipes))
+        for node in plan.nodes:
+            if isinstance(node.action, Child):
+                self.recipes.get(
+                    node.action.recipe
+                )  # without it the plan waits for other code, before it does anything
+        return Program(
+            name=plan.name or "plan",
+            version=PLANNER_VERSION,
+            start=lambda run: run_plan(run, plan, given, self.recipes, history.children),
+            recipes=self.recipes,
+        )

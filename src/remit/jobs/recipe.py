@@ -142,6 +142,11 @@ class Recipes:
         """Every recipe, by name."""
         return [self._by_name[name] for name in self.names()]
 
+    def version(self, name: str) -> str:
+        """The execution version of a recipe; empty where none of this name is known."""
+        found = self._by_name.get(name)
+        return found.execution_version if found is not None else ""
+
     def names(self) -> list[str]:
         """Every name, sorted."""
         return sorted(self._by_name)

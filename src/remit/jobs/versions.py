@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -18,22 +18,31 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Catalog
 
 
+_CODE: Final[tuple[Literal["execution", "recipe"], ...]] = ("execution", "recipe")
+"""Subjects that are code of ours; others are tools."""
+
+
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded version and today's."""
 
     subject: str
-    """`execution`, or a tool's name."""
+    """`execution`, `recipe` for one that runs as a part of the job, or a tool's name."""
     recorded: str
     current: str
     """Empty where the tool is gone."""
 
 
 async def differences(history: History, program: Program | None, catalog: Catalog) -> list[Difference]:
-    """Everything that differs, the code first, then tools by name."""
+    """Everything that differs, the code first, then recipes within it and tools by name."""
     found = []
     created = history.created
     if created is not None and program is not None and created.execution_version not in {"", program.version}:
         found.append(Difference(subject="execution", recorded=created.execution_version, current=program.version))
+    for name, recorded in sorted({(child.name, child.version) for child in history.children.values()}):
+        # One that is not registered came along with the code that runs it, or is missed when it is needed.
+        current = program.recipes.version(name) if program is not None else ""
+        if current not in {"", recorded}:
+            found.append(Difference(subject="recipe", recorded=f"{name} {recorded}", current=f"{name} {current}"))
     seen: dict[str, str] = {}
     for record in history.calls.values():
         if record.started is not None and record.started.request_schema_hash:
@@ -65,14 +74,15 @@ class Versions:
                 await self._journal.append(writer, self._event(one), synced=False)
         if found and self._policy == "fail":
             first = found[0]
-            code = Code.EXECUTION_VERSION_MISMATCH if first.subject == "execution" else Code.TOOL_SCHEMA_DRIFT
+            code = Code.EXECUTION_VERSION_MISMATCH if first.subject in _CODE else Code.TOOL_SCHEMA_DRIFT
             msg = f"{first.subject} was recorded as {first.recorded}; here it is {first.current or 'missing'}"
             raise VersionError(msg, code=code, remedy="Resume where that version runs, or set jobs.mismatch to warn.")
 
     def _event(self, one: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
-        if one.subject == "execution":
+        code = next((each for each in _CODE if each == one.subject), None)
+        if code is not None:
             return VersionMismatchRecorded(
-                subject="execution", recorded=one.recorded, current=one.current, policy=self._policy
+                subject=code, recorded=one.recorded, current=one.current, policy=self._policy
             )
         return SchemaDriftRecorded(
             tool_name=one.subject, recorded=one.recorded, current=one.current, policy=self._policy

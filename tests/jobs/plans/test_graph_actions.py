@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.errors import RunError
+from remit.errors import RunError, VersionError
 from remit.jobs.effects import Answer
 from remit.jobs.recipe import Recipes
 from tests.jobs.plans.plan_runs import RECIPES, call, ok, ran, world_of
@@ -72,27 +72,37 @@ class TestRecipes:
         assert [effect.step for effect in done.world.effects] == ["1.0.b.0.1"]
 
     @pytest.mark.parametrize(
-        ("node", "recipes", "code"),
+        ("node", "code"),
         [
-            ({"recipe": "doubel"}, RECIPES, Code.UNKNOWN_RECIPE),
-            ({"recipe": "double"}, None, Code.UNKNOWN_RECIPE),
-            ({"recipe": "double", "input": {"number": "four"}}, RECIPES, Code.INVALID_INPUT),
-            ({"recipe": "double", "input": {}}, RECIPES, Code.INVALID_INPUT),
-            ({"recipe": "broken"}, RECIPES, Code.JOB_FAILED),
-            ({"recipe": "calls", "input": {"tool": "t.fail"}}, RECIPES, Code.TOOL_TIMEOUT),
+            ({"recipe": "double", "input": {"number": "four"}}, Code.INVALID_INPUT),
+            ({"recipe": "double", "input": {}}, Code.INVALID_INPUT),
+            ({"recipe": "broken"}, Code.JOB_FAILED),
+            ({"recipe": "calls", "input": {"tool": "t.fail"}}, Code.TOOL_TIMEOUT),
         ],
     )
     @pytest.mark.parametrize("on_failure", ["fail", "continue"])
     async def test_one_that_cannot_run_or_fails_is_a_failure_of_the_node(
-        self, node: dict[str, Any], recipes: Recipes | None, code: Code, on_failure: str
+        self, node: dict[str, Any], code: Code, on_failure: str
     ) -> None:
         full = {"id": "a", "on_failure": on_failure, **node}
         if on_failure == "continue":
-            assert (await ran(full, recipes=recipes)).value["a"]["code"] == code.name
+            assert (await ran(full)).value["a"]["code"] == code.name
             return
         with pytest.raises((RunError, Exception)) as caught:
-            await ran(full, recipes=recipes)
+            await ran(full)
         assert getattr(caught.value, "code", None) is code
+
+    @pytest.mark.parametrize("on_failure", ["fail", "continue"])
+    @pytest.mark.parametrize(("name", "recipes"), [("doubel", RECIPES), ("double", None)])
+    async def test_one_that_is_not_known_here_ends_the_run_for_other_code_to_go_on(
+        self, name: str, recipes: Recipes | None, on_failure: str
+    ) -> None:
+        world = world_of()
+        nodes = [{"id": "a", "recipe": name, "on_failure": on_failure}, call("b", "${a.ok}")]
+        with pytest.raises(VersionError, match=f"node a: no recipe is named '{name}'") as caught:
+            await ran(*nodes, world=world, recipes=recipes)
+        assert caught.value.code is Code.UNKNOWN_RECIPE
+        assert world.effects == []
 
     async def test_an_error_of_a_recipes_code_is_named(self) -> None:
         with pytest.raises(RunError, match="node a: the recipe broken raised KeyError: 'gone'"):

@@ -12,7 +12,7 @@ from remit.errors import PlanError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import plan_hash, task_graph
 from remit.jobs.plans.source import parse_plan
-from tests.opened import OpenRemit, until_waiting
+from tests.opened import OpenRemit, until, until_waiting
 
 PLAN = parse_plan("""\
 version: taskgraph-v1
@@ -128,3 +128,101 @@ async def test_a_tool_that_is_not_there_is_a_failure_the_plan_can_go_on_from(rem
     plan = read_plan({"version": "taskgraph-v1", "name": "p", "nodes": nodes, "output": "${a.code}"})
     async with remit_in() as remit:
         assert await (await remit.start_plan(plan)) == "UNKNOWN_TOOL"
+
+
+ALARMED = """\
+version: taskgraph-v1
+name: alarmed
+nodes:
+  - id: pay
+    recipe: pay
+    input: {order: 1}
+    on_failure: continue
+  - id: alarm
+    tool: shop.alarm
+    args: {paid: "${pay.ok}"}
+"""
+
+
+class Paying:
+    """Pays by a recipe, and rings where that failed."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+        @tool("shop.charge", level="L0")
+        async def charge() -> None:
+            self.calls.append("charge")
+
+        @tool("shop.alarm", level="L0")
+        async def alarm(paid: bool) -> None:
+            self.calls.append(f"paid: {paid}")
+
+        @recipe("pay")
+        async def pay(run: Run, order: int) -> int:
+            await run.call("shop.charge")
+            await run.wait_signal("go")
+            return order
+
+        self.tools = [charge, alarm]
+        self.recipe = pay
+
+    async def begun(self, remit_in: OpenRemit) -> str:
+        """A job that waits for a signal within the recipe."""
+        async with remit_in(tools=self.tools, recipes=[self.recipe]) as remit:
+            job = await remit.start_plan(parse_plan(ALARMED), {})
+            await until_waiting(remit, job.id)
+            return str(job.id)
+
+    async def stuck(self, remit_in: OpenRemit, job: str, *recipes: Any, **flags: str) -> str:
+        """The code with which a worker that has these recipes leaves the job to others."""
+        async with remit_in(
+            tools=self.tools, recipes=recipes, flags={f"jobs.{k}": v for k, v in flags.items()}
+        ) as remit:
+            await remit.commands.resume(job)
+            row = await until(remit, job, lambda row: bool(row.code))
+            assert row.state == "waiting"
+            return row.code
+
+    async def goes_on(self, remit_in: OpenRemit, job: str) -> None:
+        async with remit_in(tools=self.tools, recipes=[self.recipe]) as remit:
+            await remit.job(job).signal("go")
+            await remit.job(job)
+        assert self.calls == ["charge", "paid: True"]
+
+
+async def test_a_worker_without_the_recipe_leaves_the_plan_to_one_that_has_it(remit_in: OpenRemit) -> None:
+    paying = Paying()
+    job = await paying.begun(remit_in)
+    assert await paying.stuck(remit_in, job) == "UNKNOWN_RECIPE"
+    await paying.goes_on(remit_in, job)
+
+
+async def test_nor_does_one_begin_a_plan_without_its_recipes(remit_in: OpenRemit) -> None:
+    paying = Paying()
+    async with remit_in(tools=paying.tools, work=False) as remit:
+        job = str((await remit.start_plan(parse_plan(ALARMED), {})).id)
+    assert await paying.stuck(remit_in, job) == "UNKNOWN_RECIPE"
+    assert paying.calls == []
+
+
+async def test_a_recipe_that_has_begun_waits_for_code_that_takes_what_it_was_given(remit_in: OpenRemit) -> None:
+    @recipe("pay")
+    async def another(run: Run, order: int, currency: str) -> int:
+        return order
+
+    paying = Paying()
+    job = await paying.begun(remit_in)
+    assert await paying.stuck(remit_in, job, another) == "EXECUTION_VERSION_MISMATCH"
+    await paying.goes_on(remit_in, job)
+
+
+async def test_a_recipe_within_it_is_held_to_its_version_where_policy_says_fail(remit_in: OpenRemit) -> None:
+    @recipe("pay", version="2")
+    async def another(run: Run, order: int) -> int:
+        return order
+
+    paying = Paying()
+    job = await paying.begun(remit_in)
+    assert await paying.stuck(remit_in, job, another, mismatch="fail") == "EXECUTION_VERSION_MISMATCH"
+    await paying.goes_on(remit_in, job)

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import ChainMap, deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
 from remit.codes import Code
-from remit.errors import RemitError, RunError, UsageError
+from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
+from remit.jobs.branch import current
 from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, bind_inputs
 from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, resolve
+from remit.jobs.recipe import Recipes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from remit.jobs.recipe import Recipes
+    from remit.jobs.bound import Bound
     from remit.jobs.run import Run
 
 _FATAL: Final = frozenset(
@@ -33,6 +35,7 @@ _FATAL: Final = frozenset(
         Code.EXECUTION_VERSION_MISMATCH,
         Code.TOOL_SCHEMA_DRIFT,
         Code.MODEL_DRIFT,
+        Code.UNKNOWN_RECIPE,
         Code.JOB_CANCELLED,
     }
 )
@@ -45,21 +48,28 @@ Result = dict[str, Any] | None
 """What came of a node: `ok`, `value`, `code`, `reason`, … (references.RESULT_FIELDS); None if it was skipped."""
 
 
-async def run_plan(run: Run, plan: Plan, inputs: Mapping[str, Any], recipes: Recipes | None = None) -> Any:
-    """Run every node and return the plan's output.
+async def run_plan(
+    run: Run,
+    plan: Plan,
+    inputs: Mapping[str, Any],
+    recipes: Recipes | None = None,
+    entered: Container[str] = (),
+) -> Any:
+    """Run every node and return the plan's output; `entered` has the places where a recipe has begun before.
 
     Raises InvalidPlanError (`INVALID_INPUT`) before anything runs, else the error of the first node that failed.
     """
-    return await _Course(run, plan, bind_inputs(plan, inputs), recipes).finish()
+    return await _Course(run, plan, bind_inputs(plan, inputs), recipes or Recipes(), entered).finish()
 
 
 class _Course:
     """One pass over a plan."""
 
-    def __init__(self, run: Run, plan: Plan, inputs: dict[str, Any], recipes: Recipes | None) -> None:
+    def __init__(self, run: Run, plan: Plan, inputs: dict[str, Any], recipes: Recipes, entered: Container[str]) -> None:
         self.run = run
         self.plan = plan
         self.recipes = recipes
+        self.entered = entered
         self.scope: dict[str, Any] = {INPUTS: inputs}
         """What references stand for: the inputs, and the result of every node that is done."""
         self.needs = {node.id: node.needs for node in plan.nodes}
@@ -176,15 +186,27 @@ class _Course:
         return _failed(outcome.code or Code.STEP_FAILED, outcome.reason)
 
     async def _child(self, node: Node, name: str, given: dict[str, Any], where: str) -> Any:
-        if self.recipes is None:
-            raise RunError(f"{where}: no recipe is registered here", code=Code.UNKNOWN_RECIPE)
-        bound = self.recipes.get(name).bind(given)
+        bound = self._bound(node, name, given, where)
         try:
             return await self.run.child(bound, key=node.id)
         except RemitError:
             raise
         except Exception as error:
             raise RunError(f"{where}: the recipe {name} raised {type(error).__name__}: {error}") from error
+
+    def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> Bound[Any]:
+        """The recipe with its arguments. Raises VersionError where it is other code that can go on with the plan."""
+        try:
+            return self.recipes.get(name).bind(given)
+        except NotFoundError as error:
+            raise VersionError(f"{where}: {error.message}", code=error.code, remedy=error.remedy) from error
+        except UsageError as error:
+            if current.get().place(node.id) not in self.entered:
+                raise
+            raise VersionError(
+                f"{where}: it has begun, and what it was given does not fit any more: {error.message}",
+                remedy="Resume where the recipe takes it, or cancel the job.",
+            ) from error
 
     async def _signal(self, node: Node, signal: Signal, where: str) -> Any:
         try:
