@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from remit import Run, recipe
+from remit.errors import PlanError
+from remit.jobs import program
 from remit.jobs.inbox import Inbox
+from remit.jobs.plans.check import read_plan
 from remit.journal.journal import Journal
 from remit.service.views import JobRow
 from tests.opened import OpenRemit, until
@@ -137,3 +140,83 @@ async def test_a_recipe_within_another_is_held_to_its_version_too(remit_in: Open
             "child 1",
             "child 2",
         )
+
+
+def takes_a_number() -> Any:
+    @recipe("counts", version="1")
+    async def counts(run: Run, number: int) -> int:
+        await run.wait_signal("go")
+        return number
+
+    return counts
+
+
+def takes_a_list() -> Any:
+    @recipe("counts", version="2")
+    async def counts(run: Run, number: list[str]) -> int:
+        return len(number)
+
+    return counts
+
+
+def takes_more() -> Any:
+    @recipe("counts", version="2")
+    async def counts(run: Run, number: int, more: str) -> int:
+        return number
+
+    return counts
+
+
+def takes_less() -> Any:
+    @recipe("counts", version="2")
+    async def counts(run: Run) -> int:
+        return 0
+
+    return counts
+
+
+def takes_what_json_has_not() -> Any:
+    @recipe("counts", version="2")
+    async def counts(run: Run, number: Journal) -> int:
+        return 0
+
+    return counts
+
+
+@pytest.mark.parametrize("today", [takes_a_list, takes_more, takes_less, takes_what_json_has_not])
+@pytest.mark.parametrize("ends", ["goes on", "is cancelled"])
+async def test_a_job_whose_input_does_not_fit_today_waits_for_code_that_takes_it(
+    remit_in: OpenRemit, today: Any, ends: str
+) -> None:
+    first, second = takes_a_number(), today()
+    async with remit_in(recipes=[first]) as remit:
+        job = (await remit.start(first(3))).id
+        await until(remit, job, lambda row: row.state == "waiting")
+    async with remit_in(recipes=[second]) as remit:
+        await remit.job(job).signal("go")
+        await until(remit, job, is_stuck)
+        (stuck,) = [each for each in (await remit.queries.history(job)).waits.values() if not each.waiting.step]
+        assert "the recorded input does not fit the recipe of today: counts: " in stuck.waiting.reason
+        if ends == "is cancelled":
+            await remit.commands.cancel(job)
+            assert (await remit.ended(job)).state == "cancelled"
+    if ends == "goes on":
+        async with remit_in(recipes=[first]) as remit:
+            await remit.commands.resume(job)
+            assert await remit.job(job) == 3
+
+
+async def test_a_plan_that_this_version_cannot_read_waits_for_one_that_can(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_document: Any) -> Any:
+        raise PlanError("nodes[0].dance: unknown field")
+
+    plan = read_plan({"version": "taskgraph-v1", "name": "p", "nodes": [{"id": "a", "wait": {"signal": "go"}}]})
+    async with remit_in(work=False) as remit:
+        job = (await remit.start_plan(plan)).id
+    monkeypatch.setattr(program, "read_plan", unreadable)
+    async with remit_in() as remit:
+        await until(remit, job, is_stuck)
+        await remit.commands.cancel(job)
+        assert (await remit.ended(job)).state == "cancelled"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import VersionError
+from remit.errors import PlanError, UsageError, VersionError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Child
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PLANNER_VERSION = f"remit-{__version__}"
 """Who plans: graphs are written by people and carried out by this version."""
+_REMEDY: Final = "Resume where code runs that takes it, or cancel the job."
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Programs:
         self.recipes = recipes
 
     async def load(self, history: History) -> Program:
-        """The program of a job. Raises NotFoundError (UNKNOWN_RECIPE), VersionError, or PlanError."""
+        """The program of a job. Raises NotFoundError (UNKNOWN_RECIPE) or VersionError: other code may fit."""
         created = history.created
         if created is None:
             raise VersionError("the job's first event is missing", remedy="Run `remit verify` on it.")
@@ -51,7 +52,11 @@ class Programs:
         if created.kind == "plan":
             return await self._plan(history, given)
         recipe = self.recipes.get(created.name)
-        arguments = recipe.arguments(given)
+        try:
+            arguments = recipe.arguments(given)
+        except UsageError as error:
+            msg = f"the recorded input does not fit the recipe of today: {error.message}"
+            raise VersionError(msg, remedy=f"{error.remedy} {_REMEDY}") from error
         return Program(
             name=recipe.name,
             version=recipe.execution_version,
@@ -65,7 +70,10 @@ class Programs:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
             raise VersionError("the job's plan is not recorded", remedy="Start a new job from the file.")
         encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
-        plan = read_plan(msgspec.json.decode(encoded or b"null"))
+        try:
+            plan = read_plan(msgspec.json.decode(encoded or b"null"))
+        except PlanError as error:
+            raise VersionError(f"the recorded plan is none to this version: {error.message}", remedy=_REMEDY) from error
         for node in plan.nodes:
             if isinstance(node.action, Child):
                 self.recipes.get(

@@ -68,10 +68,11 @@ class Recipe(Generic[P, T]):
             raise self._misfit(str(error)) from error
 
     def arguments(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Recorded input as the function's parameter types. Raises UsageError."""
+        """Recorded input as the function's parameter types. Raises UsageError where they do not take it (any more)."""
         try:
+            self.signature.bind(**recorded)
             return {name: from_json(value, self.hints.get(name, Any)) for name, value in recorded.items()}
-        except msgspec.ValidationError as error:
+        except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
 
     @cached_property
