@@ -70,14 +70,14 @@ async def in_a_branch(run: Run) -> None:
         await run.call("bank.charge", {"cents": 5}, key="charge")
         await run.wait_signal("go")
 
-    await run.gather(branch(), run.wait_signal("go"))
+    await run.gather(run.wait_signal("go"), branch())
 
 
 async def otherwise_in_a_branch(run: Run) -> None:
     async def branch() -> None:
         await run.call("bank.charge", {"cents": 5}, key="charge-card")
 
-    await run.gather(branch(), run.wait_signal("go"))
+    await run.gather(run.wait_signal("go"), branch())
 
 
 async def asked_for_little(run: Run) -> None:

@@ -76,9 +76,7 @@ class Programs:
             raise VersionError(f"the recorded plan is none to this version: {error.message}", remedy=_REMEDY) from error
         for node in plan.nodes:
             if isinstance(node.action, Child):
-                self.recipes.get(
-                    node.action.recipe
-                )  # without it the plan waits for other code, before it does anything
+                self.recipes.get(node.action.recipe)  # without it nothing of the plan is done here
         return Program(
             name=plan.name or "plan",
             version=PLANNER_VERSION,

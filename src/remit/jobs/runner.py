@@ -148,6 +148,8 @@ class Pass:
             await activation.look()
             await asyncio.sleep(0)  # noqa: TID251 - lets what was just resolved go on, and waits for nothing
             quiet = activation.active == 0 and not activation.attention.is_set() and not task.done()
+            if quiet and activation.effects.failure is not None:
+                return await self._broken_off(activation.effects.failure)  # what the other branches wait for is no news
             if quiet and await self._park(activation):
                 return Ended(how="parked")
 
@@ -201,12 +203,8 @@ class Pass:
         activation.effects.finish()
         failure = activation.effects.failure or self.writer.failure
         error = failure or (_cancelled_itself() if task.cancelled() else task.exception())
-        if isinstance(error, JournalError | asyncio.CancelledError):
-            raise error
-        if isinstance(error, _STUCK):
-            return await self._stuck(error_info(error))
         if error is not None:
-            return await self._failed(error_info(error))
+            return await self._broken_off(error)
         try:
             encoded = msgspec.json.encode(to_json(task.result()))
         except (TypeError, ValueError, OverflowError, RecursionError) as unfit:
@@ -219,6 +217,14 @@ class Pass:
         completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
         await self._finish("completed", completed, packed.blobs)
         return Ended(how="completed", encoded=encoded)
+
+    async def _broken_off(self, error: BaseException) -> Ended:
+        """The recipe did not come to its end."""
+        if isinstance(error, JournalError | asyncio.CancelledError):
+            raise error
+        if isinstance(error, _STUCK):
+            return await self._stuck(error_info(error))
+        return await self._failed(error_info(error))
 
     async def _failed(self, error: ErrorInfo) -> Ended:
         await self._finish("failed", JobFailed(error=error))
