@@ -12,6 +12,7 @@ from remit.jobs import program
 from remit.jobs.inbox import Inbox
 from remit.jobs.plans.check import read_plan
 from remit.journal.journal import Journal
+from remit.journal.kinds import JobWaiting, decode
 from remit.service.views import JobRow
 from tests.opened import OpenRemit, until
 
@@ -195,8 +196,9 @@ async def test_a_job_whose_input_does_not_fit_today_waits_for_code_that_takes_it
     async with remit_in(recipes=[second]) as remit:
         await remit.job(job).signal("go")
         await until(remit, job, is_stuck)
-        (stuck,) = [each for each in (await remit.queries.history(job)).waits.values() if not each.waiting.step]
-        assert "the recorded input does not fit the recipe of today: counts: " in stuck.waiting.reason
+        told = [decode(event.kind, event.data) for event in await remit.queries.events(f"job/{job}")]
+        reasons = [one.reason for one in told if isinstance(one, JobWaiting) and one.wait_type == "human"]
+        assert "the recorded input does not fit the recipe of today: counts: " in "".join(reasons)
         if ends == "is cancelled":
             await remit.commands.cancel(job)
             assert (await remit.ended(job)).state == "cancelled"

@@ -200,9 +200,10 @@ class Pass:
     async def _conclude(self, task: asyncio.Task[Any], activation: Activation) -> Ended:
         if task.cancelled() and task.cancelling():
             activation.effects.over()  # not by its own code: the process stops, and everything with it
-        activation.effects.finish()
-        failure = activation.effects.failure or self.writer.failure
-        error = failure or (_cancelled_itself() if task.cancelled() else task.exception())
+        error = self.writer.failure or (_cancelled_itself() if task.cancelled() else task.exception())
+        if not isinstance(error, (JournalError, *_STUCK)):
+            activation.effects.finish()  # an end, good or bad, is one only where nothing recorded is left out
+        error = activation.effects.failure or error
         if error is not None:
             return await self._broken_off(error)
         try:
