@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 
+import asyncpg
 import pytest
 
 from remit.clock import SystemClock
@@ -87,6 +88,44 @@ async def test_a_group_that_arrives_late_is_refused(journal: Journal, line: Rela
     await line.release()
     await journal.append(writer, note(6), synced=True)
     assert (await head_of(journal)).wakes == 5
+
+
+async def test_a_commit_of_unknown_outcome_is_not_taken_for_the_next(
+    journal: Journal, line: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE_S", 0.05)
+    doubtful, other = await job(journal, "job/a"), await job(journal, "job/b")
+    line.cut, line.refusing = "after", True
+    with refused(Code.JOURNAL_IO):
+        await journal.append(doubtful, note(2), synced=True)
+    line.refusing = False
+    await journal.append(other, note(2), synced=True)
+    assert (line.cuts, await numbers(journal), await numbers(journal, "job/b")) == (1, [1, 2], [1, 2])
+    await journal.append(other, note(3), synced=True)
+    assert await journal.verify("job/b") == 3
+
+
+async def test_a_commit_that_still_waits_when_it_is_asked_about_is_written_once(
+    journal: Journal, line: Relay, postgres: PostgresServer, schema: str
+) -> None:
+    one, part, other = [await job(journal, stream) for stream in ("job/a", "job/a/b", "job/c")]
+    busy = await asyncpg.connect(postgres.url)
+    async with busy.transaction():
+        await busy.execute(f"SELECT 1 FROM {schema}.heads WHERE stream = 'job/a' FOR UPDATE")
+        writing = asyncio.create_task(journal.commit(one.draft(note(2)), part.draft(note(2)), synced=True))
+        await waiting(busy, 1)
+        line.cut_all()
+        await waiting(busy, 2)
+    await writing
+    await busy.close()
+    await journal.append(other, note(2), synced=True)
+    assert [await journal.verify(stream) for stream in ("job/a", "job/a/b", "job/c")] == [2, 2, 2]
+
+
+async def waiting(connection: asyncpg.Connection, sessions: int) -> None:
+    """Return once so many sessions of the server wait for a lock."""
+    while await connection.fetchval("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") != sessions:
+        pass
 
 
 async def test_many_writers_notice_nothing_of_lost_connections(journal: Journal, line: Relay) -> None:

@@ -1,7 +1,9 @@
 """Group commit on the event loop: one task sends everything that waits as one statement, and then what came meanwhile.
 
-A connection that is lost in the middle of a commit leaves its outcome open. It is never guessed: the task connects
-again and reads in `writers` whether that group was written (schema.py).
+A connection that is lost in the middle of a commit leaves its outcome open, and perhaps a copy of the group on its way.
+The outcome is never guessed: the task connects again and has it settled in `writers` (schema.py). Either the group was
+written, or its number is used up and no copy of it can be written any more. Only then is it sent again, under the next
+number, or anything else written.
 """
 
 from __future__ import annotations
@@ -26,6 +28,12 @@ _LIMIT: Final = 1_024
 """Commits in one statement at most."""
 _BYTES: Final = 8 * 1024 * 1024
 """Bytes in one statement, beyond which no commit is added."""
+_NEVER: Final = [0]
+"""Left in place of what was refused (places begin at 1 and -1): the number was used up without its group."""
+_SETTLE: Final = """
+UPDATE writers SET groups = $2, refused = CASE WHEN groups = $2 THEN refused ELSE $3 END, at = now() WHERE id = $1
+RETURNING refused
+"""
 
 
 class CommitTask:
@@ -149,28 +157,29 @@ class CommitTask:
                     raise _conflict(group.commits[0]) from error
                 if not lost(error) and state_of(error) != LATE:
                     raise
-                refused = await self._ask(number, lost_for=error if lost(error) else None)
+                refused = await self._settled(number, lost_for=error if lost(error) else None)
+            self._groups = number
             if refused is not None:
-                self._groups = number
                 return list(refused)
 
-    async def _ask(self, number: int, lost_for: BaseException | None) -> list[int] | None:
-        """What the server says became of a group: the places refused, or None where it was not written."""
+    async def _settled(self, number: int, lost_for: BaseException | None) -> list[int] | None:
+        """What became of a group for good: the places refused, or None where it was not written and never will be."""
+        # Without an answer a copy may yet be written. Then no other group may ever have its number.
+        writer, self._writer = self._writer, 0
         try:
-            row = await self._link.run("SELECT groups, refused FROM writers WHERE id = $1", self._writer, row=True)
+            refused: list[int] | None = await self._link.run(_SETTLE, writer, number, _NEVER)
         except JournalError as error:
-            raise translated(lost_for or error, self._link.where, unknown=True) from error
-        if row is None:
-            self._writer = 0  # Erased for want of use: whatever comes next begins anew.
+            if lost_for is None:
+                raise
+            raise translated(lost_for, self._link.where, unknown=True) from error
+        if refused is None:  # Erased for want of use: whatever comes next begins anew.
             if lost_for is None:
                 return None
             raise translated(lost_for, self._link.where, unknown=True)
-        if row["groups"] == number:
-            return list(row["refused"])
-        # Fewer than were written: the server crashed, and lost what it had not flushed. Whatever followed on that is
-        # refused from here on, because its head is not there.
-        self._groups = row["groups"]
-        return None
+        self._writer = writer
+        # Where it was not written, others before it may be gone as well: the server crashed, and lost what it had not
+        # flushed. Whatever follows on that is refused, because its head is not there.
+        return None if refused == _NEVER else refused
 
 
 def _conflict(commit: Commit) -> AppendConflictError:

@@ -73,7 +73,7 @@ class Link:
         self._connection: asyncpg.Connection | None = None
 
     async def once(self, statement: str, *arguments: object) -> Any:
-        """Ask once; the first value. Raises what the driver raises, and only once it is known that it was not asked."""
+        """Ask once; the first value. Raises what the driver raises: where that is `lost`, it may have been done."""
         connection = await self._connected()
         try:
             return await connection.fetchval(statement, *arguments)
