@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from remit.clock import SystemClock
+from remit.journal.journal import Journal
+from remit.journal.postgres.store import PostgresStore
+from tests.journal.postgres.relay import Relay, relay
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
 
@@ -40,3 +44,18 @@ def schema() -> str:
 @pytest.fixture
 def storage(postgres: PostgresServer, schema: str) -> PostgresStorage:
     return PostgresStorage(f"{postgres.url}&schema={schema}")
+
+
+@pytest.fixture
+async def line(postgres: PostgresServer) -> AsyncIterator[Relay]:
+    async with relay(postgres.folder) as one:
+        yield one
+
+
+@pytest.fixture
+async def journal(line: Relay, schema: str) -> AsyncIterator[Journal]:
+    """One whose connections all go through the line."""
+    store = PostgresStore(f"postgresql://remit@/postgres?host={line.folder}&schema={schema}", SystemClock())
+    one = Journal(store)
+    yield one
+    await one.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import asyncpg
 import pytest
@@ -17,23 +17,8 @@ from remit.journal.journal import Journal
 from remit.journal.postgres import server as connecting
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.journal.storage import head_of, holder, job, note, noted, numbers, refused
-from tests.journal.postgres.relay import Cut, Relay, relay
+from tests.journal.postgres.relay import Cut, Relay
 from tests.journal.postgres.server import PostgresServer
-
-
-@pytest.fixture
-async def line(postgres: PostgresServer) -> AsyncIterator[Relay]:
-    async with relay(postgres.folder) as one:
-        yield one
-
-
-@pytest.fixture
-async def journal(line: Relay, schema: str) -> AsyncIterator[Journal]:
-    """One whose connections all go through the line."""
-    store = PostgresStore(f"postgresql://remit@/postgres?host={line.folder}&schema={schema}", SystemClock())
-    one = Journal(store)
-    yield one
-    await one.close()
 
 
 @pytest.mark.parametrize("how", ["before", "after"])

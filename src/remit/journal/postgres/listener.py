@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _CLOSE_S: Final = 5.0
 _ANYTHING: Final = True
-"""Heads may have changed while nobody listened."""
+"""Heads may have changed while nobody listened, which is said whenever listening begins."""
 
 
 class Listener:
@@ -61,6 +61,7 @@ class Listener:
             connection.terminate()
             raise
         connection.add_termination_listener(lambda _connection: self._lost())
+        self._news(_ANYTHING)
         return connection
 
     def _lost(self) -> None:
@@ -72,7 +73,5 @@ class Listener:
             await self.listening()
         except JournalError as error:
             self._failed(error)
-        else:
-            self._news(_ANYTHING)
         finally:
             self._again = None

@@ -30,16 +30,20 @@ WITH gone AS (
 """
 _PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days'"
 """Those of processes that ended without a word."""
-_CLAIM: Final = "SELECT (head).*, was_state, was_owner, was_due FROM claim($1, $2, $3, $4, $5, $6, $7)"
-_ACQUIRE: Final = """
+_TELL: Final = "pg_notify(current_schema() || '_changed', 'heads')"
+"""Every process hears of leases that are taken or given back, once in a transaction. Nobody waits for a renewal."""
+_CLAIM: Final = f"""
+SELECT (head).*, was_state, was_owner, was_due, {_TELL} FROM claim($1, $2, $3, $4, $5, $6, $7)
+"""  # noqa: S608 - fixed parts
+_ACQUIRE: Final = f"""
 WITH free AS (
     SELECT id, state AS was_state, lease_owner AS was_owner, due_at AS was_due FROM heads
     WHERE stream = $1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= $2 OR lease_owner = $3)
     FOR NO KEY UPDATE
 )
 UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5, state = coalesce($6, state)
-FROM free WHERE h.id = free.id RETURNING h.*, was_state, was_owner, was_due
-"""
+FROM free WHERE h.id = free.id RETURNING h.*, was_state, was_owner, was_due, {_TELL}
+"""  # noqa: S608 - fixed parts
 _RENEW: Final = """
 WITH held AS (
     SELECT h.id FROM heads h JOIN unnest($1::text[], $2::bigint[]) AS l (stream, epoch)
@@ -48,11 +52,11 @@ WITH held AS (
 )
 UPDATE heads h SET lease_until = $3, due_at = $3 FROM held WHERE h.id = held.id RETURNING h.stream
 """
-_GIVE_BACK: Final = """
+_GIVE_BACK: Final = f"""
 UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = $1,
     due_at = CASE WHEN wakes = $2 THEN $3::bigint ELSE $4::bigint END
-WHERE stream = $5 AND epoch = $6
-"""
+WHERE stream = $5 AND epoch = $6 RETURNING {_TELL}
+"""  # noqa: S608 - fixed parts
 _HELD: Final = f"{_HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
 _TORN: Final = """
 SELECT h.stream, h.seq, count(e.seq) AS found, coalesce(max(e.seq), 0) AS last

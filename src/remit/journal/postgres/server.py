@@ -33,9 +33,10 @@ _SETTINGS: Final = {
     "jit": "off",
     "idle_in_transaction_session_timeout": "60000",
 }
-# What counts as flushed is the server's setting, unless that is nothing at all.
+# What counts as flushed is the server's setting, unless that is nothing at all. Set for the session, so that a server
+# that is told something else later does not change what was promised.
 _DURABLE: Final = """
-SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+SELECT set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
 _CLOCK: Final = SystemClock()
 

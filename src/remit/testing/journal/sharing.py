@@ -180,6 +180,28 @@ async def check_heads_changed_elsewhere_end_the_wait(storage: Storage) -> None:
             mark = await waiting
 
 
+async def check_a_lease_taken_elsewhere_ends_the_wait(storage: Storage) -> None:
+    """Whoever waits for heads hears of a claim, and of a lease taken by name."""
+    async with opened(storage) as journal, opened(storage) as other:
+        await job(journal, "job/a")
+        mark = await other.heads_changed(0)
+        waiting = asyncio.create_task(_until_held(other, "worker", mark))
+        await other.head("job/a")
+        assert len(await journal.claim(terms())) == 1
+        mark = await waiting
+        waiting = asyncio.create_task(_until_held(other, "rescuer", mark))
+        await other.head("job/a")
+        await holder(journal, owner="rescuer", over="worker")
+        await waiting
+
+
+async def _until_held(journal: Journal, owner: str, mark: int) -> int:
+    """Wait until somebody holds the stream, looking once per mark."""
+    while (await head_of(journal)).lease_owner != owner:
+        mark = await journal.heads_changed(mark)
+    return mark
+
+
 async def check_follow_sees_what_others_write(storage: Storage) -> None:
     """A follower in one instance sees a stream written in turn by several others, in order, to its end."""
     async with opened(storage) as journal, opened(storage) as other, opened(storage) as reader:

@@ -1,0 +1,68 @@
+"""News of other processes: whatever they did while nobody listened, or while the line was gone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from remit.clock import SystemClock
+from remit.errors import JournalError
+from remit.journal.journal import Journal
+from remit.journal.postgres import queries
+from remit.journal.postgres import server as connecting
+from remit.journal.postgres.address import Address
+from remit.journal.postgres.server import connect
+from remit.testing.clock import START, ManualClock
+from remit.testing.journal.storage import LEASE, head_of, holder, job, note, terms
+from tests.journal.postgres.relay import Relay
+from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
+
+
+async def until_it_fails(journal: Journal, mark: int) -> int:
+    """Wait for news until there can be none; the last mark."""
+    while True:
+        try:
+            mark = await journal.changed(mark)
+        except JournalError:
+            return mark
+
+
+async def test_what_was_written_while_the_line_was_gone_is_no_secret(
+    journal: Journal, line: Relay, storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE_S", 0.05)
+    async with storage.open(SystemClock()) as other:
+        writer = await job(other, "job/a")
+        mark = await journal.changed(0)
+        line.refusing = True
+        line.cut_all()
+        # Whoever waits is told once the server was away for too long. From then on nobody looks for it.
+        mark = await until_it_fails(journal, mark)
+        await other.append(writer, note(2), synced=True)
+        line.refusing = False
+        assert await journal.changed(mark) > mark
+        assert (await head_of(journal)).seq == 2
+
+
+async def test_leases_taken_and_given_back_are_news_and_renewals_are_none(
+    postgres: PostgresServer, schema: str, storage: PostgresStorage
+) -> None:
+    connection = await asyncpg.connect(postgres.url)
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with storage.open(ManualClock()) as journal:
+        for stream in ("job/a", "job/b", "job/c"):
+            await job(journal, stream)
+        await connection.add_listener(f"{schema}_changed", lambda *news: heard.put_nowait(str(news[-1])))
+        leases = await journal.claim(terms(limit=2))
+        await holder(journal, "job/c")
+        held = [(lease.head.stream, lease.head.epoch) for lease in leases]
+        assert len(await journal.renew(held, START + 2 * LEASE)) == 2
+        session = await connect(Address.parse(storage.url))
+        await queries.give_back(session, leases[:1], START)
+        await session.close()
+    await connection.execute(f"NOTIFY {schema}_changed, 'end'")
+    assert [await heard.get() for _ in range(4)] == ["heads", "heads", "heads", "end"]
+    await connection.close()
