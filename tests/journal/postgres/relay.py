@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
-Cut = Literal["", "before", "after", "held"]
+Cut = Literal["", "before", "after", "held", "silent"]
 """What happens to the next group of commits: it never reaches the server; the server writes it, and its answer never
-reaches the client; or the client loses the connection, and the server gets the group later, when `release` is called.
+reaches the client; the client loses the connection, and the server gets the group later, when `release` is called; or
+the server writes it, and nothing comes through from then on.
 """
 
 _COMMITS: Final = b"SELECT done("
@@ -62,6 +63,9 @@ class Line:
             if self._cut == "after":
                 self._relay.cuts += data.endswith(_WRITTEN)
                 break
+            if self._cut == "silent" and not self.silent:
+                self._relay.cuts += data.endswith(_WRITTEN)
+                self.silent = True
             if not self.silent:
                 self._client.write(data)
         self.abort()

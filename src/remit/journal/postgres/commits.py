@@ -20,6 +20,7 @@ from remit.journal.event import Commit
 from remit.journal.postgres.errors import again, lost, state_of, translated
 from remit.journal.postgres.groups import Group
 from remit.journal.postgres.schema import CONFLICT, LATE
+from remit.journal.postgres.server import ANSWER_S
 
 if TYPE_CHECKING:
     from remit.journal.postgres.server import Link
@@ -98,7 +99,7 @@ class CommitTask:
         if self._writer:
             # Not worth waiting for: who prunes erases those that were left.
             with contextlib.suppress(Exception):
-                await self._link.once("DELETE FROM writers WHERE id = $1", self._writer)
+                await self._link.once("DELETE FROM writers WHERE id = $1", self._writer, patience_s=ANSWER_S)
         await self._link.close()
 
     def _next(self) -> tuple[list[Commit], list[asyncio.Future[None]]]:
@@ -143,13 +144,16 @@ class CommitTask:
     async def _send(self, group: Group) -> list[int]:
         """Write one group exactly once, whatever becomes of connections; the places of the commits refused."""
         statement, arguments = group.statement()
+        patience_s = ANSWER_S
         while True:
             if not self._writer:
                 self._writer = await self._link.run("INSERT INTO writers DEFAULT VALUES RETURNING id")
                 self._groups = 0
             number = self._groups + 1
             try:
-                refused = await self._link.once(statement, self._writer, number, group.flush, group.heads, *arguments)
+                refused = await self._link.once(
+                    statement, self._writer, number, group.flush, group.heads, *arguments, patience_s=patience_s
+                )
             except Exception as error:
                 if again(error):
                     continue
@@ -158,6 +162,8 @@ class CommitTask:
                 if not lost(error) and state_of(error) != LATE:
                     raise
                 refused = await self._settled(number, lost_for=error if lost(error) else None)
+                # Perhaps the line is not silent, but slow.
+                patience_s *= 2
             self._groups = number
             if refused is not None:
                 return list(refused)

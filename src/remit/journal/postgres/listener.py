@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from remit.clock import SystemClock
 from remit.errors import JournalError
-from remit.journal.postgres.server import connect, persist
+from remit.journal.postgres.server import ANSWER_S, connect, persist
 
 if TYPE_CHECKING:
     import asyncpg
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from remit.journal.postgres.address import Address
 
 _CLOSE_S: Final = 5.0
+_PING_S: Final = 15.0
+"""How often the server is asked for a sign of life: nothing else is ever said over this connection."""
+_CLOCK: Final = SystemClock()
 _ANYTHING: Final = True
 """Heads may have changed while nobody listened, which is said whenever listening begins."""
 
@@ -31,6 +35,7 @@ class Listener:
         self._connection: asyncpg.Connection | None = None
         self._opening = asyncio.Lock()
         self._again: asyncio.Task[None] | None = None
+        self._pinging: asyncio.Task[None] | None = None
         self._closed = False
 
     async def listening(self) -> None:
@@ -48,6 +53,9 @@ class Listener:
             self._again.cancel()
             await asyncio.wait([self._again])
         async with self._opening:
+            if self._pinging is not None:
+                self._pinging.cancel()
+                await asyncio.wait([self._pinging])
             if self._connection is not None and not self._connection.is_closed():
                 with contextlib.suppress(OSError, TimeoutError):
                     await self._connection.close(timeout=_CLOSE_S)
@@ -61,6 +69,9 @@ class Listener:
             connection.terminate()
             raise
         connection.add_termination_listener(lambda _connection: self._lost())
+        if self._pinging is not None:
+            self._pinging.cancel()
+        self._pinging = asyncio.create_task(_ping(connection), name="remit:journal-ping")
         self._news(_ANYTHING)
         return connection
 
@@ -75,3 +86,13 @@ class Listener:
             self._failed(error)
         finally:
             self._again = None
+
+
+async def _ping(connection: asyncpg.Connection) -> None:
+    """Give up a connection that fell silent."""
+    while not connection.is_closed():
+        await _CLOCK.sleep(_PING_S)
+        try:
+            await connection.fetchval("SELECT 1", timeout=ANSWER_S)
+        except Exception:  # noqa: BLE001 - whatever it is, nobody hears anything over it any more
+            connection.terminate()

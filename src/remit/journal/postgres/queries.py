@@ -63,6 +63,7 @@ SELECT h.stream, h.seq, count(e.seq) AS found, coalesce(max(e.seq), 0) AS last
 FROM heads h LEFT JOIN events e ON e.stream = h.id
 GROUP BY h.id HAVING count(e.seq) <> h.seq OR coalesce(max(e.seq), 0) <> h.seq LIMIT 20
 """
+_WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -202,5 +203,5 @@ async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
 
 async def integrity(db: asyncpg.Connection) -> list[str]:
     """Streams whose head and events do not belong together, at most 20."""
-    rows = await db.fetch(_TORN)
+    rows = await db.fetch(_TORN, timeout=_WHOLE_JOURNAL_S)
     return [f"{row[0]}: the head says {row[1]} events, {row[2]} are there, the last is {row[3]}" for row in rows]

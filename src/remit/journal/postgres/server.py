@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from remit.clock import SystemClock
@@ -22,6 +26,11 @@ PATIENCE_S: Final = 30.0
 """How long a server that went away is waited for before what was asked of it fails."""
 _FIRST_S, _LONGEST_S = 0.02, 1.0
 _CONNECT_S: Final = 10.0
+_CLOSE_S: Final = 10.0
+ANSWER_S: Final = 20.0
+"""How long the answer to something brief is waited for before its connection counts as lost."""
+LONG_ANSWER_S: Final = 120.0
+"""The same for what may bring a page of large values over a slow line."""
 _READERS: Final = 4
 """Connections that read and claim, made as they are needed."""
 _SETTINGS: Final = {
@@ -38,6 +47,8 @@ _SETTINGS: Final = {
 _DURABLE: Final = """
 SELECT set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+"""A machine that went away without a word is noticed within about 25 seconds, by those systems that know these."""
 _CLOCK: Final = SystemClock()
 
 
@@ -45,14 +56,28 @@ async def connect(address: Address) -> asyncpg.Connection:
     """One connection, in the journal's schema. Raises what the driver raises."""
     driver = load_driver()
     connection: asyncpg.Connection = await driver.connect(
-        address.dsn, timeout=_CONNECT_S, server_settings={**_SETTINGS, "search_path": address.schema}
+        address.dsn,
+        timeout=_CONNECT_S,
+        command_timeout=LONG_ANSWER_S,
+        server_settings={**_SETTINGS, "search_path": address.schema},
     )
     try:
+        _keep_alive(connection._transport.get_extra_info("socket"))  # noqa: SLF001 - the driver has no word for it
         await connection.execute(_DURABLE)
     except BaseException:  # whoever waited gave up: nobody else knows the connection yet
         connection.terminate()
         raise
     return connection
+
+
+def _keep_alive(line: socket.socket) -> None:
+    """Have the system look now and then whether the other end is there, also while nothing is said."""
+    if line.family == getattr(socket, "AF_UNIX", None):
+        return
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def load_driver() -> Any:
@@ -73,29 +98,32 @@ class Link:
         self._address = address
         self._connection: asyncpg.Connection | None = None
 
-    async def once(self, statement: str, *arguments: object) -> Any:
+    async def once(self, statement: str, *arguments: object, patience_s: float) -> Any:
         """Ask once; the first value. Raises what the driver raises: where that is `lost`, it may have been done."""
         connection = await self._connected()
         try:
-            return await connection.fetchval(statement, *arguments)
+            return await connection.fetchval(statement, *arguments, timeout=patience_s)
         except BaseException as error:
             if not isinstance(error, Exception) or lost(error):
                 self._drop()
             raise
 
-    async def run(self, statement: str, *arguments: object, row: bool = False) -> Any:
-        """Ask until there is an answer: its first value or row. For what may be done twice. Raises JournalError."""
+    async def run(self, statement: str, *arguments: object) -> Any:
+        """Ask until there is an answer; its first value. For what is brief and may be done twice.
+
+        Raises JournalError.
+        """
 
         async def ask() -> Any:
-            connection = await self._connected()
-            return await (connection.fetchrow if row else connection.fetchval)(statement, *arguments)
+            return await (await self._connected()).fetchval(statement, *arguments, timeout=ANSWER_S)
 
         return await persist(ask, self.where, self._drop)
 
     async def close(self) -> None:
         """Give the connection back."""
         if self._connection is not None and not self._connection.is_closed():
-            await self._connection.close(timeout=_CONNECT_S)
+            with contextlib.suppress(OSError):
+                await self._connection.close(timeout=_CLOSE_S)
         self._connection = None
 
     async def _connected(self) -> asyncpg.Connection:
@@ -133,25 +161,30 @@ class Readers:
 
     async def run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Do something that may be done twice on one of them. Raises JournalError."""
-        pool = self._pool
-        if pool is None:
-            raise journal_closed()
 
         async def once() -> T:
-            async with pool.acquire() as connection:
-                return await work(connection)
+            if self._pool is None:
+                raise journal_closed()
+            async with self._pool.acquire() as connection:
+                try:
+                    return await work(connection)
+                except TimeoutError:
+                    connection.terminate()  # It would not answer to being given back either.
+                    raise
 
         return await persist(once, self._where)
 
     async def close(self) -> None:
         """Let what is under way end, then close them."""
-        if self._pool is not None:
-            await self._pool.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with contextlib.suppress(OSError):
+                await asyncio.wait_for(pool.close(), _CLOSE_S)
 
 
 async def persist(ask: Callable[[], Awaitable[T]], where: str, drop: Callable[[], None] = lambda: None) -> T:
     """Try again while the server is away, with longer and longer pauses. Raises JournalError."""
-    end, pause = _CLOCK.monotonic() + PATIENCE_S, _FIRST_S
+    end, pause = inf, _FIRST_S
     while True:
         try:
             return await ask()
@@ -163,6 +196,8 @@ async def persist(ask: Callable[[], Awaitable[T]], where: str, drop: Callable[[]
             if not lost(error):
                 raise translated(error, where) from error
             drop()
+            # Counted from the first failure: an answer that did not come may have been waited for before.
+            end = min(end, _CLOCK.monotonic() + PATIENCE_S)
             if _CLOCK.monotonic() > end:
                 raise translated(error, where) from error
         await _CLOCK.sleep(pause)
