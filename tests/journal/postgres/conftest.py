@@ -20,7 +20,7 @@ _numbers = itertools.count()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A server takes a second to make, so whatever needs one is slow."""
     for item in items:
-        if {"postgres", "mortal"} & set(getattr(item, "fixturenames", ())):
+        if {"postgres", "mortal", "forgetful"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 
 import asyncpg
 import pytest
 
 from remit.clock import SystemClock
+from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
 from remit.journal.postgres import queries
@@ -15,7 +18,7 @@ from remit.journal.postgres import server as connecting
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.server import connect
 from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, head_of, holder, job, note, terms
+from remit.testing.journal.storage import LEASE, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.postgres.relay import Relay
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
@@ -66,3 +69,37 @@ async def test_leases_taken_and_given_back_are_news_and_renewals_are_none(
     await connection.execute(f"NOTIFY {schema}_changed, 'end'")
     assert [await heard.get() for _ in range(4)] == ["heads", "heads", "heads", "end"]
     await connection.close()
+
+
+@pytest.fixture
+def forgetful() -> Iterator[PostgresServer]:
+    """A server that keeps few notifications for those who do not listen to them."""
+    server = PostgresServer(max_notify_queue_pages="64")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+async def test_a_server_that_can_notify_no_more_can_be_mended(forgetful: PostgresServer) -> None:
+    async def fill(notification: str) -> None:
+        with contextlib.suppress(asyncpg.ProgramLimitExceededError):
+            while True:
+                await other.execute(f"SELECT pg_notify('x', {notification}) FROM generate_series(1, 8) AS n")
+
+    deaf, other = await asyncpg.connect(forgetful.url), await asyncpg.connect(forgetful.url)
+    async with PostgresStorage(forgetful.url).open(SystemClock()) as journal:
+        await job(journal, "job/a")
+        await deaf.execute("LISTEN x")
+        async with deaf.transaction():
+            await fill("repeat('x', 7000) || n")
+            await fill("n::text")
+            with refused(Code.JOURNAL_IO):
+                await journal.create("job/b", "job", note(1))
+        while await deaf.fetchval("SELECT pg_notification_queue_usage()") > 0:
+            pass
+        await journal.create("job/b", "job", note(1))
+        assert await numbers(journal, "job/b") == [1]
+    for one in (deaf, other):
+        await one.close()

@@ -12,6 +12,10 @@ _LOGIN: Final = "Check user, password and database in the journal's URL."
 _ALLOW: Final = "Let the journal's user write there, or name another server."
 _FREE: Final = "Free space on the server's disk, then resume; nothing recorded was lost."
 _RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
+_HEAR: Final = (
+    "End the session on the server that listens and stays in a transaction, have the server look with "
+    "SELECT pg_notification_queue_usage(), then resume; nothing recorded was lost."
+)
 _VALUE: Final = "Nothing was recorded; mend the value that is named."
 _UNKNOWN: Final = "Whether the last commit was recorded is not known; `remit show` tells once the server answers."
 
@@ -46,6 +50,8 @@ def again(error: BaseException) -> bool:
 def translated(error: BaseException, where: str, *, unknown: bool = False) -> JournalError:
     """The JournalError to raise; `unknown`: it came in the middle of a commit that could not be asked about."""
     state = state_of(error)
+    if _untold(error):
+        return JournalError(f"{where}: {error}", code=Code.JOURNAL_IO, remedy=_HEAR)
     for begins, code, remedy in _TABLE:
         if state.startswith(begins):
             return JournalError(f"{where}: {code.meaning} ({error})", code=code, remedy=remedy)
@@ -58,6 +64,11 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
 def state_of(error: BaseException) -> str:
     """The SQLSTATE; empty for errors that did not come from the server."""
     return str(getattr(error, "sqlstate", None) or "")
+
+
+def _untold(error: BaseException) -> bool:
+    """Whether the server's queue of notifications is full, which has no SQLSTATE of its own."""
+    return state_of(error) == "54000" and getattr(error, "server_source_filename", None) == "async.c"
 
 
 def _closed(error: BaseException) -> bool:
