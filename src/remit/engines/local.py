@@ -43,6 +43,8 @@ class LocalEngine:
         self._lease_s = lease_s
         self.owner = str(Owner.this())
         self._passes: dict[str, tuple[Pass, asyncio.Task[None]]] = {}
+        self._held_until = 0
+        """By then every lease of these passes has to be renewed."""
         self._ended: dict[str, list[asyncio.Future[Ended]]] = {}
         self._poke = asyncio.Event()
         self._news = asyncio.Event()
@@ -119,6 +121,8 @@ class LocalEngine:
     async def _work(self) -> None:
         while not self._stopping:
             self._poke.clear()
+            if self._passes and self._journal.clock.now() >= self._held_until:
+                await self._keep()  # the clock jumped, or nothing ran here for long: our own jobs are no others' yet
             leases = await self._rescued() if self._look_for_dead else []
             free = self._concurrency - len(self._passes) - len(leases)
             if free > 0:
@@ -199,12 +203,20 @@ class LocalEngine:
         if self._stopping:
             await one.give_up()
             return
-        task = asyncio.create_task(self._run(one), name=f"remit:pass:{one.job}")
-        self._passes[one.stream] = one, task
+        before = self._passes.get(one.stream)
+        if before is not None:
+            _end(*before)  # somebody had the job meanwhile, and what this pass still says is not heard
+        until = lease.head.lease_until or 0
+        self._held_until = min(until, self._held_until) if self._passes else until
+        running = self._run(one, before[1] if before else None)
+        self._passes[one.stream] = one, asyncio.create_task(running, name=f"remit:pass:{one.job}")
 
-    async def _run(self, one: Pass) -> None:
+    async def _run(self, one: Pass, before: asyncio.Task[None] | None) -> None:
+        """Run a pass, once the one before it over the same job has ended."""
         try:
-            ended = await one.run()
+            if before is not None:
+                await asyncio.wait([before])
+            self._over(one.stream, await one.run())
         except asyncio.CancelledError:
             if self._stopping:
                 await one.give_up()
@@ -214,13 +226,18 @@ class LocalEngine:
         except Exception:  # noqa: BLE001 - a defect of ours must not take the other jobs with it
             # The lease lapses, and the job is tried again then rather than in a loop.
             _log.exception("%s: the pass failed", one.job)
-        else:
-            for future in self._ended.pop(one.stream, ()):
-                if not future.done():
-                    future.set_result(ended)
         finally:
-            self._passes.pop(one.stream, None)
+            if before is not None and not before.done():
+                await asyncio.wait([before])  # cancelled while it waited: whoever stops the engine waits for both
+            if one.stream in self._passes and self._passes[one.stream][0] is one:
+                del self._passes[one.stream]
             self._poke.set()
+
+    def _over(self, stream: str, ended: Ended) -> None:
+        """Tell who waits for it how a pass came to its end."""
+        for future in self._ended.pop(stream, ()):
+            if not future.done():
+                future.set_result(ended)
 
     # --- watching
 
@@ -248,16 +265,20 @@ class LocalEngine:
     async def _renew(self) -> None:
         while True:
             await self._journal.clock.sleep(self._lease_s / 3)
-            held = {one.stream: one.epoch for one, _ in self._passes.values()}
-            until = self._journal.clock.now() + int(self._lease_s * SECOND)
-            kept = set(await self._journal.renew(held.items(), until)) if held else set()
-            for stream in held.keys() - kept:
-                if stream in self._passes:
-                    one, task = self._passes[stream]
-                    one.writer.supersede()
-                    task.cancel()
+            await self._keep()
             self._look_for_dead = True
             self._poke.set()
+
+    async def _keep(self) -> None:
+        """Renew the leases of what runs here, and end what somebody else has taken over."""
+        held = dict(self._passes)
+        until = self._terms().lease_until
+        leases = [(stream, one.epoch) for stream, (one, _) in held.items()]
+        kept = set(await self._journal.renew(leases, until)) if held else set()
+        self._held_until = until
+        for stream, running in held.items():
+            if stream not in kept:
+                _end(*running)
 
     async def _prune(self) -> None:
         """Whoever works on jobs also erases what was to be kept until now."""
@@ -282,3 +303,9 @@ class LocalEngine:
         self._ended.clear()
         self._stopping = True
         self._poke.set()
+
+
+def _end(one: Pass, task: asyncio.Task[None]) -> None:
+    """End a pass whose job is another's."""
+    one.writer.supersede()
+    task.cancel()
