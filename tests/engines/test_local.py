@@ -102,19 +102,27 @@ async def test_a_delayed_job_starts_when_it_is_due(remit_in: OpenRemit) -> None:
         assert began - before >= 50_000
 
 
-def hold(folder: str, job: str, held: Any) -> None:
-    """Lease a job as a process that then ends without giving it up."""
+def hold(folder: str, jobs: list[str]) -> None:
+    """Lease jobs as a process that then ends without giving it up."""
 
     async def main() -> None:
         settings = load(env={}, cwd=Path(folder), flags={"journal.url": str(Path(folder) / "journal.db")})
         journal = Journal(open_store(settings.journal.url, SystemClock()))
         far = journal.clock.now() + 10**12
         claim = Claim(kind="job", owner=str(Owner.this()), now=journal.clock.now(), lease_until=far, state="running")
-        assert await journal.acquire(f"job/{job}", claim) is not None
-        held.set()
-        os._exit(1)
+        for job in jobs:
+            assert await journal.acquire(f"job/{job}", claim) is not None
+        os._exit(7)
 
     asyncio.run(main())
+
+
+def die_holding(folder: Path, *jobs: str) -> None:
+    """See to it that a process that is no more holds these jobs."""
+    process = multiprocessing.get_context("spawn").Process(target=hold, args=(str(folder), list(jobs)))
+    process.start()
+    process.join()
+    assert process.exitcode == 7
 
 
 async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemit, tmp_path: Path) -> None:
@@ -124,15 +132,28 @@ async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemi
 
     async with remit_in(recipes=[short], work=False) as remit:
         job = await remit.start(short())
-    processes = multiprocessing.get_context("spawn")
-    held = processes.Event()
-    process = processes.Process(target=hold, args=(str(tmp_path), job.id, held))
-    process.start()
-    process.join()
+    die_holding(tmp_path, job.id)
     async with remit_in(recipes=[short]) as remit:
         assert await remit.job(job.id) == "done"
         kinds = [event.kind for event in await remit.queries.events(f"job/{job.id}")]
         assert "recovery_started" in kinds
+
+
+async def test_what_a_dead_process_held_is_taken_over_as_there_is_room(remit_in: OpenRemit, tmp_path: Path) -> None:
+    most: list[int] = []
+    two, gate = asyncio.Event(), asyncio.Event()
+    given: dict[str, Any] = {"tools": [a_tool_that_counts(most, two, gate)], "recipes": [counted]}
+    async with remit_in(**given, work=False) as remit:
+        jobs = [(await remit.start(counted())).id for _ in range(5)]
+    die_holding(tmp_path, *jobs)
+    # So long a lease that the dead are looked for once.
+    async with remit_in(**given, flags={"jobs.concurrency": 2, "jobs.lease_seconds": 3_600, **NOW}) as remit:
+        await two.wait()
+        assert len(remit.runtime.engine.running) == 2
+        gate.set()
+        for job in jobs:
+            await remit.job(job)
+    assert max(most) == 2
 
 
 async def test_what_a_living_process_holds_is_left_alone(remit_in: OpenRemit) -> None:

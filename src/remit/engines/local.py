@@ -52,6 +52,8 @@ class LocalEngine:
         self._helpers: list[asyncio.Task[None]] = []
         self._stopping = False
         self._look_for_dead = True
+        self._dead: list[tuple[str, str]] = []
+        """Jobs of processes that died, with those owners, to be taken over as slots are free."""
         self._only: set[str] | None = None
         self.failure: JournalError | None = None
         """Why the engine stopped by itself; jobs go on elsewhere, or here once the journal works again."""
@@ -123,10 +125,10 @@ class LocalEngine:
             self._poke.clear()
             if self._passes and self._journal.clock.now() >= self._held_until:
                 await self._keep()  # the clock jumped, or nothing ran here for long: our own jobs are no others' yet
-            leases = await self._rescued() if self._look_for_dead else []
-            free = self._concurrency - len(self._passes) - len(leases)
-            if free > 0:
-                leases += await self._claim(min(free, _BATCH))
+            free = self._concurrency - len(self._passes)
+            leases = await self._rescued(free)
+            if free > len(leases):
+                leases += await self._claim(min(free - len(leases), _BATCH))
             for lease in leases:
                 await self._begin(lease)
             if len(leases) < _BATCH or not self._free:
@@ -180,20 +182,34 @@ class LocalEngine:
         await self._journal.clock.sleep(max(wait, _SPACING_S))
         self._poke.set()
 
-    async def _rescued(self) -> list[Lease]:
-        """Take over at once what processes of this machine held when they died."""
-        self._look_for_dead = False
+    async def _rescued(self, limit: int) -> list[Lease]:
+        """Take over at once what processes of this machine held when they died, as many as there is room for."""
+        if self._look_for_dead:
+            self._look_for_dead = False
+            self._dead = await self._left_by_the_dead()
+        found: list[Lease] = []
+        while self._dead and len(found) < limit:
+            stream, owner = self._dead.pop()
+            head = await self._journal.head(stream)
+            if head is None or head.lease_owner != owner:
+                continue  # somebody else was quicker
+            lease = await self._journal.acquire(stream, self._terms(), over=owner)
+            if lease is not None:
+                _log.info("%s: taken over from a process that died", stream)
+                found.append(lease)
+        return found
+
+    async def _left_by_the_dead(self) -> list[tuple[str, str]]:
         wanted = None if self._only is None else {stream_of(job) for job in self._only}
         found = []
         for head in await self._journal.leases(KIND):
-            holder = Owner.parse(head.lease_owner or "")
+            owner = head.lease_owner or ""
+            holder = Owner.parse(owner)
             if holder is None or head.stream in self._passes or not holder.dead():
                 continue
             if wanted is None or head.stream in wanted:
-                lease = await self._journal.acquire(head.stream, self._terms(), over=head.lease_owner)
-                if lease is not None:
-                    _log.info("%s: taken over from a process that died", head.stream)
-                    found.append(lease)
+                found.append((head.stream, owner))
+        found.reverse()  # they are taken from the end
         return found
 
     # --- passes
