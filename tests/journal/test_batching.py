@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import cast
 
 import pytest
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.batching import GROUP_LIMIT, CommitThread
-from remit.journal.event import Commit
+from remit.journal.batching import GROUP_LIMIT, CommitThread, taken
+from remit.journal.event import Commit, Lease
 from tests.journal.script import Script, answered
 
 
@@ -208,3 +209,26 @@ def test_a_loop_that_ended_first_does_not_keep_the_thread_from_ending() -> None:
     thread._bell.put(None)  # so that a failure of this test is one, and does not hang all the others
     assert not hangs
     assert script.groups == [[1]], "what was submitted is written though nobody can be told"
+
+
+async def test_leases_are_given_back_however_often_the_claimer_is_cancelled() -> None:
+    taking: asyncio.Future[list[Lease]] = asyncio.get_running_loop().create_future()
+    lease = cast("Lease", object())
+    begun, go, returned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def give_back(leases: list[Lease]) -> None:
+        assert leases == [lease]
+        begun.set()
+        await go.wait()
+        returned.set()
+
+    claiming = asyncio.create_task(taken(taking, give_back))
+    await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
+    claiming.cancel()
+    taking.set_result([lease])
+    await begun.wait()
+    claiming.cancel()
+    await asyncio.wait([claiming])
+    assert claiming.cancelled()
+    go.set()
+    await returned.wait()

@@ -330,9 +330,15 @@ async def taken(
     try:
         return await asyncio.shield(taking)
     except asyncio.CancelledError:
-        with contextlib.suppress(JournalError):
-            await give_back(await taking)
+        # A task of its own, so that whoever is cancelled once more leaves it to itself.
+        await asyncio.shield(_returned(taking, give_back))
         raise
+
+
+async def _returned(taking: asyncio.Future[list[Lease]], give_back: Callable[[list[Lease]], Awaitable[None]]) -> None:
+    with contextlib.suppress(JournalError):
+        if leases := await taking:
+            await give_back(leases)
 
 
 def _unfit(error: Exception) -> JournalError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ import apsw
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, due, holder, job, note
+from remit.testing.journal.storage import LEASE, due, head_of, holder, job, note, terms
 
 
 @asynccontextmanager
@@ -51,3 +53,19 @@ async def test_what_others_write_is_seen_whether_it_writes_or_not(tmp_path: Path
         with store._writer._working:
             assert store._others_wrote() != seen, "the thread that always writes looks too"
         other.close()
+
+
+async def test_leases_that_nobody_heard_of_are_given_back_and_who_looks_for_work_is_told(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as (journal, store):
+        await job(journal, "job/a")
+        gate = threading.Event()
+        _ = store._writer.run(gate.wait)
+        claiming = asyncio.create_task(journal.claim(terms()))
+        await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
+        claiming.cancel()
+        mark = await journal.heads_changed(0)
+        gate.set()
+        await asyncio.wait([claiming])
+        assert claiming.cancelled()
+        assert (await head_of(journal)).lease_owner is None
+        assert await journal.heads_changed(0) > mark

@@ -206,13 +206,14 @@ class SqliteStore:
         return leases[0] if leases else None
 
     async def _leased(self, work: Callable[[apsw.Connection], list[Lease]]) -> list[Lease]:
-        leases = await taken(
-            self._in_transaction(work),
-            lambda leases: self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now())),
-        )
+        leases = await taken(self._in_transaction(work), self._give_back)
         if leases:
             self._watch.notify(heads=True)
         return leases
+
+    async def _give_back(self, leases: list[Lease]) -> None:
+        await self._in_transaction(lambda db: queries.give_back(db, leases, self._clock.now()))
+        self._watch.notify(heads=True)  # who looked meanwhile saw them taken
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
         """Prolong leases; the streams still held."""
