@@ -15,7 +15,7 @@ from remit.journal.event import Blob, HeadPatch, HeadQuery
 from remit.journal.journal import PAGE, Journal
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, opened, refused
+from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, noted, opened, refused
 from tests.journal.storages import SqliteStorage
 
 
@@ -122,23 +122,28 @@ async def test_long_streams_are_copied_page_by_page(source: Storage, target: Sto
         assert await contents(copied) == await contents(original)
 
 
-async def test_another_history_in_the_target_is_left_alone(source: Storage, target: Storage) -> None:
+@pytest.mark.parametrize("length", [1, 3], ids=["shorter", "as long"])
+async def test_another_history_in_the_target_is_left_alone(source: Storage, target: Storage, length: int) -> None:
     async with opened(source) as original, opened(target) as copied:
         await fill(original)
-        await copied.create("job/1", "job", note(9))
+        ended = HeadPatch(state="done", closed=True)
+        await copied.create("job/1", "job", *noted(*range(10, 10 + length)), patch=ended)
+        before = await contents(copied)
         with refused(Code.APPEND_CONFLICT):
             await copy(original, copied)
-        assert (await head_of(copied, "job/1")).seq == 1
+        assert await contents(copied) == before
 
 
-async def test_a_longer_history_in_the_target_is_no_copy(source: Storage, target: Storage) -> None:
+async def test_a_target_that_went_on_is_left_alone(source: Storage, target: Storage) -> None:
     async with opened(source) as original, opened(target) as copied:
         await fill(original)
         await copy(original, copied)
         writer = await writer_of(copied, "job/1")
-        await copied.append(writer, note(4), synced=True)
-        with refused(Code.CHAIN_BROKEN):
+        await copied.append(writer, note(4), synced=True, patch=HeadPatch(state="done", closed=True, due_at=None))
+        before = await contents(copied)
+        with refused(Code.APPEND_CONFLICT):
             await copy(original, copied)
+        assert await contents(copied) == before
 
 
 async def test_nothing_is_copied_while_somebody_works(source: Storage, target: Storage) -> None:

@@ -35,15 +35,20 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
 
     A copy that was broken off goes on where it was. Leases and wake-up counts stay behind: they belong to workers.
     Raises JournalError: JOURNAL_LOCKED while somebody works on a job in the source; APPEND_CONFLICT where the target
-    holds another history of a stream; CHAIN_BROKEN where a copied stream does not prove equal.
+    holds another history of a stream, or more of it, and nothing is copied then; CHAIN_BROKEN where a copied stream
+    does not prove equal.
     """
     await _refuse_busy(source)
-    blobs = await _copy_blobs(source, target)
     heads = await _heads(source)
+    found = {head.stream: head for head in await _heads(target)}
+    for head in heads:
+        if head.stream in found:
+            await _refuse_another_history(source, head, found[head.stream])
+    blobs = await _copy_blobs(source, target)
     added = 0
     for number, head in enumerate(heads):
         progress("copy", number, len(heads))
-        added += await _copy_stream(source, target, head)
+        added += await _copy_stream(source, target, head, found.get(head.stream))
     for number, head in enumerate(heads):
         progress("prove", number, len(heads))
         await _prove(target, head)
@@ -79,27 +84,31 @@ async def _heads(source: Journal) -> list[Head]:
     return heads
 
 
-async def _copy_stream(source: Journal, target: Journal, head: Head) -> int:
+async def _refuse_another_history(source: Journal, head: Head, there: Head) -> None:
+    """Go on only where what the target has of a stream is how it begins in the source."""
+    if there.seq < head.seq:
+        after = (await source.page(head.stream, there.seq))[0]
+        same = link(there.hash, after.seq, after.at, after.kind, after.data) == after.hash
+    else:
+        same = (there.seq, there.hash) == (head.seq, head.hash)
+    if not same:
+        msg = f"{head.stream}: the target holds another history of this stream, or went on with it"
+        raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one that an earlier copy began.")
+
+
+async def _copy_stream(source: Journal, target: Journal, head: Head, there: Head | None) -> int:
     """Events first, then what the head says beside them; how many events were missing."""
-    there = await target.head(head.stream)
     begin = seq = there.seq if there else 0
     chained = there.hash if there else root(head.stream)
     epoch = there.epoch if there else 0
     while seq < head.seq:
         events = (await source.page(head.stream, seq))[: head.seq - seq]
-        _refuse_another_history(head.stream, chained, events[0])
         at = events[-1].at if seq else head.created_at
         await target.replicate(_append(head, seq, chained, epoch, at, events=tuple(events)))
         seq, chained = events[-1].seq, events[-1].hash
     if there is None or begin < seq or _patch(there) != _patch(head):
         await target.replicate(_append(head, seq, chained, epoch, head.updated_at, patch=_patch(head)))
     return seq - begin
-
-
-def _refuse_another_history(stream: str, chained: bytes, event: Event) -> None:
-    if link(chained, event.seq, event.at, event.kind, event.data) != event.hash:
-        msg = f"{stream}: the target holds another history of this stream"
-        raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one that an earlier copy began.")
 
 
 def _append(
