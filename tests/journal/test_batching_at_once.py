@@ -134,6 +134,29 @@ async def test_a_lock_of_somebody_else_is_waited_for_on_the_thread() -> None:
     await thread.close()
 
 
+async def test_a_group_with_an_unfit_record_is_written_one_by_one_on_the_thread() -> None:
+    script = Fast()
+    thread = await awake(script)
+    script.unfit = {1}
+    thread.submit(Commit(appends=(), at=1, synced=False))
+    commit, done = answered(2)
+    thread.submit(commit)
+    assert await done is None
+    assert (script.groups, script.on) == ([[2]], [HERE, "t", "t", "t"])
+    await thread.close()
+
+
+async def test_more_than_a_moment_s_bytes_are_written_on_the_thread() -> None:
+    script = Fast()
+    thread = await awake(script)
+    for size in (1_000, 1_000_000, 1_000):
+        commit, done = answered(1, size)
+        thread.submit(commit)
+        assert await done is None
+    assert script.on == [HERE, "t", HERE]
+    await thread.close()
+
+
 async def test_a_slow_disk_is_waited_for_on_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Fast()
     thread = await awake(script)

@@ -33,6 +33,8 @@ GROUP_LIMIT: Final = 4_096
 """Commits in one transaction at most, so that a reader of the write-ahead log never waits long."""
 FAST_S: Final = 0.005
 """A disk that usually flushes within this time may be waited for on the event loop."""
+_AT_ONCE_BYTES: Final = 256 * 1024
+"""More than that is written on the thread, however fast the disk: it would hold the event loop up."""
 _MEMORY: Final = 8
 """Over about so many groups "usually" is taken."""
 _MOMENT_S: Final = 0.0005
@@ -190,6 +192,8 @@ class CommitThread:
         # Whoever waits for an earlier commit is told of it first.
         if self._at_once is None or self._usual_s > FAST_S or len(self._waiting) != self._untold:
             return False
+        if self._submitted - self._written_bytes > _AT_ONCE_BYTES:
+            return False
         # The thread tells what it did a moment before it is done with it.
         if not self._working.acquire(timeout=_MOMENT_S):
             return False
@@ -255,7 +259,10 @@ class CommitThread:
         return [(commit, error) for commit, error in told if error is not None or commit.on_done is not None]
 
     def _commit(self, group: Sequence[Commit], write: Callable[[Sequence[Commit]], Outcomes | None]) -> Outcomes | None:
-        """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2)."""
+        """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2).
+
+        That may have to wait for somebody's lock and is left to the thread.
+        """
         began = monotonic()
         try:
             return write(group)
@@ -268,6 +275,8 @@ class CommitThread:
                 self._usual_s += (monotonic() - began - self._usual_s) / _MEMORY
         if len(group) == 1 or failure.code is not Code.RECORD_INVALID:
             return [failure] * len(group)
+        if write is self._at_once:
+            return None
         return [outcome for commit in group for outcome in self._commit([commit], self._write) or ()]
 
     def _settle(self, settled: Iterable[tuple[Commit, JournalError | None]], group: Sequence[Commit]) -> None:
