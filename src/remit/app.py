@@ -233,7 +233,7 @@ class Remit:
 
     async def call(self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None) -> Outcome:
         """Call one tool outside any job, through the same gate; it is recorded in this process's session."""
-        if self._session is None:
+        if self._session is None or self._session.failure is not None:
             self._session = self.runtime.journal.writer(f"session/{new_id('ses')}", "session")
         request = Request(
             tool=tool,

@@ -96,6 +96,21 @@ async def test_the_user_is_told_and_the_job_goes_on_once_the_disk_is_mended(
     assert bank.charged == 1
 
 
+async def test_calls_outside_a_job_go_on_as_well(disk: Disk, remit_in: OpenRemit) -> None:
+    @tool("bank.look", level="L0")
+    async def look() -> int:
+        return 1
+
+    async with remit_in(tools=[look], work=False) as remit:
+        assert (await remit.call("bank.look")).value == 1
+        disk.failing["write"] = apsw.FullError
+        with pytest.raises(JournalError) as told:
+            await remit.call("bank.look")
+        assert told.value.code is Code.JOURNAL_FULL
+        disk.failing.clear()
+        assert (await remit.call("bank.look")).value == 1
+
+
 async def settled(remit: Remit, job: str) -> None:
     """See the job to its end; a person knows that the charge was made."""
     row = await until(remit, job, lambda row: row.state in ENDED or "a decision" in row.waiting_for)

@@ -56,6 +56,19 @@ def test_after_a_failure_everything_is_refused_with_the_first_error() -> None:
     assert one.seq == 0
 
 
+def test_an_error_that_is_raised_again_and_again_keeps_nothing_of_the_last_time() -> None:
+    one = writer()
+    failure = JournalError("full", code=Code.JOURNAL_FULL, remedy="make room")
+    failure.__cause__ = OSError("no space")
+    one.fail(failure)
+    for _ in range(3):
+        with pytest.raises(JournalError) as told:
+            one.stage(note(1))
+        assert (told.value.code, str(told.value), told.value.remedy) == (failure.code, str(failure), failure.remedy)
+        assert told.value.__cause__ is failure.__cause__
+    assert failure.__traceback__ is None
+
+
 class Worker:
     """Something large that a writer's failure can keep alive."""
 

@@ -18,7 +18,7 @@ from remit.journal.chain import verify
 from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
 from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
 from remit.journal.port import Store
-from remit.journal.writer import Draft, StreamWriter
+from remit.journal.writer import Draft, StreamWriter, afresh
 
 PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
@@ -85,7 +85,7 @@ class Journal:
         """
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
-                raise draft.writer.failure
+                raise afresh(draft.writer.failure)
         writers = [draft.writer for draft in drafts]
         appends = tuple([draft.writer.chain(draft) for draft in drafts])
         commit = Commit(appends=appends, blobs=tuple(blobs), wakes=wakes, synced=synced, at=appends[0].at)
@@ -100,14 +100,14 @@ class Journal:
         self._store.submit(commit)
         for writer in writers:
             if writer.failure is not None:
-                raise writer.failure
+                raise afresh(writer.failure)
         return self._store.backlog > BACKLOG_LIMIT
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
         """Submit, and wait until it has happened. Raises what one of its writers failed with first, or its error."""
         error = await self._done(commit)
         if error is not None:
-            raise next((writer.failure for writer in writers if writer.failure is not None), error)
+            raise next((afresh(writer.failure) for writer in writers if writer.failure is not None), error)
 
     async def _done(self, commit: Commit) -> JournalError | None:
         """Submit, and wait for what became of it. Cancelling the wait does not take the commit back."""
@@ -152,7 +152,7 @@ class Journal:
         append = writer.stage(patch=patch, expect_wakes=seen_wakes)
         error = await self._done(Commit(appends=(append,), at=append.at))
         if writer.failure is not None:
-            raise writer.failure
+            raise afresh(writer.failure)
         if error is not None and not isinstance(error, AppendConflictError):
             raise error
         return error is None

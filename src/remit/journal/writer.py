@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +24,14 @@ class Draft(msgspec.Struct, frozen=True):
     """Kind and payload of each."""
     patch: HeadPatch
     expect_wakes: int | None
+
+
+def afresh(error: JournalError) -> JournalError:
+    """A failure that is raised more than once: each time a copy, for an error keeps whatever it passed through."""
+    fresh = copy(error)
+    if error.__cause__ is not None:
+        fresh.__cause__ = error.__cause__
+    return fresh
 
 
 class StreamWriter:
@@ -57,7 +66,7 @@ class StreamWriter:
     def chain(self, draft: Draft) -> Append:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
-            raise self.failure
+            raise afresh(self.failure)
         at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
         seq, previous, events = expect_seq, expect_hash, []
         for kind, data in draft.events:

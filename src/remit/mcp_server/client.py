@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -51,6 +52,7 @@ class Client:
             session=new_id("ses"), face="mcp", principal=principal, client=name, client_version=version, via=transport
         )
         self._writer: StreamWriter | None = None
+        self._opening = asyncio.Lock()
         self._asked: OrderedDict[str, list[Asked]] = OrderedDict()
 
     @property
@@ -60,13 +62,25 @@ class Client:
 
     async def writer(self) -> StreamWriter:
         """The writer of the session's stream, which begins with who calls."""
-        if self._writer is None:
-            writer = self._writer = self._journal.writer(f"{KIND}/{self.session}", KIND)
+        writer = self._writer
+        if writer is None or writer.failure is not None:
+            async with self._opening:
+                writer = await self._open()
+        return writer
+
+    async def _open(self) -> StreamWriter:
+        """Begin the stream, or go on with it where the storage failed: questions belong to their stream."""
+        before, stream = self._writer, f"{KIND}/{self.session}"
+        if before is not None and before.failure is None:
+            return before  # another call was faster
+        head = None if before is None else await self._journal.head(stream)
+        writer = self._writer = self._journal.writer(stream, KIND, head)
+        if head is None:
             opened = self._opened
             title = f"{opened.client or 'an MCP client'} as {opened.principal}"
             patch = HeadPatch(state="open", title=title, labels={"face": "mcp", "principal": opened.principal})
             await self._journal.append(writer, opened, synced=False, patch=patch)
-        return self._writer
+        return writer
 
     # --- calls that come again
 
