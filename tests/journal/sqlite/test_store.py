@@ -13,7 +13,7 @@ import apsw
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, due, head_of, holder, job, note, terms
+from remit.testing.journal.storage import LEASE, PATIENCE_S, due, head_of, holder, job, note, terms
 
 
 @asynccontextmanager
@@ -52,6 +52,18 @@ async def test_what_others_write_is_seen_whether_it_writes_or_not(tmp_path: Path
         await job(journal, "job/b", due(None))
         with store._writer._working:
             assert store._others_wrote() != seen, "the thread that always writes looks too"
+        other.close()
+
+
+async def test_what_others_write_is_seen_while_our_own_commit_waits_for_their_lock(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), opened(tmp_path / "journal.db") as (journal, store):
+        await job(journal, "job/a", due(None))
+        other = apsw.Connection(str(tmp_path / "journal.db"))
+        mark = await journal.changed(0)
+        with store._writer._working:  # as long as this lasts
+            for wakes in range(1, 4):
+                other.execute("UPDATE heads SET wakes = ?", (wakes,))
+                mark = await journal.changed(mark)
         other.close()
 
 

@@ -33,6 +33,8 @@ T = TypeVar("T")
 __all__ = ["BUSY_MS", "MEMORY", "SqliteStore"]
 
 _CHECKPOINT_PAGES: Final = 1_000
+_PATIENCE: Final = 25
+"""After so many looks in vain, a twentieth of a second or more, our own commit takes long."""
 BUSY_MS: Final = 10_000
 """How long a write waits for another process's transaction, in milliseconds."""
 
@@ -59,6 +61,10 @@ class SqliteStore:
         self._synchronous, self._waits_ms = "", busy_ms
         """How the writing connection is set up: what it flushes, and how long it waits for another process's lock."""
         self._busy_ms = busy_ms
+        self._vain_looks = 0
+        """How often it was to be seen what others wrote, and we were writing ourselves."""
+        self._beside, self._seen_beside = 0, 0
+        """News that only the reading connection saw, and the last it saw."""
         self._log_pages = 0
         # Instead of SQLite's own checkpoints, which would hold up whoever happens to commit.
         self._db.set_wal_hook(self._logged)
@@ -91,6 +97,7 @@ class SqliteStore:
         with self._translating:
             self._set_up("FULL" if any(commit.synced for commit in group) else "NORMAL", self._busy_ms)
             self._groups.look()  # where this thread always writes, nobody else comes to look
+            self._vain_looks = 0
             return self._groups.write(group)
 
     def _write_at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
@@ -231,14 +238,31 @@ class SqliteStore:
 
     def _others_wrote(self) -> int:
         """How often other processes wrote, as far as is known: a read of shared memory, where we do not write now."""
-        self._writer.meanwhile(self._look)
-        return self._groups.others
+        if not self._writer.meanwhile(self._look):
+            self._vain_looks += 1
+            if self._vain_looks >= _PATIENCE and self._reader is not None and not self._writer.closed:
+                self._vain_looks = 0
+                _ = self._reader.run(self._look_beside)  # nobody waits for it, and it does not fail
+        return self._groups.others + self._beside
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         """Never waits for a lock: the event loop would."""
         with self._translating, contextlib.suppress(apsw.BusyError):
             self._set_up(self._synchronous, waits_ms=0)
             self._groups.look()
+        self._vain_looks = 0
+        return True
+
+    def _look_beside(self) -> None:
+        """Our own commit waits for somebody's lock; what others write meanwhile is not to wait for that as well.
+
+        Seen from the reading connection our own writes look like theirs: such news are harmless, and rare.
+        """
+        with contextlib.suppress(apsw.Error):
+            version = int(self._db_read.execute("PRAGMA data_version").get)
+            if version != self._seen_beside:
+                self._seen_beside = version
+                self._beside += 1
 
     async def close(self) -> None:
         """Write what was submitted, end the threads, close the file; may be called twice."""
