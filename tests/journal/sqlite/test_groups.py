@@ -16,6 +16,7 @@ from remit.journal.event import NO_PATCH, Append, Blob, Commit, HeadPatch
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import migrate
+from remit.journal.sqlite.transaction import Transaction
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import note, noted, terms
@@ -135,6 +136,23 @@ def test_the_number_of_a_stream_made_in_vain_is_forgotten(failure: Callable[[aps
         assert writer.write([failure(db)])[0] is not None
     assert writer.write([append(fresh(STREAMS[3]), 1, 2)]) == [None]
     assert writer.write([append(fresh(STREAMS[2]), 1, 2, 3)]) == [None]
+    valid(db)
+
+
+def test_an_interrupt_right_after_the_begin_leaves_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    db, writer = opened()
+    begin = Transaction.__enter__
+
+    def interrupted(self: Transaction) -> None:
+        begin(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "__enter__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.write([append(fresh(STREAMS[2]), 1)])
+    assert not db.in_transaction
+    assert writer.write([append(fresh(STREAMS[2]), 1)]) == [None]
     valid(db)
 
 

@@ -70,6 +70,7 @@ class GroupWriter:
             with self._transaction:
                 return self._write(group)
         except BaseException:
+            self._transaction.roll_back()
             # A stream made in vain gives its number to the next one made.
             self._ids.clear()
             raise

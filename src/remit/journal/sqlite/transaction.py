@@ -21,12 +21,13 @@ class Transaction:
             try:
                 self._db.execute("COMMIT")
             except BaseException:
-                self._roll_back()
+                self.roll_back()
                 raise
         else:
-            self._roll_back()
+            self.roll_back()
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
+        """End it without a trace, where there is one: an interrupt may come between its begin and its block."""
         # SQLite ends a transaction by itself after some errors, such as a full disk.
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
