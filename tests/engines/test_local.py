@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from remit import Options, Run, recipe, tool
 from remit.clock import SystemClock
@@ -184,6 +189,16 @@ async def test_what_a_living_process_holds_is_left_alone(remit_in: OpenRemit) ->
     assert calls == 1
 
 
+async def test_who_no_longer_waits_for_a_job_is_forgotten(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        engine = remit.runtime.engine
+        first, second = engine.ended("none"), engine.ended("none")
+        for future in (first, second):
+            future.cancel()
+            await asyncio.wait([future])
+        assert engine._ended == {}
+
+
 async def test_draining_lets_a_call_end_and_begins_nothing_new(remit_in: OpenRemit) -> None:
     began, gate = asyncio.Event(), asyncio.Event()
     steps: list[int] = []
@@ -230,3 +245,11 @@ def test_an_owner_is_dead_when_its_process_is_gone_or_another_one() -> None:
     process.join()
     assert gone.dead()
     assert not Owner(host="elsewhere/1", pid=1, started="1", worker="w").dead()
+
+
+def test_an_owner_in_another_container_is_not_known_to_be_dead() -> None:
+    apart = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("processes cannot be kept apart here")
+    there = "import sys; from remit.engines.owner import Owner; sys.exit(Owner.parse(sys.argv[1]).dead())"
+    subprocess.run([*apart, sys.executable, "-c", there, str(Owner.this())], check=True)

@@ -114,9 +114,19 @@ class LocalEngine:
 
     def ended(self, job: str) -> asyncio.Future[Ended]:
         """A future for the next time this engine's pass over a job comes to its end."""
+        stream = stream_of(job)
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self._ended.setdefault(stream_of(job), []).append(future)
+        self._ended.setdefault(stream, []).append(future)
+        future.add_done_callback(lambda future: self._forget(stream, future))
         return future
+
+    def _forget(self, stream: str, future: asyncio.Future[Ended]) -> None:
+        """It has come, or nobody waits for it any more."""
+        waiting = self._ended.get(stream, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._ended[stream]
 
     # --- claiming
 

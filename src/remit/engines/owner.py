@@ -50,12 +50,16 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _host() -> str:
-    """This machine, and this boot of it where that can be told: process ids begin anew with each."""
+    """This machine, and where that can be told this boot of it and this container: each counts processes anew."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
     except OSError:
         boot = "-"
-    return f"{socket.gethostname()}/{boot}"
+    try:
+        processes = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        processes = 0
+    return f"{socket.gethostname()}/{boot}/{processes}"
 
 
 def _alive(pid: int) -> bool:
