@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.clock import SECOND
 from remit.engines.owner import Owner
-from remit.errors import ChainBrokenError, JournalError
+from remit.errors import JournalError
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import Claim, Lease
 
@@ -247,10 +247,6 @@ class LocalEngine:
             if self._stopping:
                 await one.give_up()
             raise
-        except ChainBrokenError as error:
-            # What is recorded of one job is damaged: that must not take the others with it either.
-            _log.error("%s: left as it is: %s", one.job, error)
-            _refuse(self._ended.pop(one.stream, ()), error)
         except JournalError as error:
             self._fail(error)
         except Exception:  # noqa: BLE001 - a defect of ours must not take the other jobs with it
@@ -327,7 +323,9 @@ class LocalEngine:
             self.failure = error
             _log.error("the engine stops: %s", error)
         for futures in self._ended.values():
-            _refuse(futures, error)
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
         self._ended.clear()
         self._stopping = True
         self._poke.set()
@@ -337,9 +335,3 @@ def _end(one: Pass, task: asyncio.Task[None]) -> None:
     """End a pass whose job is another's."""
     one.writer.supersede()
     task.cancel()
-
-
-def _refuse(waiting: Iterable[asyncio.Future[Ended]], error: JournalError) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_exception(error)

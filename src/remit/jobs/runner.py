@@ -11,7 +11,15 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, JournalError, NondeterminismError, NotFoundError, RunError, VersionError
+from remit.errors import (
+    AppendConflictError,
+    ChainBrokenError,
+    JournalError,
+    NondeterminismError,
+    NotFoundError,
+    RunError,
+    VersionError,
+)
 from remit.jobs.activation import Activation
 from remit.jobs.branch import Branch, current
 from remit.jobs.ended import Ended, error_info
@@ -78,7 +86,10 @@ class Pass:
     async def run(self) -> Ended:
         """Go as far as possible. Raises JournalError where the journal fails; what is recorded stays."""
         try:
-            return await self._run()
+            try:
+                return await self._run()
+            except ChainBrokenError as error:  # what is kept of this job is damaged; no other is the worse for it
+                return await self._stuck(error_info(error))
         except AppendConflictError:
             _log.info("%s: another worker took the job over", self.job)
             return Ended(how="lost")
