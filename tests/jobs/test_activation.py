@@ -167,6 +167,18 @@ async def test_a_call_that_may_have_happened_is_repeated_by_nobody_else(remit_in
     assert sent == ["aaa", "zzz"]
 
 
+async def test_what_a_person_said_counts_also_when_the_tool_is_back(remit_in: OpenRemit) -> None:
+    sent: list[str] = []
+    async with remit_in(providers=[Mail("aaa", sent, vanishes=True)], recipes=[send], flags=ALLOW) as remit:
+        job = (await remit.start(send())).id
+        await until(remit, job, lambda row: row.waiting_for == "a decision on step 1")
+    async with remit_in(recipes=[send], flags=ALLOW, work=False) as remit:
+        await remit.commands.decide_step(job, "1", "done", "sent")
+    async with remit_in(providers=[Mail("aaa", sent)], recipes=[send], flags=ALLOW) as remit:
+        assert await remit.job(job) == "ok"
+    assert sent == ["aaa"]
+
+
 def bank(charged: list[str], reached: asyncio.Event, *, idempotent: bool) -> Any:
     """A tool that stands still the first time."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -80,6 +80,19 @@ async def otherwise_in_a_branch(run: Run) -> None:
     await run.gather(run.wait_signal("go"), branch())
 
 
+async def side_by_side_now(run: Run) -> None:
+    await run.gather(run.call("bank.charge", {"cents": 5}), run.call("bank.charge", {"cents": 6}))
+
+
+@recipe("paying")
+async def paying(run: Run) -> None:
+    await run.call("bank.charge", {"cents": 5})
+
+
+async def in_a_child(run: Run) -> None:
+    await run.child(paying(), key="pay")
+
+
 async def asked_for_little(run: Run) -> None:
     if (await run.confirm("Charge 5 cents?", details={"cents": 5})).approved:
         await run.call("bank.charge", {"cents": 5})
@@ -105,6 +118,15 @@ async def ends_at_once(run: Run) -> None:
 async def fails_at_once(run: Run) -> None:
     run.progress("nothing can be done")
     raise ValueError
+
+
+async def stubborn(run: Run) -> None:
+    """Never takes no for an answer, and would not even give way to others."""
+    while True:
+        try:
+            await run.call("bank.charge", {"cents": 7})
+        except Exception:  # noqa: BLE001, S112 - what this test is about
+            continue
 
 
 def is_stuck(row: JobRow) -> bool:
@@ -135,6 +157,9 @@ async def answered(remit: Remit, job: str) -> None:
         (by_key, by_another_key, [5]),
         (side_by_side, one_by_one, [5, 6]),
         (in_a_branch, otherwise_in_a_branch, [5]),
+        (one_by_one, side_by_side_now, [5]),
+        (by_key, in_a_child, [5]),
+        (side_by_side, stubborn, [5, 6]),
         (by_key, ends_at_once, [5]),
         (by_key, fails_at_once, [5]),
         (asked_for_little, asks_for_much, []),
@@ -240,3 +265,37 @@ async def test_what_is_not_recorded_of_an_outcome_is_not_given(remit_in: OpenRem
         job = await remit.start(curious())
         assert await job is None
         assert (await remit.queries.replay(job.id)).verdict == "same"
+
+
+async def test_a_question_is_the_same_in_whatever_order_its_sets_come(remit_in: OpenRemit) -> None:
+    @recipe("tags")
+    async def tags(run: Run) -> bool:
+        words = {"alpha", "beta", "gamma", "delta"}
+        return (await run.confirm("All of them?", details={"tags": words if fresh else Backwards(words)})).approved
+
+    class Backwards(set[str]):
+        """The same set in a process where texts hash otherwise."""
+
+        def __iter__(self) -> Iterator[str]:
+            return reversed(list(super().__iter__()))
+
+    fresh = True
+    async with remit_in(recipes=[tags]) as remit:
+        job = await remit.start(tags())
+        await until_waiting(remit, job.id)
+    fresh = False
+    async with remit_in(recipes=[tags]) as remit:
+        await answered(remit, job.id)
+        assert await remit.job(job.id) is True
+
+
+async def test_a_signal_may_have_any_name(remit_in: OpenRemit) -> None:
+    @recipe("odd")
+    async def odd(run: Run) -> Any:
+        return await run.wait_signal("stuck:not")
+
+    async with remit_in(recipes=[odd]) as remit:
+        job = await remit.start(odd())
+        await until_waiting(remit, job.id)
+        await job.signal("stuck:not", 1)
+        assert await job == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from remit import JobEndedError, Run, recipe, tool
 from remit.jobs.program import Program, Programs
 from remit.jobs.runner import Pass
 from remit.jobs.state import History
+from remit.journal.copy import copy
 from remit.service.commands import Options
 from tests.opened import OpenRemit, until_waiting
 
@@ -63,6 +65,15 @@ async def patient(run: Run) -> None:
         await run.call("bank.do", {"what": "work"})
     finally:
         await run.sleep(HOUR_S)
+
+
+@recipe("patient_for_a_branch")
+async def patient_for_a_branch(run: Run) -> None:
+    """Waits while it is being cancelled for what no branch will ever bring."""
+    try:
+        await run.call("bank.do", {"what": "work"})
+    finally:
+        await run.until(asyncio.get_running_loop().create_future())
 
 
 # --- how it begins
@@ -125,6 +136,26 @@ async def test_a_cancellation_that_comes_while_the_job_is_loaded_is_heard(
         assert (await remit.ended(job.id)).state == "cancelled"
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_messages_are_heard_where_the_journal_was_copied_to(
+    remit_in: OpenRemit, tmp_path: Path, *, cancelled: bool
+) -> None:
+    bank = Bank()
+    given: dict[str, Any] = {"tools": [bank.tool], "recipes": [guarded]}
+    async with remit_in(**given, flags=NOW) as remit:
+        job = (await remit.start(guarded())).id
+        await until_waiting(remit, job)
+    elsewhere = NOW | {"journal.url": str(tmp_path / "copy.db")}
+    async with remit_in(**given, work=False) as remit, remit_in(**given, flags=elsewhere, work=False) as other:
+        await remit.job(job).signal("go")
+        if cancelled:
+            await remit.commands.cancel(job)
+        await copy(remit.runtime.journal, other.runtime.journal)
+    async with remit_in(**given, flags=elsewhere) as remit:
+        assert (await remit.ended(job)).state == ("cancelled" if cancelled else "completed")
+    assert bank.done == (["lock"] if cancelled else ["lock", "work", "unlock"])
+
+
 # --- how it is left
 
 
@@ -156,10 +187,11 @@ async def test_nor_does_one_whose_process_stops(remit_in: OpenRemit) -> None:
     assert bank.done == ["lock", "work", "work", "unlock"]
 
 
-async def test_nor_does_one_that_is_cancelled(remit_in: OpenRemit) -> None:
+@pytest.mark.parametrize("waits", [patient, patient_for_a_branch])
+async def test_nor_does_one_that_is_cancelled(remit_in: OpenRemit, waits: Any) -> None:
     bank = Bank(stands_still_at="work")
-    async with remit_in(tools=[bank.tool], recipes=[patient], flags=NOW) as remit:
-        job = await remit.start(patient())
+    async with remit_in(tools=[bank.tool], recipes=[waits], flags=NOW) as remit:
+        job = await remit.start(waits())
         await bank.reached.wait()
         await job.cancel()
         assert (await remit.ended(job.id)).state == "cancelled"

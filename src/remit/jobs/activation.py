@@ -174,12 +174,13 @@ class Activation:
 
     async def _taken_up(self, asked: Asked, record: CallRecord) -> Outcome | None:
         """Go on where an earlier pass left a call; None: it is to be made, or made again."""
-        if record.unknown:
-            settled = await self._settle_unknown(asked, record)
+        started = record.started
+        if started is not None and (record.unknown or self._is_decided(started)):
+            settled = await self._settle_unknown(asked, record, started)
             if settled is not None:
                 return settled
-        elif record.finished is not None and record.started is not None:
-            record.repeats = _repeats(record.started)
+        elif started is not None and record.finished is not None:
+            record.repeats = _repeats(started)
             await self._back_off(asked, record.attempts)
         for asked_for in self._unanswered(asked.step) if record.confirmation else ():
             await self._approval(asked.step, asked_for)
@@ -219,11 +220,10 @@ class Activation:
             if place == step and record.completed is None and record.waiting.reason == _APPROVAL
         ]
 
-    async def _settle_unknown(self, asked: Asked, record: CallRecord) -> Outcome | None:
+    async def _settle_unknown(
+        self, asked: Asked, record: CallRecord, started: k.ToolInvocationStarted
+    ) -> Outcome | None:
         """What came of an attempt nobody saw the end of; None: it may be made again."""
-        started = record.started
-        if started is None:
-            return None
         if not self._is_decided(started):
             verdict = await self._gateway.reconcile(started, self._writer)
             if isinstance(verdict, Outcome):
@@ -300,7 +300,8 @@ class Activation:
                 return None
             return Answer(), k.TimerFired(step=wait.step, correlation_key=wait.key, due_at=wait.due_at), ()
         found = await self._message(wait)
-        if found is None and not due:
+        # Whether the time for an answer is over is on record, where everybody sees the same.
+        if found is None and (not due or wait.type == "human"):
             return None
         answer, inbox_seq = found if found is not None else (Answer(timed_out=True), 0)
         packed = pack(msgspec.json.encode(answer.payload)) if found is not None else None

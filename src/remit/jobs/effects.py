@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -24,6 +25,8 @@ from remit.redact import line, preview_of
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
+_NO_GATHER: Final = "-"
+"""The beginning of no place."""
 _SLICE_S: Final = 0.005
 """Seconds a run may go on without giving other runs of the process a turn."""
 _encode: Final = msgspec.json.Encoder().encode
@@ -119,13 +122,14 @@ class Effects:
         self.history = history
         self.world = world
         self.failure: BaseException | None = None
-        """An error that ends the pass whatever the recipe makes of it."""
+        """Ends the pass: who asks for the next effect is not answered any more."""
         self.left = set(history.places)
         """Recorded places the recipe has not come by yet."""
         self._left_in: dict[str, list[str]] | None = None
         """Those that were left when the first new effect began, by every branch they lie in."""
-        self._whole: set[str] = set()
-        """Branches in which nothing recorded is left."""
+        self._whole: set[tuple[str, str]] = set()
+        """Branches in which nothing recorded is left, but within their gather at this place."""
+        self._over = False
         self._cut: NondeterminismError | None = None
         self._journal = journal
         self._turn_ends = time.monotonic() + _SLICE_S
@@ -242,6 +246,7 @@ class Effects:
 
     def over(self) -> None:
         """The pass is over: the recipe begins nothing more, whatever it does on its way out."""
+        self._over = True
         if self.failure is None or self.failure is self._cut:
             self.failure = asyncio.CancelledError()
 
@@ -257,7 +262,7 @@ class Effects:
             self.fail(NondeterminismError(skipped, _effect(self.history.places[skipped]), "nothing there any more"))
 
     def _begin(self, step: str, kind: str) -> None:
-        """Something new begins: nothing that is recorded of its branch may be left, for it would be done again."""
+        """Something new begins: nothing that is recorded before it may be left, for it would be done again."""
         if not self.left:
             return
         if self._left_in is None:
@@ -265,23 +270,26 @@ class Effects:
             for place in self.left:
                 for branch in _branches(place):
                     self._left_in.setdefault(branch, []).append(place)
-        branch = step[: step.rfind(".") + 1]
-        if branch in self._whole:
-            return
-        skipped = next((place for place in self._left_in.get(branch, ()) if place in self.left), None)
-        if skipped is not None:
-            recorded = _effect(self.history.places[skipped])
-            raise self.fail(NondeterminismError(skipped, recorded, f"{_effect(kind)} at {step} without it"))
-        self._whole.add(branch)
+        branches = _branches(step)
+        # Every branch but its own stands still at a gather, whose other branches may be anywhere in their record.
+        for branch, gather in zip_longest(branches[::2], branches[1::2], fillvalue=_NO_GATHER):
+            if (branch, gather) not in self._whole:
+                self._check_whole(branch, gather, f"{_effect(kind)} at {step} without it")
+                self._whole.add((branch, gather))
+
+    def _check_whole(self, branch: str, gather: str, asked: str) -> None:
+        for place in self._left_in.get(branch, ()) if self._left_in else ():
+            if place in self.left and not place.startswith(gather):
+                raise self.fail(NondeterminismError(place, _effect(self.history.places[place]), asked))
 
     async def _value(self, step: str, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
         with _Uncut(self, step):
             return await self._journal.value(inline, ref)
 
     def _enter(self, step: str, kind: str) -> bool:
-        """An effect begins; whether the run's turn is over."""
+        """An effect begins; whether it has to give way, because the run's turn is over, or all of it."""
         if self.failure is not None:
-            raise self.failure
+            return True
         self.left.discard(step)
         recorded = self.history.places.get(step)
         if recorded is not None and recorded != kind:
@@ -289,8 +297,19 @@ class Effects:
         return time.monotonic() >= self._turn_ends
 
     async def _give_way(self) -> None:
-        await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
-        self._turn_ends = time.monotonic() + _SLICE_S
+        if self.failure is None:
+            await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
+            self._turn_ends = time.monotonic() + _SLICE_S
+        if self.failure is not None:
+            self.go_on()
+            # The recipe has been told, and may not have listened. It waits here for the end of the pass.
+            self.world.block()
+            await asyncio.get_running_loop().create_future()
+
+    def go_on(self) -> None:
+        """Raise CancelledError where the pass is over."""
+        if self._over:
+            raise asyncio.CancelledError
 
     def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
         recorded_tool, recorded_hash = record.asked

@@ -76,6 +76,8 @@ class Questions:
             return None
         last = found.last
         by, reason = (last.by, last.reason) if last else ("", "")
+        if found.state == "expired":
+            reason = "nobody answered in time"
         return Answer(payload={"approved": _approved(found), "by": by, "reason": reason}, by=by), 0
 
     async def close(self, reason: str) -> None:

@@ -112,6 +112,7 @@ class Run:
     async def until(self, future: asyncio.Future[T]) -> T:
         """Wait for another branch of this run, without keeping the job from being parked meanwhile."""
         if not future.done():
+            self._effects.go_on()
             world = self._effects.world
             world.block()
             future.add_done_callback(lambda _future: world.unblock())
@@ -154,10 +155,9 @@ class Run:
         step = current.get().place(key)
         due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
         asks = {"question": question, "details": msgspec.to_builtins(details)}
+        asked = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
         name = question_id(self.job_id, step)
-        wait = Wait(
-            step=step, type="human", key=name, due_at=due, reason=question, question=asks, request_hash=digest(asks)
-        )
+        wait = Wait(step=step, type="human", key=name, due_at=due, reason=question, question=asks, request_hash=asked)
         answer = await self._effects.wait(wait)
         if answer.timed_out:
             return Confirmed(approved=False, reason="nobody answered in time")

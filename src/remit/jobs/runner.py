@@ -98,8 +98,7 @@ class Pass:
         history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
-        if self._seen_wakes:  # whoever left it a message has woken it
-            await self._inbox.refresh()
+        await self._inbox.refresh()
         if self._inbox.cancel is not None:
             return await self._cancelled()
         try:

@@ -184,7 +184,7 @@ class History:
         self.places[payload.step] = payload.KIND.removesuffix("_recorded")
 
     def _waiting(self, payload: k.JobWaiting) -> None:
-        if payload.correlation_key.startswith(_STUCK):
+        if payload.wait_type == "human" and payload.correlation_key.startswith(_STUCK):
             return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
         self.places.setdefault(payload.step, payload.wait_type)

@@ -84,7 +84,8 @@ class Invoke:
             failure = _failure(error)
             if _log.isEnabledFor(logging.DEBUG):
                 _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
-        uncertain = failure.doubt and not meta.repeatable
+        told = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
+        uncertain = failure.doubt and (told or not meta.repeatable)
         remedy = "Look at the reason; the same call will fail again."
         if uncertain:
             remedy = "It may have happened: find out before it is done again."
