@@ -141,7 +141,7 @@ class Effects:
         except (NotCanonicalError, TypeError):  # the gateway refuses them, as they are
             arguments_hash, encoded = "", b""
         if self._enter(step, "call"):
-            await self._give_way()
+            await self._give_way(step)
         record = self.history.calls.get(step)
         if record is None:
             record = self.history.call(step)
@@ -163,7 +163,7 @@ class Effects:
     async def value(self, step: str, kind: type[Value]) -> Value:
         """A recorded value of the clock or of chance."""
         if self._enter(step, kind.KIND.removesuffix("_recorded")):
-            await self._give_way()
+            await self._give_way(step)
         found = self.history.values.get(step)
         if found is not None:
             return found
@@ -174,7 +174,7 @@ class Effects:
     async def wait(self, wait: Wait) -> Answer:
         """What a wait ended with."""
         if self._enter(wait.step, wait.type):
-            await self._give_way()
+            await self._give_way(wait.step)
         record = self.history.waits.get((wait.step, wait.key))
         if record is None:
             if wait.step in self.history.places:
@@ -201,7 +201,7 @@ class Effects:
     async def child(self, started: ChildStarted) -> None:
         """Enter another recipe."""
         if self._enter(started.step, "child"):
-            await self._give_way()
+            await self._give_way(started.step)
         found = self.history.children.get(started.step)
         if found is None:
             self._begin(started.step, "child")
@@ -296,9 +296,10 @@ class Effects:
             raise self.fail(NondeterminismError(step, _effect(recorded), _effect(kind)))
         return time.monotonic() >= self._turn_ends
 
-    async def _give_way(self) -> None:
+    async def _give_way(self, step: str) -> None:
         if self.failure is None:
-            await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
+            with _Uncut(self, step):
+                await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
             self._turn_ends = time.monotonic() + _SLICE_S
         if self.failure is not None:
             self.go_on()

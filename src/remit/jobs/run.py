@@ -94,6 +94,7 @@ class Run:
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
+            self._effects.cut_short(place)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
