@@ -219,9 +219,11 @@ async def test_a_result_json_cannot_hold_fails_the_job(remit_in: OpenRemit) -> N
         return object()
 
     async with remit_in(recipes=[odd]) as remit:
+        job = await remit.start(odd())
         with pytest.raises(JobEndedError) as raised:
-            await remit.run(odd())
+            await job
         assert raised.value.code is Code.RESULT_NOT_ENCODABLE
+        assert (await remit.queries.replay(job.id)).verdict == "same"
 
 
 async def test_a_job_can_be_cancelled_while_a_tool_runs(remit_in: OpenRemit) -> None:

@@ -6,7 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import RunError
 from remit.journal.kinds import ErrorInfo
+from remit.tools.hints import to_json
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +20,15 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     encoded: bytes = b"null"
     """What the recipe returned, as JSON."""
     error: ErrorInfo | None = None
+
+
+def encoded_result(result: object) -> bytes:
+    """What a recipe returned, as JSON. Raises RunError (RESULT_NOT_ENCODABLE)."""
+    try:
+        return msgspec.json.encode(to_json(result))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        why = f"the recipe returned what JSON cannot hold: {error}"
+        raise RunError(why, code=Code.RESULT_NOT_ENCODABLE) from error
 
 
 def error_info(error: BaseException, step: str = "") -> ErrorInfo:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 
 import msgspec
 
-from remit.errors import JournalError, NondeterminismError
+from remit.errors import JournalError, NondeterminismError, RunError
 from remit.jobs.branch import Branch, current
 from remit.jobs.effects import Answer, Asked, Effects, Wait
-from remit.jobs.ended import error_info
+from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.run import Run
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.jobs.versions import Difference, differences
 from remit.journal.kinds import ChildStarted, JobCancelled, JobCompleted, JobFailed
 from remit.redact import preview
-from remit.tools.hints import to_json
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -166,7 +165,10 @@ def _compare_error(error: Exception, history: History) -> Divergence | None:
 
 
 async def _compare_result(result: Any, history: History, journal: Journal) -> Divergence | None:
-    now = msgspec.json.encode(to_json(result))
+    try:
+        now = encoded_result(result)
+    except RunError as unfit:
+        return _compare_error(unfit, history)
     if isinstance(history.end, JobCompleted):
         recorded = await journal.value(history.end.result, history.end.result_blob) or b"null"
         if msgspec.json.decode(recorded) == msgspec.json.decode(now):

@@ -7,8 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import (
@@ -22,7 +20,7 @@ from remit.errors import (
 )
 from remit.jobs.activation import Activation
 from remit.jobs.branch import Branch, current
-from remit.jobs.ended import Ended, error_info
+from remit.jobs.ended import Ended, encoded_result, error_info
 from remit.jobs.inbox import Inbox
 from remit.jobs.program import Programs
 from remit.jobs.questions import Questions
@@ -32,7 +30,6 @@ from remit.jobs.versions import Versions
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, JobWaiting, Payload, RecoveryStarted
-from remit.tools.hints import to_json
 
 if TYPE_CHECKING:
     from remit.chance import Chance
@@ -217,10 +214,9 @@ class Pass:
         if error is not None:
             return await self._broken_off(error)
         try:
-            encoded = msgspec.json.encode(to_json(task.result()))
-        except (TypeError, ValueError, OverflowError, RecursionError) as unfit:
-            why = f"the recipe returned what JSON cannot hold: {unfit}"
-            return await self._failed(ErrorInfo(code=Code.RESULT_NOT_ENCODABLE.name, message=why))
+            encoded = encoded_result(task.result())
+        except RunError as unfit:
+            return await self._failed(error_info(unfit))
         if len(encoded) > self._runner.max_value_bytes:
             why = f"the recipe returned {len(encoded)} bytes; the limit is {self._runner.max_value_bytes}"
             return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
