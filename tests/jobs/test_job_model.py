@@ -90,7 +90,7 @@ class Expected(msgspec.Struct):
         elif wants == "approval" and not self.answered:
             self.state = "failed"
         else:
-            self.heard.append(7 if wants == "approval" else self.answered)
+            self.heard.append("charged" if wants == "approval" else self.answered)
         self.answered = None if wants in {"approval", "question"} else self.answered
         self.left.pop(0)
         return True
@@ -122,10 +122,10 @@ class JobModel(RuleBasedStateMachine):
         self.count = 0
 
         @tool("bank.charge", level="L1")
-        async def charge(ctx: CallContext) -> int:
+        async def charge(ctx: CallContext) -> str:
             """Asks before it charges."""
             self.charged.append(ctx.idempotency_key)
-            return 7
+            return "charged"
 
         @tool("post.send", level="L1")
         async def send(ctx: CallContext) -> None:
@@ -290,7 +290,9 @@ class JobModel(RuleBasedStateMachine):
             verdict = self.run(self.remit.queries.replay(job)).verdict
             assert verdict == ("same" if model.state in {"completed", "failed"} else "incomplete")
             assert self.run(self.remit.queries.verify(job)).problems == ()
-        assert len(self.charged) == len(set(self.charged)) == sum(7 in model.heard for model in self.jobs.values())
+        assert (
+            len(self.charged) == len(set(self.charged)) == sum("charged" in model.heard for model in self.jobs.values())
+        )
         assert len(self.sent) == sum(model.attempts for model in self.jobs.values())
 
 

@@ -157,3 +157,15 @@ async def test_nothing_is_copied_while_somebody_works(source: Storage, target: S
         assert await copied.heads(HeadQuery()) == []
         clock.advance(31)
         assert (await copy(original, copied)).streams == 3
+
+
+async def test_what_was_woken_is_looked_at_where_it_was_copied_to(source: Storage, target: Storage) -> None:
+    async with opened(source) as journal, opened(target) as other:
+        for stream in ("job/called", "job/left"):
+            await job(journal, stream, due(None, state="waiting"))
+        await journal.wake("job/called")
+        await copy(journal, other)
+        assert [(head.stream, head.wakes > 0, head.due_at is not None) for head in await other.heads(HeadQuery())] == [
+            ("job/left", False, False),
+            ("job/called", True, True),
+        ]

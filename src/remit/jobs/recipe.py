@@ -70,7 +70,8 @@ class Recipe(Generic[P, T]):
     def arguments(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
         """Recorded input as the function's parameter types. Raises UsageError where they do not take it (any more)."""
         try:
-            self.signature.bind(**recorded)
+            if recorded.keys() != self._names:
+                self.signature.bind(**recorded)  # slow, and one that does not bind says why
             return {name: from_json(value, self.hints.get(name, Any)) for name, value in recorded.items()}
         except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
@@ -80,6 +81,10 @@ class Recipe(Generic[P, T]):
         """The function's parameters without the run."""
         signature = inspect.signature(self.function)
         return signature.replace(parameters=tuple(signature.parameters.values())[1:])
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.signature.parameters)
 
     @cached_property
     def hints(self) -> dict[str, Any]:

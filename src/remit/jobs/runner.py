@@ -95,7 +95,8 @@ class Pass:
         history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
-        await self._inbox.refresh()
+        if self._seen_wakes or self._lease.previous_state != "pending":  # no message comes without waking the job
+            await self._inbox.refresh()
         if self._inbox.cancel is not None:
             return await self._cancelled()
         try:

@@ -33,7 +33,8 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
 async def copy(source: Journal, target: Journal, progress: Progress = lambda _what, _done, _all: None) -> Copied:
     """Copy everything, then compare each stream's chain in the target with the head in the source.
 
-    A copy that was broken off goes on where it was. Leases and wake-up counts stay behind: they belong to workers.
+    A copy that was broken off goes on where it was. Leases stay behind, for they belong to workers; what was ever woken
+    is due in the target.
     Raises JournalError: JOURNAL_LOCKED while somebody works on a job in the source; APPEND_CONFLICT where the target
     holds another history of a stream, or more of it, and nothing is copied then; CHAIN_BROKEN where a copied stream
     does not prove equal.
@@ -49,6 +50,8 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
     for number, head in enumerate(heads):
         progress("copy", number, len(heads))
         added += await _copy_stream(source, target, head, found.get(head.stream))
+        if head.wakes and not head.closed:
+            await target.wake(head.stream)  # what it was woken for may not have been looked at
     for number, head in enumerate(heads):
         progress("prove", number, len(heads))
         await _prove(target, head)
