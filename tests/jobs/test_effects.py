@@ -185,24 +185,37 @@ async def test_the_code_that_recorded_it_goes_on_all_the_same(remit_in: OpenRemi
     assert bank.charged == [5]
 
 
-@pytest.mark.parametrize("gathered", [True, False])
-async def test_a_recipe_with_a_clock_of_its_own_cannot_give_an_effect_up(
-    remit_in: OpenRemit, *, gathered: bool
-) -> None:
+async def alone(run: Run) -> Any:
+    return await run.call("bank.slow")
+
+
+async def gathered(run: Run) -> Any:
+    return await run.gather(run.call("bank.slow"))
+
+
+async def beside_a_wait(run: Run) -> Any:
+    return await run.gather(run.call("bank.slow"), run.wait_signal("never"))
+
+
+@pytest.mark.parametrize("way", [alone, gathered, beside_a_wait])
+async def test_a_recipe_with_a_clock_of_its_own_cannot_give_an_effect_up(remit_in: OpenRemit, way: Way) -> None:
     reached: list[str] = []
+    limits: list[asyncio.Timeout] = []
 
     @tool("bank.slow", level="L1")
     async def slow() -> str:
         reached.append("slow")
         if len(reached) == 1:
+            limits[-1].reschedule(asyncio.get_running_loop().time())
             await asyncio.get_running_loop().create_future()
         return "charged"
 
     @recipe("hasty")
     async def hasty(run: Run) -> Any:
         try:
-            async with asyncio.timeout(0.01):
-                await (run.gather(run.call("bank.slow")) if gathered else run.call("bank.slow"))
+            async with asyncio.timeout(None) as limit:
+                limits.append(limit)
+                await way(run)
         except TimeoutError:
             return (await run.call("bank.slow")).value
 

@@ -281,6 +281,8 @@ class Activation:
             return await waiting.future
         finally:
             self.waiting.remove(waiting)
+            if waiting.future.cancelled():  # else whoever answered has let the branch go on
+                self.unblock()
 
     async def look(self) -> None:
         """Let those waits end whose time or message has come."""

@@ -305,7 +305,10 @@ class Effects:
             self.go_on()
             # The recipe has been told, and may not have listened. It waits here for the end of the pass.
             self.world.block()
-            await asyncio.get_running_loop().create_future()
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self.world.unblock()
 
     def go_on(self) -> None:
         """Raise CancelledError where the pass is over."""

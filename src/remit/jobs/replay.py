@@ -74,8 +74,11 @@ class _Recorded:
     async def _stop(self, step: str, wanted: str) -> Never:
         self.ends.append((step, wanted))
         self.block()
-        while True:
-            await asyncio.get_running_loop().create_future()
+        try:
+            while True:
+                await asyncio.get_running_loop().create_future()
+        finally:
+            self.unblock()
 
     def block(self) -> None:
         self.active -= 1
