@@ -12,6 +12,7 @@ from remit import CallContext, Code, Retry, Run, ToolMeta, ToolResult, recipe, t
 from remit.clock import SystemClock
 from remit.errors import ProviderError, StateError
 from remit.tools.meta import Level, Risk
+from tests.jobs.ledger import Ledger
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit, until, until_waiting
 
@@ -19,28 +20,15 @@ ALLOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seco
 HOUR_S = 3_600
 
 
-class Ledger:
-    """A provider that books, is not heard, and is asked afterwards."""
+class Unheard(Ledger):
+    """Its first booking is made and not heard of; it may take a while to say what it knows."""
 
-    provider_id = "ledger"
-
-    def __init__(self, tells: ToolResult | None) -> None:
-        self.tells = tells
+    def __init__(self, known: ToolResult | None) -> None:
+        super().__init__(known)
         self.booked = 0
         self.asked = asyncio.Event()
         self.answers = asyncio.Event()
         self.answers.set()
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        return [
-            ToolMeta(
-                name="ledger.book",
-                provider_id="ledger",
-                input_schema={"type": "object"},
-                capability_level=Level.L1,
-                risk_level=Risk.WRITE,
-            )
-        ]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         self.booked += 1
@@ -49,13 +37,9 @@ class Ledger:
         return ToolResult("booked again")
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
-        """What it knows of the booking; None: nothing."""
         self.asked.set()
         await self.answers.wait()
-        return self.tells
-
-    async def close(self) -> None:
-        """Nothing to close."""
+        return await super().reconcile(name, args, ctx)
 
 
 @recipe("book")
@@ -71,7 +55,7 @@ async def book(run: Run) -> list[Any]:
 async def test_what_a_person_said_counts_whatever_the_provider_says_afterwards(
     remit_in: OpenRemit, decision: Literal["done", "fail"], moment: str
 ) -> None:
-    ledger = Ledger(tells=None)
+    ledger = Unheard(known=None)
     given: dict[str, Any] = {"providers": [ledger], "recipes": [book], "flags": ALLOW}
     async with remit_in(**given) as remit:
         job = (await remit.start(book())).id
@@ -90,7 +74,7 @@ async def test_what_a_person_said_counts_whatever_the_provider_says_afterwards(
 
 
 async def test_nobody_is_asked_any_more_what_the_provider_has_told(remit_in: OpenRemit) -> None:
-    ledger = Ledger(tells=ToolResult("it was booked"))
+    ledger = Unheard(known=ToolResult("it was booked"))
     async with remit_in(providers=[ledger], recipes=[book], flags=ALLOW) as remit:
         job = (await remit.start(book())).id
         await until_waiting(remit, job)

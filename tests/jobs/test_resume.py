@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit import CallContext, Code, JobEndedError, Retry, Run, ToolMeta, ToolResult, recipe, tool
+from remit import CallContext, Code, JobEndedError, Retry, Run, ToolResult, recipe, tool
 from remit.errors import ProviderError, StateError
 from remit.jobs.inbox import KIND as INBOX
 from remit.jobs.state import inbox_of
 from remit.journal.kinds import StepDecided, decode
 from remit.service.views import JobRow
-from remit.tools.meta import Level, Risk
+from tests.jobs.ledger import Ledger
 from tests.opened import OpenRemit, until, until_waiting
 
 ALLOW = [{"effect": "allow", "tools": ["*"]}]
@@ -63,6 +63,14 @@ async def crash(remit_in: OpenRemit, bank: Crash) -> str:
     return job.id
 
 
+async def in_doubt(remit_in: OpenRemit, bank: Crash) -> str:
+    """The same, and a worker has found that a person must say what came of it."""
+    job = await crash(remit_in, bank)
+    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
+        await until_waiting(remit, job)
+    return job
+
+
 async def test_an_idempotent_call_is_made_again_with_the_same_key(remit_in: OpenRemit) -> None:
     bank = Crash(idempotent=True)
     job = await crash(remit_in, bank)
@@ -100,10 +108,8 @@ async def test_another_call_waits_for_a_person_to_say_what_came_of_it(remit_in: 
 
 async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRemit) -> None:
     bank = Crash(idempotent=False)
-    job = await crash(remit_in, bank)
     given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
-    async with remit_in(**given) as remit:
-        await until_waiting(remit, job)
+    job = await in_doubt(remit_in, bank)
     async with remit_in(**given, work=False) as remit:
         await remit.commands.decide_step(job, "2", "retry")
         # One more that nobody will use, as a Remit left it that did not look whether there was one.
@@ -125,10 +131,8 @@ async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRem
 
 async def test_of_two_decisions_on_an_attempt_the_first_one_counts(remit_in: OpenRemit) -> None:
     bank = Crash(idempotent=False)
-    job = await crash(remit_in, bank)
     given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
-    async with remit_in(**given) as remit:
-        await until_waiting(remit, job)
+    job = await in_doubt(remit_in, bank)
     async with remit_in(**given, work=False) as one, remit_in(**given, work=False) as other:
         said = await asyncio.gather(
             one.commands.decide_step(job, "2", "retry", by="ann"),
@@ -172,26 +176,13 @@ async def test_a_timeout_of_a_side_effect_is_uncertain_too(remit_in: OpenRemit) 
         await job
 
 
-class Ledger:
-    """A provider that knows what came of a call."""
-
-    provider_id = "ledger"
+class Interrupted(Ledger):
+    """Its first booking never returns."""
 
     def __init__(self, known: ToolResult | None) -> None:
-        self.known = known
+        super().__init__(known)
         self.calls = 0
         self.reached = asyncio.Event()
-
-    async def list_tools(self) -> list[ToolMeta]:
-        return [
-            ToolMeta(
-                name="ledger.book",
-                provider_id="ledger",
-                input_schema={"type": "object"},
-                capability_level=Level.L1,
-                risk_level=Risk.WRITE,
-            )
-        ]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         self.calls += 1
@@ -199,12 +190,6 @@ class Ledger:
             self.reached.set()
             await asyncio.get_running_loop().create_future()
         return ToolResult("booked again")
-
-    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
-        return self.known
-
-    async def close(self) -> None:
-        return None
 
 
 @recipe("book")
@@ -217,7 +202,7 @@ async def book(run: Run) -> str:
 async def test_a_provider_that_knows_is_asked_first(
     remit_in: OpenRemit, known: ToolResult | None, result: str, calls: int
 ) -> None:
-    ledger = Ledger(known)
+    ledger = Interrupted(known)
     given: dict[str, Any] = {"providers": [ledger], "recipes": [book], "flags": NOW}
     async with remit_in(**given) as remit:
         job = await remit.start(book())

@@ -74,6 +74,18 @@ class Rounds:
         self._loop.call_soon(self._again)
 
 
+class Stepping:
+    """A clock that goes on by one step whenever it is read."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        self._now += self.step
+        return self._now
+
+
 async def wait_for(thread: CommitThread, numbers: range) -> None:
     for number in numbers:
         commit, done = answered(number)
@@ -82,13 +94,7 @@ async def wait_for(thread: CommitThread, numbers: range) -> None:
 
 
 async def test_a_task_that_has_long_waited_alone_is_not_sent_round_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, step = 0.0, 0.0
-
-    def clock() -> float:
-        nonlocal now
-        now += step
-        return now
-
+    clock = Stepping(0.0)
     monkeypatch.setattr("remit.journal.batching.monotonic", clock)
     script = Fast()
     thread, rounds = await awake(script), Rounds()
@@ -96,7 +102,7 @@ async def test_a_task_that_has_long_waited_alone_is_not_sent_round_the_loop(monk
     before = rounds.count
     await wait_for(thread, range(20, 200))
     assert (rounds.count, set(script.on)) == (before, {HERE})
-    step = 0.001
+    clock.step = 0.001
     await wait_for(thread, range(200, 260))
     assert rounds.count > before, "after a while others get their turn"
     assert [number for group in script.groups for number in group] == list(range(260))
@@ -160,20 +166,14 @@ async def test_more_than_a_moment_s_bytes_are_written_on_the_thread() -> None:
 async def test_a_slow_disk_is_waited_for_on_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Fast()
     thread = await awake(script)
-    now, step = 0.0, 0.5
-
-    def clock() -> float:
-        nonlocal now
-        now += step
-        return now
-
+    clock = Stepping(0.5)
     monkeypatch.setattr("remit.journal.batching.monotonic", clock)
     for number in range(2):
         commit, done = answered(number)
         thread.submit(commit)
         await done
     assert script.on == [HERE, "t"]
-    step = 0.0
+    clock.step = 0.0
     for number in range(60):  # it was slow for a while only
         commit, done = answered(number)
         thread.submit(commit)

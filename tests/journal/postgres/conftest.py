@@ -27,12 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """One server for all tests of this process."""
-    server = PostgresServer()
-    try:
-        server.start()
+    with PostgresServer.running() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

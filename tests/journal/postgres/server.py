@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,17 @@ class PostgresServer:
     @property
     def log(self) -> str:
         return (self.folder / "log").read_text()
+
+    @classmethod
+    @contextmanager
+    def running(cls, **settings: str) -> Iterator[PostgresServer]:
+        """One that runs for as long as it is needed."""
+        server = cls(**settings)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.remove()
 
     def start(self) -> None:
         """Returns once it answers."""

@@ -170,12 +170,8 @@ async def test_a_server_that_stays_away_is_an_error(
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[PostgresServer]:
     """A server that may be ended."""
-    server = PostgresServer(fsync="on")
-    try:
-        server.start()
+    with PostgresServer.running(fsync="on") as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT])

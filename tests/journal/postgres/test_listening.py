@@ -74,12 +74,8 @@ async def test_leases_taken_and_given_back_are_news_and_renewals_are_none(
 @pytest.fixture
 def forgetful() -> Iterator[PostgresServer]:
     """A server that keeps few notifications for those who do not listen to them."""
-    server = PostgresServer(max_notify_queue_pages="64")
-    try:
-        server.start()
+    with PostgresServer.running(max_notify_queue_pages="64") as server:
         yield server
-    finally:
-        server.remove()
 
 
 async def test_a_server_that_can_notify_no_more_can_be_mended(forgetful: PostgresServer) -> None:
