@@ -19,7 +19,7 @@ from remit.errors import JournalError, NondeterminismError, NotCanonicalError
 from remit.gateway.call import asked
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
-from remit.journal.kinds import ChildStarted, ErrorInfo, OptionalRaw, OptionalRef, TimerFired, WaitType
+from remit.journal.kinds import ChildStarted, ErrorInfo, TimerFired, WaitType
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Effects:
         done = record.completed
         if isinstance(done, TimerFired):
             return Answer()
-        encoded = await self._value(wait.step, done.payload, done.payload_blob)
+        encoded = await self._journal.value(done.payload, done.payload_blob)
         payload = _decode(encoded) if encoded is not None else None
         return Answer(payload=payload, by=done.by, timed_out=done.timed_out)
 
@@ -229,7 +229,12 @@ class Effects:
         if finished.error is not None:
             return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
         result, kept = finished.result, finished.result_blob
-        encoded = result if isinstance(result, msgspec.Raw) else await self._value(finished.step, result, kept)
+        encoded: bytes | msgspec.Raw | None
+        if isinstance(result, msgspec.Raw):
+            encoded = result
+        else:
+            with _Uncut(self, finished.step):
+                encoded = await self._journal.value(result, kept)
         return Outcome(
             status="ok",
             value=_decode(encoded) if encoded is not None else None,
@@ -255,10 +260,15 @@ class Effects:
         if self.failure is None:
             self._cut = self.failure = NondeterminismError(step, "an effect under way", "to give it up")
 
+    @property
+    def skipped(self) -> str | None:
+        """The first recorded place the recipe has not come by yet."""
+        return next((step for step in self.history.places if step in self.left), None) if self.left else None
+
     def finish(self) -> None:
         """The recipe has come to its end: nothing that is recorded may be left out."""
-        if self.left and self.failure is None:
-            skipped = next(step for step in self.history.places if step in self.left)
+        skipped = self.skipped
+        if skipped is not None and self.failure is None:
             self.fail(NondeterminismError(skipped, _effect(self.history.places[skipped]), "nothing there any more"))
 
     def _begin(self, step: str, kind: str) -> None:
@@ -281,10 +291,6 @@ class Effects:
         for place in self._left_in.get(branch, ()) if self._left_in else ():
             if place in self.left and not place.startswith(gather):
                 raise self.fail(NondeterminismError(place, _effect(self.history.places[place]), asked))
-
-    async def _value(self, step: str, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
-        with _Uncut(self, step):
-            return await self._journal.value(inline, ref)
 
     def _enter(self, step: str, kind: str) -> bool:
         """An effect begins; whether it has to give way, because the run's turn is over, or all of it."""

@@ -98,7 +98,7 @@ class _Recorded:
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
     """Run a program on a history. Raises JournalError where recorded values cannot be read."""
     drifts = tuple(await differences(history, program, catalog))
-    recorded_places = dict(history.places)
+    recorded = len(history.places)
     world = _Recorded()
     effects = Effects(history, journal, world)
     run = Run(job, history.created.principal if history.created else "", effects)
@@ -114,12 +114,12 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
             await asyncio.wait([task])
     divergence = await _compare(task, effects, world, history, journal)
     if divergence is None and not world.ends:
-        divergence = _left_over(recorded_places, effects, history)
+        divergence = _left_over(effects, history)
     same: Verdict = "incomplete" if world.ends or history.end is None else "same"
     return ReplayReport(
         job=job,
         verdict="diverged" if divergence else same,
-        steps=len(recorded_places) - len(effects.left),
+        steps=recorded - len(effects.left),
         divergence=divergence,
         drifts=drifts,
     )
@@ -148,12 +148,11 @@ async def _compare(
     return await _compare_result(task.result(), history, journal)
 
 
-def _left_over(recorded: dict[str, str], effects: Effects, history: History) -> Divergence | None:
+def _left_over(effects: Effects, history: History) -> Divergence | None:
     """A recorded effect that the recipe did not come by any more."""
-    unused = next((step for step in recorded if step in effects.left), None)
-    if unused is None or isinstance(history.end, JobCancelled):
+    if effects.skipped is None or isinstance(history.end, JobCancelled):
         return None
-    return Divergence(step=unused, recorded=f"an effect ({recorded[unused]})", now="nothing")
+    return Divergence(step=effects.skipped, recorded=f"an effect ({history.places[effects.skipped]})", now="nothing")
 
 
 def _compare_error(error: Exception, history: History) -> Divergence | None:
