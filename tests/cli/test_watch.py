@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from remit import Remit, Run, recipe, tool
 from remit.cli.live import Silent
 from remit.cli.watch import Followed, Watch, followed
@@ -141,6 +143,26 @@ async def test_a_question_answered_elsewhere_is_withdrawn(remit_in: OpenRemit) -
         await watching
         assert answers.withdrawn.is_set()
         assert job.row.state == "failed"
+
+
+@pytest.mark.parametrize("screen", [True, False], ids=["on the screen", "not yet shown"])
+async def test_an_answer_given_while_the_watch_looks_is_heard(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, screen: bool
+) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, answers = await start(remit, memo()), Answers(remit)
+        pending = remit.queries.confirmations
+
+        async def answered_first(job: str | None = None) -> list[ConfirmationView]:
+            found = await pending(job)
+            if found and answers.asked.is_set() is screen:
+                await remit.commands.decide(found[0].confirmation, "approve", by="bob")
+            return await pending(job)
+
+        monkeypatch.setattr(remit.queries, "confirmations", answered_first)
+        await Watch(remit, [job], Recorder(), answers, patient=False).run()
+        assert job.row.state == "completed"
+        assert answers.withdrawn.is_set() is screen
 
 
 async def test_a_job_is_read_as_it_stands(remit_in: OpenRemit) -> None:

@@ -151,7 +151,7 @@ class Watch:
             while True:
                 await self._look()
                 await self._put_questions()
-                if self._asking is None and all(self._settled(job) for job in self.jobs):
+                if self._asking is None and all(self._settled(job) for job in self.jobs) and await self._still():
                     return
                 mark = await self._change(mark, failed)
         finally:
@@ -172,6 +172,13 @@ class Watch:
                     job.seq = event.seq
         self._view.show(self.jobs)
         self._pause_s = max(_SPACING_S, _SHARE * (clock.monotonic() - began))
+
+    async def _still(self) -> bool:
+        """Whether nothing has happened to any job since it was looked at; what was read after its row may be newer."""
+        for job in self.jobs:
+            if not job.ended and await self._remit.queries.row(job.job) != job.row:
+                return False
+        return True
 
     async def _change(self, mark: int, failed: asyncio.Future[Any]) -> int:
         """Wait until there may be something new; the mark to wait from next."""
