@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from remit.service.queries import Queries
+from remit.service.views import JobRow
 from tests.cli.conftest import Project, lines_until
 
 DIGEST = "sha256:" + "0" * 64
@@ -243,6 +245,22 @@ def test_resume_takes_jobs_or_all_of_them(project: Project) -> None:
     done = project.here("resume", "--all", "--json")
     assert done.status == 4, "the worst of them"
     assert {one["job"]: one["state"] for one in done.json} == {first: "completed", second: "waiting"}
+
+
+def test_resume_of_all_leaves_out_what_ended_since_it_was_listed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Queries.jobs
+
+    async def a_moment_ago(self: Queries, _states: tuple[str, ...], *, limit: int) -> list[JobRow]:
+        return await jobs(self, limit=limit)
+
+    waits, ended = project.job("waits"), project.job("report")
+    project.here("signal", waits, "go")
+    monkeypatch.setattr(Queries, "jobs", a_moment_ago)
+    done = project.here("resume", "--all", "--json")
+    assert (done.status, done.json["job"], done.json["state"]) == (0, waits, "completed")
+    assert ended not in done.err
 
 
 def test_resume_of_an_ended_job_is_an_error(project: Project) -> None:

@@ -38,14 +38,25 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
 
     async def choose(remit: Remit) -> list[str]:
         if everything:
-            found = [row.job for row in await remit.queries.jobs(_OPEN, limit=_MOST)]
-        else:
-            found = list(dict.fromkeys([await remit.queries.find(job) for job in jobs]))
+            listed = await remit.queries.jobs(_OPEN, limit=_MOST)
+            return [row.job for row in listed if await _woken(state, remit, row.job)]
+        found = list(dict.fromkeys([await remit.queries.find(job) for job in jobs]))
         for job in found:
             await _wake(state, remit, job)
         return found
 
     return work_on(state, choose, patient=patient)
+
+
+async def _woken(state: State, remit: Remit, job: str) -> bool:
+    """Make a job due; False: it has ended since it was listed."""
+    from remit.errors import StateError
+
+    try:
+        await _wake(state, remit, job)
+    except StateError:
+        return False
+    return True
 
 
 async def _wake(state: State, remit: Remit, job: str) -> None:
