@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, NotCanonicalError, NotFoundError, RemitError, StateError, UsageError
 from remit.gateway.confirmation import Confirmation, stream_of
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+from remit.journal.writer import Draft
 from tests.gateway.samples import write
 from tests.gateway.world import World, decide, opened
 
@@ -38,6 +39,23 @@ async def test_an_approval_is_recorded_with_who_gave_it_and_wakes_the_caller() -
             confirmation=found.id, decision="approve", digest=found.request.digest, by="bob", reason="fine by me"
         )
         assert (await world.journal.wakes([world.stream]))[world.stream] == 1
+
+
+async def test_an_approval_is_told_as_that_though_its_call_was_quick_to_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(write) as world:
+        asked = await world.call("note.write", HELLO)
+        found, commit = await world.question(asked), world.journal.commit
+
+        async def used_at_once(*drafts: Draft, **more: Any) -> None:
+            await commit(*drafts, **more)
+            monkeypatch.undo()
+            assert (await world.again(asked, "note.write", HELLO)).ok
+
+        monkeypatch.setattr(world.journal, "commit", used_at_once)
+        decided = await decide(world.confirmations, found, "approve", "bob")
+        assert (decided.state, decided.approved_by) == ("approved", ("bob",))
+        assert (await world.confirmations.find(found.id)).state == "used"
+        assert not await world.confirmations.expire(decided), "whoever writes to it has to look again"
 
 
 async def test_a_refusal_closes_the_question_and_wakes_the_caller() -> None:

@@ -113,7 +113,7 @@ class Confirmations:
     # --- deciding
 
     async def decide(self, found: Confirmation, decision: ConfirmationDecided) -> Confirmation:
-        """Record one person's approval or refusal, and wake the caller once it counts.
+        """Record one person's approval or refusal, and wake the caller once it counts; the question as that left it.
 
         Raises StateError (CONFIRMATION_CLOSED, CONFIRMATION_EXPIRED, CONFIRMATION_MISMATCH) or UsageError
         (DECIDER_NOT_ALLOWED).
@@ -133,7 +133,10 @@ class Confirmations:
             except AppendConflictError:
                 found = await self._again(found)  # somebody else decided at the same moment
                 continue
-            return await self._again(found)
+            left = await self._again(found)
+            # The call that waited may have used an approval by now. What is told is what this decision came to; whoever
+            # writes to it next is at its old head, and is refused.
+            return left if left.head.seq == found.head.seq + 1 else msgspec.structs.replace(decided, state=state)
 
     async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
         """Replace an open question by one with other arguments, which has to be approved in its own right.
