@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remit import CallContext, Run, recipe, tool
-from remit.clock import SECOND
+from remit.clock import SECOND, Clock
 from remit.engines.local import LocalEngine
 from remit.jobs.state import History, inbox_of, stream_of
 from remit.journal import kinds as k
@@ -28,10 +28,16 @@ DAY_S: Final = 86_400
 
 async def _effect(name: str, number: int, ctx: CallContext) -> int:
     process = here.get()
-    await process.journal.clock.sleep(0)
+    await _work(process.journal.clock)
     process.did(name, ctx.step)
-    await process.journal.clock.sleep(0)
+    await _work(process.journal.clock)
     return number
+
+
+async def _work(clock: Clock) -> None:
+    """Take longer than an engine to stop, so that many an interruption comes in the middle of an effect."""
+    for _ in range(12):
+        await clock.sleep(0)
 
 
 @tool("bank.charge", level="L1")
