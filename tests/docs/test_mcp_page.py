@@ -33,7 +33,7 @@ from remit.settings.mcp_servers import mcp_servers
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
-PATIENCE_S = 20
+PATIENCE_S = 50
 CONFIGURATIONS: list[tuple[str, Whose]] = [("claude-desktop", "claude-desktop"), ("vscode", "vscode")]
 
 
