@@ -21,7 +21,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check quick test bench peers conformance clean lock
+.PHONY: help setup demo format check static quick test bench peers conformance clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,19 +44,22 @@ format: setup ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-check: setup ## Formatting, lint, types, floors, sizes, dead code, documentation
+check: static ## Formatting, lint, types, floors, sizes, dead code, documentation
+	$(BIN)/pytest --quiet tests/docs
+
+static: setup
 	$(BIN)/ruff format --check --quiet $(CODE)
 	$(BIN)/ruff check --quiet $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
 	$(BIN)/python scripts/check_file_size.py
 	$(BIN)/python scripts/check_dead_code.py
-	$(BIN)/pytest --quiet tests/docs
 
 quick: setup ## The fast tests: under a minute
 	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)
 
-test: check peers ## Everything: setup, check and every test
+test: ## Everything: setup, check and every test
+	@$(MAKE) --jobs=2 static peers
 	$(BIN)/pytest --quiet -n $(JOBS)
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
