@@ -145,6 +145,84 @@ async def test_a_question_answered_elsewhere_is_withdrawn(remit_in: OpenRemit) -
         assert job.row.state == "failed"
 
 
+class Edits(Answers):
+    """An asker that edits the question once told to, and leaves what it became on the screen."""
+
+    def __init__(self, remit: Remit) -> None:
+        super().__init__(remit)
+        self.put: list[str] = []
+        self.told, self.edited = asyncio.Event(), asyncio.Event()
+
+    async def ask(self, question: ConfirmationView) -> bool:
+        self.put.append(question.confirmation)
+        self.current = question.confirmation
+        self.asked.set()
+        await self.told.wait()
+        self.current = ""
+        self.current = (await self._remit.commands.edit(question.confirmation, {"text": "y"}, by="bob")).id
+        self.edited.set()
+        return bool(await asyncio.Event().wait())
+
+
+async def test_a_question_edited_while_the_watch_looks_stays_on_the_screen(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, person = await start(remit, memo()), Edits(remit)
+        pending, again = remit.queries.confirmations, asyncio.Event()
+
+        async def edited_meanwhile(job: str | None = None) -> list[ConfirmationView]:
+            found = await pending(job)
+            if person.edited.is_set():
+                again.set()
+            elif person.asked.is_set():
+                person.told.set()
+                await person.edited.wait()
+            return found
+
+        monkeypatch.setattr(remit.queries, "confirmations", edited_meanwhile)
+        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
+        await again.wait()
+        assert (len(person.put), person.withdrawn.is_set()) == (1, False)
+        await remit.commands.decide(person.current, "approve", by="bob")
+        await watching
+        assert (job.row.state, person.withdrawn.is_set()) == ("completed", True)
+
+
+async def test_a_question_edited_here_stays_on_the_screen_while_its_job_waits_for_neither(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(**OPEN) as remit:
+        job, person = await start(remit, memo()), Edits(remit)
+        confirmations = remit.runtime.services.confirmations
+        pending, recall, between = remit.queries.confirmations, confirmations.recall, asyncio.Event()
+
+        async def once_looked(caller: str, confirmation: str) -> Any:
+            await between.wait()
+            return await recall(caller, confirmation)
+
+        def withdraw() -> None:
+            person.withdrawn.set()
+            between.set()
+
+        async def looks(of: str | None = None) -> list[ConfirmationView]:
+            person.told.set()
+            found = await pending(of)
+            if person.edited.is_set() and not job.waits:
+                between.set()
+            return found
+
+        monkeypatch.setattr(confirmations, "recall", once_looked)
+        monkeypatch.setattr(remit.queries, "confirmations", looks)
+        monkeypatch.setattr(person, "withdraw", withdraw)
+        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
+        await between.wait()
+        assert (len(person.put), person.withdrawn.is_set()) == (1, False)
+        await remit.commands.decide(person.current, "approve", by="bob")
+        await watching
+        assert job.row.state == "completed"
+
+
 @pytest.mark.parametrize("screen", [True, False], ids=["on the screen", "not yet shown"])
 async def test_an_answer_given_while_the_watch_looks_is_heard(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, screen: bool

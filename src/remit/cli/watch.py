@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from remit.jobs.state import ENDED, History, stream_of
+from remit.jobs.state import ENDED, History, job_of, stream_of
 from remit.journal.kinds import ErrorInfo
 from remit.service.steps import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
@@ -137,6 +137,8 @@ class Watch:
         self._later: set[str] = set()
         self._parked: set[tuple[str, str]] = set()
         self._asking: asyncio.Task[bool] | None = None
+        self._asks = ""
+        """The job whose question that is."""
         self._changing: asyncio.Task[int] | None = None
         self._pause_s = _SPACING_S
 
@@ -220,15 +222,27 @@ class Watch:
     async def _put_questions(self) -> None:
         if self._asker is None:
             return
-        pending = [question for job in self.jobs for question in await self._pending(job)]
         if self._asking is not None:
-            if self._asker.current and self._asker.current not in {one.confirmation for one in pending}:
-                await self._withdraw(self._asker)
+            await self._reconsider(self._asker)
             return
+        pending = [question for job in self.jobs for question in await self._pending(job)]
         fresh = [question for question in pending if question.confirmation not in self._later]
         if fresh:
             self._view.pause()
+            self._asks, self._asker.current = job_of(fresh[0].caller), ""
             self._asking = asyncio.create_task(self._asker.ask(fresh[0]))
+
+    async def _reconsider(self, asker: Asker) -> None:
+        """Withdraw the question on the screen once nobody can answer it any more.
+
+        What its job waits for does not tell: one that was edited here is open before the job has seen it.
+        """
+        shown = asker.current
+        if not shown:
+            return
+        unanswered = {one.confirmation for one in await self._remit.queries.confirmations(self._asks)}
+        if shown not in unanswered and asker.current == shown:
+            await self._withdraw(asker)
 
     async def _pending(self, job: Followed) -> list[ConfirmationView]:
         if job.ended or not any(wait.type == "human" for wait in job.waits):
