@@ -8,6 +8,7 @@ import pytest
 
 from remit import Run, recipe, tool
 from remit.errors import UsageError
+from remit.journal.event import Head
 from tests.opened import OpenRemit, until, until_waiting
 
 
@@ -29,6 +30,13 @@ async def pads(run: Run) -> Any:
     await run.attempt("pad.write", {"text": "x"})
     await run.confirm("well?")
     return await run.wait_signal("go", timeout=3_600)
+
+
+@recipe("gives_up")
+async def gives_up(run: Run) -> None:
+    """Wait, then fail."""
+    await run.wait_signal("go")
+    raise ValueError("enough")
 
 
 async def asked(remit_in: OpenRemit) -> tuple[str, str]:
@@ -76,6 +84,28 @@ async def test_what_a_job_waits_for_is_open_until_it_came(remit_in: OpenRemit) -
         await remit.commands.signal(job, "go")
         await remit.ended(job)
         assert (await remit.queries.job(job)).waits == ()
+
+
+async def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was_at_one_moment(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(recipes=[gives_up]) as remit:
+        job = await remit.start(gives_up())
+        await until_waiting(remit, job.id)
+        journal, head = remit.runtime.journal, remit.runtime.journal.head
+
+        async def fails_meanwhile(stream: str) -> Head | None:
+            found = await head(stream)
+            monkeypatch.setattr(journal, "head", head)
+            await job.signal("go")
+            await remit.ended(job.id)
+            return found
+
+        monkeypatch.setattr(journal, "head", fails_meanwhile)
+        view = await job.view()
+        assert (view.row.state, view.error, [wait.key for wait in view.waits]) == ("waiting", None, ["go"])
+        view = await job.view()
+        assert (view.row.state, (view.error or {}).get("message"), view.waits) == ("failed", "ValueError: enough", ())
 
 
 async def test_policy_explains_a_call_by_name_or_key(remit_in: OpenRemit) -> None:

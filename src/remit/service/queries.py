@@ -93,9 +93,10 @@ class Queries:
         return job_row(await self._head(job))
 
     async def job(self, job: str) -> JobView:
-        """One job, whole. Raises NotFoundError."""
+        """One job, whole, as it is at one moment. Raises NotFoundError."""
         head = await self._head(job)
-        history = await self.history(job)
+        # Without what came since its head was read: that belongs to another state.
+        history = History((await self._journal.read(stream_of(job)))[: head.seq])
         created, end = history.created, history.end
         return JobView(
             row=job_row(head),
