@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from remit.journal.event import HeadPatch
+from remit.journal.kinds import JobCancelled
+from remit.service.queries import Queries
+from remit.service.views import JobView
 from tests.cli.conftest import MODULE, Project
 
 
@@ -94,6 +98,24 @@ def test_show_of_a_waiting_job_says_how_to_go_on(project: Project) -> None:
 
 
 # --- trace
+
+
+def test_show_of_a_job_that_ends_meanwhile_says_what_it_waited_for(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, read = project.job("waits"), Queries.job
+
+    async def cancelled_next(self: Queries, job: str) -> JobView:
+        view = await read(self, job)
+        journal = self._journal
+        ends = journal.writer(f"job/{job}", "job", await journal.head(f"job/{job}"))
+        await journal.append(ends, JobCancelled(), synced=True, patch=HeadPatch(state="cancelled", closed=True))
+        return view
+
+    monkeypatch.setattr(Queries, "job", cancelled_next)
+    shown = project.here("show", job)
+    assert f"{job} waits for the signal go" in shown.err
+    assert f"remit signal {job} go" in shown.err
 
 
 def test_trace_tells_who_allowed_what_with_which_versions(project: Project, asked: str) -> None:

@@ -31,11 +31,16 @@ def command(state: State, job: str) -> int:
     from remit.cli.running import run_async
 
     async def look() -> tuple[JobView, Followed]:
-        from remit.cli.watch import followed
+        from remit.cli.watch import Followed
+        from remit.jobs.state import History, stream_of
 
         async with state.remit(code="unused") as remit:
             found = await remit.queries.find(job)
-            return await remit.queries.job(found), await followed(remit, found)
+            view = await remit.queries.job(found)
+            read = Followed(view.row)
+            # No more than what the view was made of: what came since belongs to another state.
+            read.history = History((await remit.queries.events(stream_of(found)))[: view.events])
+            return view, read
 
     view, read = run_async(lambda _stop: look())
     if state.as_json:
