@@ -12,6 +12,7 @@ from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCancelled
 from remit.service.queries import Queries
 from remit.service.views import JobView
+from remit.trace.narrative import Narrative
 from tests.cli.conftest import MODULE, Project
 
 
@@ -23,6 +24,13 @@ def asked(project: Project) -> str:
     assert project.here("confirm", question["confirmation"], "--approve", "--as", "bob").status == 0
     assert project.here("resume", job).status == 0
     return job
+
+
+async def end(queries: Queries, job: str) -> None:
+    """Cancel a job as another process would: right now."""
+    journal, stream = queries._journal, f"job/{job}"
+    ends = journal.writer(stream, "job", await journal.head(stream))
+    await journal.append(ends, JobCancelled(), synced=True, patch=HeadPatch(state="cancelled", closed=True))
 
 
 # --- jobs
@@ -107,9 +115,7 @@ def test_show_of_a_job_that_ends_meanwhile_says_what_it_waited_for(
 
     async def cancelled_next(self: Queries, job: str) -> JobView:
         view = await read(self, job)
-        journal = self._journal
-        ends = journal.writer(f"job/{job}", "job", await journal.head(f"job/{job}"))
-        await journal.append(ends, JobCancelled(), synced=True, patch=HeadPatch(state="cancelled", closed=True))
+        await end(self, job)
         return view
 
     monkeypatch.setattr(Queries, "job", cancelled_next)
@@ -127,6 +133,28 @@ def test_trace_tells_who_allowed_what_with_which_versions(project: Project, aske
     assert "rule default:L1" in out
     assert "write: it happened, key " in out
     assert [line.split()[1] for line in out.splitlines() if "  waiting  " in line] == ["waiting"]
+
+
+def test_trace_of_a_job_that_ends_meanwhile_has_the_state_of_its_end(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, read = project.job("waits"), Queries.narrative
+
+    async def cancelled_first(self: Queries, job: str) -> Narrative:
+        await end(self, job)
+        return await read(self, job)
+
+    async def cancelled_next(self: Queries, job: str) -> Narrative:
+        told = await read(self, job)
+        await end(self, job)
+        return told
+
+    for patched, state in ((cancelled_next, "waiting"), (cancelled_first, "cancelled")):
+        monkeypatch.setattr(Queries, "narrative", patched)
+        shown = project.here("trace", job).out
+        assert shown.partition("\n")[0].endswith(f"  {state}")
+        assert ("cancelled by" in shown) is (state == "cancelled")
+        job = project.job("waits")
 
 
 def test_trace_as_json_is_the_events_one_a_line(project: Project, asked: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.journal import kinds as k
@@ -116,6 +117,11 @@ def test_a_question_stands_at_its_step_with_who_when_and_what_they_saw() -> None
     assert asked.used_at == 103_000_000
 
 
+def test_a_question_that_was_asked_after_the_job_was_read_is_left_out() -> None:
+    request = k.ConfirmationRequested(confirmation="c_1", step="2", digest="sha256:d", tool_name="fs.write")
+    assert only(told(started(), asked={"c_1": [request]})).confirmations == ()
+
+
 def test_waits_are_told_with_who_ended_them() -> None:
     wait = k.JobWaiting(step="1", wait_type="signal", correlation_key="go", due_at=9)
     came = k.WaitCompleted(step="1", wait_type="signal", correlation_key="go", by="bob")
@@ -226,3 +232,27 @@ async def test_the_story_of_an_edited_and_approved_call(remit_in: OpenRemit) -> 
     assert step.args_preview == '{"text":"y"}', "what ran, not what was asked for"
     assert step.tool_invocation is not None
     assert step.tool_invocation.version == "7"
+
+
+async def test_a_call_that_runs_while_the_story_is_read_is_not_told_as_allowed_by_nobody(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(tools=[write], recipes=[story_of]) as remit:
+        job = await remit.start(story_of())
+        await until_waiting(remit, job.id)
+        (question,) = await job.questions()
+        journal, read = remit.runtime.journal, remit.runtime.journal.read
+
+        async def runs_meanwhile(stream: str, after: int = 0) -> list[Event]:
+            found = await read(stream, after)
+            if stream.endswith(question.confirmation):
+                monkeypatch.setattr(journal, "read", read)
+                await remit.commands.decide(question.confirmation, "approve", by="bob")
+                await remit.ended(job.id)
+            return found
+
+        monkeypatch.setattr(journal, "read", runs_meanwhile)
+        step = only(await remit.queries.narrative(job.id))
+        assert (step.state, step.attempts, step.confirmations[0].decisions) == ("waiting", (), ())
+        step = only(await remit.queries.narrative(job.id))
+        assert (step.state, [one.by for one in step.confirmations[0].decisions]) == ("ok", ["bob"])

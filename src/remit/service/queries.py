@@ -136,12 +136,14 @@ class Queries:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""
         await self._head(job)
         stream = _stream(job)
+        # Before its questions: a call that ran is never told as one that nobody has allowed yet.
+        events = await self._journal.read(stream)
         query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
         asked = {
             head.labels.get("id", head.stream): await self._journal.read(head.stream)
             for head in await self._journal.heads(query)
         }
-        return narrate(await self._journal.read(stream), asked)
+        return narrate(events, asked)
 
     def stream(self, identifier: str) -> str:
         """The stream of a job or session."""

@@ -72,7 +72,10 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def narrate(events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None) -> Narrative:
-    """The story that a job's events tell; `confirmations` are the events of its questions, by identifier."""
+    """The story that a job's events tell; `confirmations` are the events of its questions, by identifier.
+
+    Questions may be read after the job: those of steps that its events do not tell of are left out.
+    """
     recorded = tuple(events)
     teller = _Teller(recorded)
     for identifier, asked in (confirmations or {}).items():
@@ -111,7 +114,7 @@ class _Teller:
     def ask(self, identifier: str, events: Iterable[Event]) -> None:
         """Put a question and its answers beside the step that asked."""
         asked = read_question(identifier, events)
-        if asked is not None:
+        if asked is not None and asked[0] in self.steps:
             step, question = asked
             self._step(step, question.asked_at).asked.append(question)
 

@@ -51,8 +51,10 @@ async def _story(state: State, remit: Remit, job: str) -> None:
     from remit.cli.states import shown_state
     from remit.cli.story import Story
 
-    told = await remit.queries.narrative(job)
     row = await remit.queries.row(job)
+    told = await remit.queries.narrative(job)
+    if told.ended_at is not None:
+        row = await remit.queries.row(job)  # it may have ended since
     Story(state.output.out, told, shown_state(row)).write()
 
 
