@@ -16,8 +16,10 @@ import pytest
 from remit import Options, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.engines.owner import Owner
+from remit.jobs.state import stream_of
 from remit.journal.event import Claim
 from remit.journal.journal import Journal
+from remit.journal.kinds import WaitCompleted
 from remit.settings import load
 from remit.wiring import open_store
 from tests.opened import OpenRemit, until_waiting
@@ -231,6 +233,41 @@ async def test_draining_lets_a_call_end_and_begins_nothing_new(remit_in: OpenRem
     async with remit_in(**given) as remit:
         assert await remit.job(job.id) == "done"
     assert steps == [1, 2]
+
+
+async def test_a_call_that_is_approved_while_its_worker_stops_is_left_to_the_next(remit_in: OpenRemit) -> None:
+    began, gate = asyncio.Event(), asyncio.Event()
+    written: list[str] = []
+
+    @tool("log.read", level="L0")
+    async def read() -> None:
+        began.set()
+        await gate.wait()
+
+    @tool("log.add")
+    def add(text: str) -> None:
+        written.append(text)
+
+    @recipe("both")
+    async def both(run: Run) -> None:
+        await run.gather(run.call("log.read", {}), run.call("log.add", {"text": "x"}))
+
+    given: dict[str, Any] = {"tools": [read, add], "recipes": [both]}
+    async with remit_in(**given) as remit:
+        job = await remit.start(both())
+        await began.wait()
+        question = await anext(remit.questions(job.id))
+        draining = asyncio.create_task(remit.runtime.engine.drain(60))
+        await remit.commands.decide(question.confirmation, "approve", by="bob")
+        async for event in remit.queries.follow(stream_of(job.id)):
+            if event.kind == WaitCompleted.KIND:
+                break
+        gate.set()
+        assert await draining
+        assert written == []
+    async with remit_in(**given) as remit:
+        await remit.ended(job.id)
+    assert written == ["x"]
 
 
 def test_an_owner_is_dead_when_its_process_is_gone_or_another_one() -> None:

@@ -151,6 +151,8 @@ class Activation:
             if settled is not None:
                 return settled
         while True:
+            if self.halting:  # what the call waited for came while the worker was on its way out
+                await self._halt()
             outcome = await self._gateway.call(self._request(asked, record, made + 1), self._writer, self.progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
