@@ -73,6 +73,7 @@ def _announce(state: State, jobs: list[str]) -> None:
 async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[Followed]:
     """The jobs as they are left: at once, unless a call with side effects is under way, which gets its time to end."""
     engine = remit.runtime.engine
+    await engine.drain(0)  # so that no call begins while it is looked which ones are under way
     if any(job.risky for job in [await followed(remit, job) for job in chosen]):
         seconds = remit.settings.jobs.drain_seconds
         state.note(f"a call with side effects is under way; it has {seconds} s to end. Once more stops at once.")
