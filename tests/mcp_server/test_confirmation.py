@@ -9,6 +9,7 @@ import mcp_types as types
 import pytest
 
 from remit import tool
+from remit.gateway.confirmation import Confirmation
 from remit.testing.clock import ManualClock
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of
 from tests.opened import OpenRemit
@@ -161,6 +162,27 @@ async def test_a_client_that_cannot_ask_is_told_how_a_person_confirms_and_then_i
         assert code_of(third) == "CONFIRMATION_REQUIRED"
         assert outcome_of(third)["confirmation"] != identifier
     assert notes.written == ["x"]
+
+
+async def test_a_question_answered_elsewhere_before_it_is_put_is_put_to_nobody(
+    remit_in: OpenRemit, link: Link, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(said("deny"))
+    async with (
+        remit_in(tools=[notes.tool]) as remit,
+        facing(remit) as face,
+        link.connect(face, elicitation_callback=person) as client,
+    ):
+        confirmations, find = remit.runtime.services.confirmations, remit.runtime.services.confirmations.find
+
+        async def answered_first(reference: str) -> Confirmation:
+            monkeypatch.setattr(confirmations, "find", find)
+            await remit.commands.decide(reference, "approve", by="bob")
+            return await find(reference)
+
+        monkeypatch.setattr(confirmations, "find", answered_first)
+        assert (await client.call_tool("note__write", {"text": "x"})).structured_content == {"notes": 1}
+    assert person.asked == []
 
 
 async def test_a_denial_from_elsewhere_comes_back_with_its_reason_once(

@@ -77,17 +77,19 @@ class Calls:
         return await self._gateway.call(request, await client.writer(), progress, peer)
 
     async def _question(self, confirmation: str) -> Confirmation | None:
-        """The open question of this name; None where there is none any more."""
+        """The question of this name, whatever came of it; None where there is none any more."""
         try:
             return await self._confirmations.find(confirmation)
         except NotFoundError:
             return None
 
     async def _decided(self, client: Client, confirmation: str, peer: Peer) -> bool:
-        """Whether the person at the client decided, and their word counts: policy may want others to decide."""
+        """Whether the person at the client decided, and their word counts (policy may want others), or somebody did."""
         found = await self._question(confirmation) if peer.can(ELICIT) else None
         if found is None:
             return False
+        if found.state != "pending":
+            return True  # by now, elsewhere: nobody is asked what is answered
         try:
             answers = await peer.ask({_KEY: {"method": ELICIT, "params": question_of(found)}})
             heard = said(answers[_KEY])
