@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from remit.errors import AppendConflictError
 from remit.gateway.confirmations import KIND, Confirmation, binding, stream_of
 from remit.jobs.effects import Answer, Wait
 from remit.journal.event import HeadQuery
@@ -54,7 +56,9 @@ class Questions:
         )
         details = wait.question["details"]
         draft, blobs = self._confirmations.open(self._writer.stream, request, details, wait.reason[:_TITLE])
-        await self._journal.commit(draft, synced=True, blobs=blobs)
+        # A pass that lost the job may have opened it since: that is the same question, and this pass is none the worse.
+        with suppress(AppendConflictError):
+            await self._journal.commit(draft, synced=True, blobs=blobs)
 
     async def expires_at(self, confirmation: str) -> int | None:
         """When nobody can answer a confirmation any more."""
