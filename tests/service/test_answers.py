@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from remit import Run, recipe, tool
 from remit.errors import UsageError
+from remit.jobs.state import stream_of
 from remit.journal.event import Head
 from tests.opened import OpenRemit, until, until_waiting
 
@@ -106,6 +108,27 @@ async def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was_at_one_mo
         assert (view.row.state, view.error, [wait.key for wait in view.waits]) == ("waiting", None, ["go"])
         view = await job.view()
         assert (view.row.state, (view.error or {}).get("message"), view.waits) == ("failed", "ValueError: enough", ())
+
+
+async def test_a_job_has_no_result_before_it_has_completed(remit_in: OpenRemit) -> None:
+    gate = asyncio.Event()
+
+    @recipe("late")
+    async def late(run: Run) -> str:
+        """Wait, then think."""
+        word = str(await run.wait_signal("go"))
+        await gate.wait()
+        return word
+
+    async with remit_in(recipes=[late]) as remit:
+        job = await remit.start(late())
+        await job.signal("go", "done")
+        results = []
+        async for _ in remit.queries.follow(stream_of(job.id)):
+            results.append(await remit.queries.result(job.id))
+            if len(results) == 3:  # its making, the wait and its end
+                gate.set()
+        assert results == [None, None, None, "done"]
 
 
 async def test_policy_explains_a_call_by_name_or_key(remit_in: OpenRemit) -> None:

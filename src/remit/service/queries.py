@@ -16,7 +16,7 @@ from remit.ids import trace_id
 from remit.jobs.replay import ReplayReport, replay
 from remit.jobs.state import KIND, History, stream_of
 from remit.journal.event import Event, Head, HeadQuery
-from remit.journal.kinds import JobCompleted, JobFailed
+from remit.journal.kinds import JobCompleted, JobFailed, decode
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
 from remit.service.steps import open_waits, step_rows
@@ -114,10 +114,9 @@ class Queries:
 
     async def result(self, job: str) -> Any:
         """What a completed job returned; None for any other."""
-        stream = stream_of(job)
         # Nothing comes after the end.
-        last = await self._journal.read(stream, max((await self._head(job)).seq - 1, 0))
-        end = History(last).end
+        newest = await self._journal.read(stream_of(job), max((await self._head(job)).seq - 1, 0))
+        end = decode(newest[-1].kind, newest[-1].data) if newest else None
         return await self._value(end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 
     async def history(self, job: str) -> History:
