@@ -273,7 +273,7 @@ def test_resume_of_a_job_whose_recipe_is_gone_says_so_and_keeps_it(project: Proj
     project.configure(modules=False)
     done = project.here("resume", job)
     assert done.status == 4
-    assert "UNKNOWN_RECIPE" in done.err
+    assert f"UNKNOWN_RECIPE: {job}: no recipe is named 'waits'" in done.err
     assert project.here("jobs", "--json").json[0]["code"] == "UNKNOWN_RECIPE"
     assert "stuck" in project.here("jobs").out
     project.configure()

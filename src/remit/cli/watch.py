@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from remit.jobs.state import ENDED, History, job_of, stream_of
+from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
 from remit.journal.kinds import ErrorInfo
 from remit.service.steps import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
@@ -65,11 +65,10 @@ class Followed:
     @property
     def stuck_by(self) -> ErrorInfo | None:
         """Why it is stuck."""
-        key = f"stuck:{self.row.code}"
-        for (step, found), record in reversed(self.history.waits.items()):
-            if found == key:
-                return ErrorInfo(code=self.row.code, message=record.waiting.reason, step=step)
-        return None
+        found = self.history.stuck
+        if found is None or found.correlation_key != stuck_by(self.row.code):
+            return None
+        return ErrorInfo(code=self.row.code, message=found.reason, step=found.step)
 
     def idle(self, now: int) -> bool:
         """Whether nothing happens before somebody does something."""

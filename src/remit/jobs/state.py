@@ -121,6 +121,8 @@ class History:
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded."""
         self.recovering = False
+        self.stuck: k.JobWaiting | None = None
+        """Why code at hand could not go on with it the last time; whether that still holds, the head says."""
         self.end: End | None = None
         self.fold(events)
 
@@ -185,6 +187,7 @@ class History:
 
     def _waiting(self, payload: k.JobWaiting) -> None:
         if payload.wait_type == "human" and payload.correlation_key.startswith(_STUCK):
+            self.stuck = payload
             return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
         self.places.setdefault(payload.step, payload.wait_type)
