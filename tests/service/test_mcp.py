@@ -75,6 +75,28 @@ async def test_what_changed_is_bound_by_its_digest(remit_in: OpenRemit, far: Far
             await servers.approve("far", again.digest)  # it was of the pin before
 
 
+async def test_an_approval_takes_the_place_of_no_pin_but_the_one_that_was_shown(
+    remit_in: OpenRemit, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in() as remit:
+        servers = McpServers(Catalog([far]), Pins(remit.runtime.journal, trust=False, principal="alice"))
+        await servers.pin("far")
+        far.worded = {"read": {**READ, "description": "Reads all."}}
+        seen, definitions = await servers.diff("far"), far.definitions
+
+        async def pinned_meanwhile() -> Mapping[str, dict[str, Any]]:
+            monkeypatch.setattr(far, "definitions", definitions)
+            await servers.pin("far", by="bob")
+            return await definitions()
+
+        monkeypatch.setattr(far, "definitions", pinned_meanwhile)
+        with pytest.raises(StateError, match="at the same moment"):
+            await servers.approve("far", seen.digest)
+        pin = await servers.pin_of("far")
+        assert pin is not None
+        assert (pin.by, pin.seq) == ("bob", 2)
+
+
 @pytest.mark.parametrize(
     ("change", "drift"),
     [

@@ -98,11 +98,13 @@ class McpServers:
         if pin is None or fingerprint(pin, today) != shown:
             msg = f"the tools of {server} are not those that were shown"
             raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=f"Look again: remit mcp diff {server}")
-        return await self._record(server, today, how="approve", by=by)
+        return await self._record(server, today, how="approve", by=by, over=pin)
 
-    async def _record(self, server: str, definitions: Mapping[str, dict[str, Any]], *, how: How, by: str) -> Pin:
+    async def _record(
+        self, server: str, definitions: Mapping[str, dict[str, Any]], *, how: How, by: str, over: Pin | None = None
+    ) -> Pin:
         try:
-            pin = await self._pins.record(server, definitions, how=how, by=by)
+            pin = await self._pins.record(server, definitions, how=how, by=by, over=over)
         except AppendConflictError as error:
             msg = f"somebody else pinned {server} at the same moment"
             raise StateError(msg, code=Code.APPEND_CONFLICT, remedy=f"Look again: remit mcp diff {server}") from error

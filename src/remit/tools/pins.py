@@ -94,9 +94,16 @@ class Pins:
                 )
         return None
 
-    async def record(self, server: str, definitions: Definitions, *, how: How, by: str = "") -> Pin:
-        """Take these definitions from now on. Raises AppendConflictError where somebody else pins at this moment."""
+    async def record(
+        self, server: str, definitions: Definitions, *, how: How, by: str = "", over: Pin | None = None
+    ) -> Pin:
+        """Take these definitions from now on; with `over`, in the place of that pin and no other.
+
+        Raises AppendConflictError where somebody else pins at this moment, or has pinned since.
+        """
         head = await self._journal.head(stream_of(server))
+        if over is not None and (head is None or head.seq != over.seq):
+            raise AppendConflictError(f"{server} has another pin by now")
         return await self._record(server, definitions, head, how=how, by=by or self._principal)
 
     async def withheld(self, server: str, definitions: Definitions) -> dict[str, str]:
