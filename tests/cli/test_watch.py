@@ -223,6 +223,33 @@ async def test_a_question_edited_here_stays_on_the_screen_while_its_job_waits_fo
         assert job.row.state == "completed"
 
 
+async def test_a_stop_while_a_question_is_withdrawn_is_heard(remit_in: OpenRemit) -> None:
+    class Leaves(Answers):
+        """An asker that takes a moment to leave the screen."""
+
+        def __init__(self, remit: Remit) -> None:
+            super().__init__(remit)
+            self.leaves, self.left = asyncio.Event(), asyncio.Event()
+
+        async def ask(self, question: ConfirmationView) -> bool:
+            try:
+                return await super().ask(question)
+            finally:
+                self.leaves.set()
+                await self.left.wait()
+
+    async with remit_in(**OPEN) as remit:
+        job, person = await start(remit, memo()), Leaves(remit)
+        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=True).run())
+        await person.asked.wait()
+        await remit.commands.decide(person.current, "deny", by="bob")
+        await person.leaves.wait()
+        watching.cancel()
+        person.left.set()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+
+
 @pytest.mark.parametrize("screen", [True, False], ids=["on the screen", "not yet shown"])
 async def test_an_answer_given_while_the_watch_looks_is_heard(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, screen: bool

@@ -7,7 +7,6 @@ meanwhile. A question that somebody else answers first is withdrawn.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -262,7 +261,10 @@ class Watch:
 
 
 async def _end(task: asyncio.Task[Any] | None) -> None:
-    if task is not None and not task.done():
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    """Cancel a task and see it off. Where we are cancelled meanwhile, that is not taken for its end."""
+    if task is None or task.done():
+        return
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
