@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from remit.journal.journal import Journal
 from tests.cli.conftest import Project
 
 
@@ -142,6 +147,24 @@ def test_detach_leaves_the_job_to_others_and_prints_its_id(project: Project) -> 
     row = project.here("show", done.out.strip(), "--json").json["row"]
     assert (done.status, row["state"]) == (0, "pending")
     assert project.here("run", "greet", "--name", "x", "--detach", "--json").json["state"] == "pending"
+
+
+def test_a_job_that_was_recorded_as_ctrl_c_came_is_not_told_as_never_started(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Journal.create
+
+    async def interrupted(self: Journal, *given: Any, **more: Any) -> None:
+        await create(self, *given, **more)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Journal, "create", interrupted)
+    done = project.here("run", "waits")
+    monkeypatch.undo()
+    (row,) = project.here("jobs", "--json").json
+    assert (done.status, row["state"]) == (130, "pending")
+    assert f"resume with: remit resume {row['job']}" in done.err
 
 
 def test_help_of_a_recipe_shows_what_it_says_of_itself_and_its_parameters(project: Project) -> None:

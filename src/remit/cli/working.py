@@ -13,6 +13,7 @@ from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
 from remit.cli.watch import Followed, Watch, followed
+from remit.jobs.state import stream_of
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -26,15 +27,16 @@ Choose = Callable[["Remit"], Awaitable[list[str]]]
 """Creates or finds the jobs to work on."""
 
 
-def work_on(state: State, choose: Choose, *, patient: bool) -> int:
+def work_on(state: State, choose: Choose, *, patient: bool, creates: str = "") -> int:
     """Work on jobs, show how far they are, print how they were left; the exit status.
 
-    `patient`: also wait for what others have to do. Raises InterruptedByUserError, with what to do next.
+    `patient`: also wait for what others have to do; `creates`: the job that `choose` makes.
+    Raises InterruptedByUserError, with what to do next.
     """
     chosen: list[str] = []
     try:
         with reserved_stdout():
-            jobs, ends = run_async(lambda stop: _work(state, choose, chosen, stop, patient=patient))
+            jobs, ends = run_async(lambda stop: _work(state, choose, chosen, stop, patient=patient, creates=creates))
     except InterruptedByUserError as error:
         raise _detached(state, chosen) from error
     present(state, jobs, ends)
@@ -42,11 +44,16 @@ def work_on(state: State, choose: Choose, *, patient: bool) -> int:
 
 
 async def _work(
-    state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool
+    state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool, creates: str
 ) -> tuple[list[Followed], list[Left]]:
     view = _view(state)
     async with state.remit(creates=True, report=view.progress) as remit:
-        chosen += await choose(remit)
+        try:
+            chosen += await choose(remit)
+        except asyncio.CancelledError:  # which does not take back what was on its way to the journal
+            if creates and await remit.runtime.journal.head(stream_of(creates)) is not None:
+                chosen.append(creates)
+            raise
         _announce(state, chosen)
         engine = remit.runtime.engine
         stop.hurry = engine.stop

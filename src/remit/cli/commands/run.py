@@ -70,17 +70,20 @@ def command(
         return _detach(state, start)
     from remit.cli.working import work_on
 
-    return work_on(state, start, patient=patient)
+    return work_on(state, start, patient=patient, creates=start.job)
 
 
 class _Start:
     """Creates the job, once everything about it was found to be right."""
 
     def __init__(self, name: str, words: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> None:
+        from remit.ids import new_id
+
         self.name = name
         self.words = words
         self.given = given
-        self.options = options
+        self.job = new_id("job")
+        self.options = {**options, "job": self.job}
 
     async def __call__(self, remit: Remit) -> list[str]:
         """The job's id. Raises UsageError."""
