@@ -71,6 +71,20 @@ async def test_a_client_hears_of_changed_tools_and_then_sees_them(remit_in: Open
         assert "mcp__far__second" in await names(client)
 
 
+async def test_a_call_that_takes_its_own_tool_away_is_answered_in_the_servers_words(
+    remit_in: OpenRemit, link: Link
+) -> None:
+    async def switches(_args: dict[str, Any], _ctx: Any) -> dict[str, Any]:
+        far.change(offered(SECOND))
+        assert "mcp.far.search" not in {tool.name for tool in await remit.queries.tools()}
+        return {"content": [{"type": "text", "text": text} for text in ("it", "switched")]}
+
+    far = Upstream(offered(DEFINITION), answer=switches)
+    async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face) as client:
+        answer = await client.call_tool("mcp__far__search", {"q": "x"})
+    assert [getattr(block, "text", "") for block in answer.content] == ["it", "switched"]
+
+
 async def test_a_server_that_was_too_slow_for_the_list_is_heard_of(
     remit_in: OpenRemit, link: Link, monkeypatch: Any
 ) -> None:

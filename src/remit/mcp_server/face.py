@@ -192,6 +192,7 @@ class Face:
 
     async def _call(self, client: Client, name: str, args: dict[str, Any], peer: ClientPeer | Parked) -> dict[str, Any]:
         tool = await self._full(client.principal, name)
+        known = self._runtime.services.catalog.known(tool)  # a call may change what its server offers
         progress = _Progress(peer)
         outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer)
         await progress.end()
@@ -201,7 +202,7 @@ class Face:
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
-        known = self._runtime.services.catalog.known(tool)
+        known = known or self._runtime.services.catalog.known(tool)
         return await reply_of(outcome, self._runtime.journal, known, self._confirm)
 
     async def _full(self, principal: str, shown: str) -> str:
