@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from remit.gateway.confirmation import Confirmation
+from remit.service.commands import Commands
 from remit.service.queries import Queries
 from remit.service.views import JobRow
 from tests.cli.conftest import Project, lines_until
@@ -109,6 +111,21 @@ def test_a_remembered_approval_covers_the_next_call_until_it_is_revoked(
     assert said["remembered"] in rules.out
     assert project.here("policy", "revoke", said["remembered"]).status == 0
     assert project.here("run", "notes", "--path", "n.txt").status == 4
+
+
+def test_what_remembering_needs_is_known_before_the_answer_wakes_the_job(
+    project: Project, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide, known = Commands.decide, []
+
+    async def decides(self: Commands, *given: Any, **more: Any) -> Confirmation:
+        known.append(self._services.catalog.known("note.write") is not None)
+        return await decide(self, *given, **more)
+
+    monkeypatch.setattr(Commands, "decide", decides)
+    words = ("confirm", question["confirmation"], "--approve", "--remember", "everything", "--json")
+    assert project.here(*words).json["remembered"]
+    assert known == [True]
 
 
 def test_an_approval_can_be_remembered_for_any_arguments(project: Project, question: dict[str, Any]) -> None:

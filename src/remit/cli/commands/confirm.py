@@ -164,6 +164,11 @@ async def _show(state: State, remit: Remit, question: ConfirmationView, answer: 
 
 
 async def _decide(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+    from remit.cli.prompt import known_tool
+
+    if answer.remember is not None:
+        # Servers may be slow to list theirs. The answer wakes the job, whose next call is to find what is remembered.
+        await known_tool(remit, question.tool)
     decided = await remit.commands.decide(
         question.confirmation,
         "approve" if answer.approve else "deny",
