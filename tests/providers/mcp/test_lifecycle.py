@@ -12,7 +12,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp import keeper
+from remit.providers.mcp import keeper, process
 from remit.providers.mcp.process import Process
 from remit.testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors, quoted, tool
@@ -203,11 +203,12 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
     signals: list[signal.Signals] = []
     kill = Process._kill
 
-    def counted(process: Process, how: signal.Signals) -> None:
+    def counted(child: Process, how: signal.Signals) -> None:
         signals.append(how)
-        kill(process, how)
+        kill(child, how)
 
     monkeypatch.setattr(Process, "_kill", counted)
+    monkeypatch.setattr(process, "GRACE_S", 20)  # however slowly this machine lets it end
     provider = mcp.provider()
     await provider.list_tools()
     await provider.close()
@@ -220,9 +221,9 @@ async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, mo
     signals: list[signal.Signals] = []
     kill = Process._kill
 
-    def counted(process: Process, how: signal.Signals) -> None:
+    def counted(child: Process, how: signal.Signals) -> None:
         signals.append(how)
-        kill(process, how)
+        kill(child, how)
 
     monkeypatch.setattr(Process, "_kill", counted)
     provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]})
