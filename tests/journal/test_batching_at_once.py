@@ -45,8 +45,14 @@ async def awake(script: Fast) -> CommitThread:
     """A thread that has done something before."""
     thread = CommitThread("t", script.write, script.notice, script.at_once)
     await thread.run(lambda: None)
-    with thread._working:  # it tells of what it did a moment before it is done with it
-        return thread
+    free(thread)
+    return thread
+
+
+def free(thread: CommitThread) -> None:
+    """Return once the thread does nothing: it tells of what it did a moment before it is done with it."""
+    with thread._working:
+        pass
 
 
 async def test_who_waits_alone_is_written_at_once_with_whatever_came_before() -> None:
@@ -159,6 +165,7 @@ async def test_more_than_a_moment_s_bytes_are_written_on_the_thread() -> None:
         commit, done = answered(1, size)
         thread.submit(commit)
         assert await done is None
+        free(thread)
     assert script.on == [HERE, "t", HERE]
     await thread.close()
 
@@ -231,7 +238,8 @@ async def test_what_nobody_waits_for_is_written_soon() -> None:
     await thread.close()
 
 
-async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon() -> None:
+async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remit.journal.batching._LINGER_S", 60)
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))
@@ -241,6 +249,9 @@ async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon() -> N
     await done
     refused = asyncio.Event()
     thread.submit(Commit(appends=(), at=-3, synced=False, on_error=lambda _error: refused.set()))
+    monkeypatch.setattr("remit.journal.batching._LINGER_S", 0)
+    assert thread._lingering is not None
+    thread._lingering._run()  # the first one's time is up
     await refused.wait()
     assert (script.groups, script.on) == ([[1, 2], [-3]], [HERE, "t"])
     await thread.close()
