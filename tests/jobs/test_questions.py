@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from remit import Run, recipe
-from remit.jobs.effects import Wait
-from remit.jobs.questions import Questions
-from remit.journal.event import Head
+from remit.jobs.state import stream_of
+from remit.journal.event import Claim, HeadQuery
+from remit.journal.writer import Draft
 from tests.opened import OpenRemit
+
+ASKED = HeadQuery(kind="confirmation")
 
 
 @recipe("asks")
@@ -15,27 +19,41 @@ async def asks(run: Run) -> bool:
     return (await run.confirm("Shall we?")).approved
 
 
-async def test_a_question_that_a_pass_which_lost_the_job_opens_meanwhile_is_taken_as_it_is(
+async def test_a_question_is_asked_in_the_transaction_that_records_that_the_job_waits_for_it(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with remit_in(recipes=[asks], work=False) as remit:
-        journal, head, ask = remit.runtime.journal, remit.runtime.journal.head, Questions.ask
+        journal, commit = remit.runtime.journal, remit.runtime.journal.commit
+        committed: list[list[str]] = []
 
-        async def beside_a_lost_pass(self: Questions, wait: Wait, principal: str) -> None:
-            async def opened_since(stream: str) -> Head | None:
-                monkeypatch.setattr(journal, "head", head)
-                found = await head(stream)
-                await ask(self, wait, principal)
-                return found
+        async def noted(*drafts: Draft, **more: Any) -> None:
+            committed.append([kind for draft in drafts for kind, _ in draft.events])
+            await commit(*drafts, **more)
 
-            monkeypatch.setattr(journal, "head", opened_since)
-            await ask(self, wait, principal)
-
-        monkeypatch.setattr(Questions, "ask", beside_a_lost_pass)
+        monkeypatch.setattr(journal, "commit", noted)
         job = await remit.start(asks())
         ended = remit.runtime.engine.ended(job.id)
         remit.runtime.engine.start()
         assert (await ended).how == "parked"
+        assert committed == [["job_waiting", "confirmation_requested"]]
         (question,) = await job.questions()
         await remit.commands.decide(question.confirmation, "approve", by="bob")
         assert await job is True
+
+
+async def test_a_pass_that_lost_its_job_asks_nobody(remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with remit_in(recipes=[asks], work=False) as remit:
+        journal, commit, engine = remit.runtime.journal, remit.runtime.journal.commit, remit.runtime.engine
+
+        async def taken_over_first(*drafts: Draft, **more: Any) -> None:
+            now = journal.clock.now()
+            terms = Claim(kind="job", owner="another", now=now, lease_until=now + 10**9, state="running")
+            assert await journal.acquire(stream_of(job.id), terms, over=engine.owner) is not None
+            await commit(*drafts, **more)
+
+        monkeypatch.setattr(journal, "commit", taken_over_first)
+        job = await remit.start(asks())
+        ended = engine.ended(job.id)
+        engine.start()
+        assert (await ended).how == "lost"
+        assert await journal.heads(ASKED) == []

@@ -125,18 +125,7 @@ class Activation:
         if record is not None:
             wait = msgspec.structs.replace(wait, due_at=record.waiting.due_at)
         else:
-            if wait.question is not None:
-                await self._questions.ask(wait, self._principal)
-            await self._record(
-                k.JobWaiting(
-                    step=wait.step,
-                    wait_type=wait.type,
-                    correlation_key=wait.key,
-                    due_at=wait.due_at,
-                    reason=wait.reason,
-                    request_hash=wait.request_hash,
-                )
-            )
+            await self._announce(wait)
         answer, event, blobs = await self._waited(wait)
         await self._journal.append(self._writer, event, synced=False, blobs=blobs)
         await self._end()
@@ -273,6 +262,22 @@ class Activation:
         return failed_outcome(error, invocation_id, 0)
 
     # --- waits
+
+    async def _announce(self, wait: Wait) -> None:
+        """Record what is waited for. A question of the recipe is asked in the same transaction: as recorded, or not."""
+        waiting = k.JobWaiting(
+            step=wait.step,
+            wait_type=wait.type,
+            correlation_key=wait.key,
+            due_at=wait.due_at,
+            reason=wait.reason,
+            request_hash=wait.request_hash,
+        )
+        if wait.question is None:
+            await self._record(waiting)
+        else:
+            question, blobs = self._questions.draft(wait, wait.question, self._principal)
+            await self._journal.commit(self._writer.draft(waiting), question, synced=True, blobs=blobs)
 
     async def _waited(self, wait: Wait) -> tuple[Answer, k.Payload, tuple[Any, ...]]:
         waiting = Waiting(wait)

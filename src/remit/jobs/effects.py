@@ -61,7 +61,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int | None = None
     """When waiting ends without it; for a timer, when it fires."""
     reason: str = ""
-    question: Any = None
+    question: dict[str, Any] | None = None
     """What a recipe asks a person, to be opened as a confirmation named by `key`."""
     attempt: int = 0
     """The attempt whose end nobody saw, where a person is to say what came of it."""

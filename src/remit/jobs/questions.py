@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from remit.errors import AppendConflictError
 from remit.gateway.confirmations import KIND, Confirmation, binding, stream_of
 from remit.jobs.effects import Answer, Wait
 from remit.journal.event import HeadQuery
@@ -13,8 +11,9 @@ from remit.journal.kinds import ConfirmationRequested
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
+    from remit.journal.event import Blob
     from remit.journal.journal import Journal
-    from remit.journal.writer import StreamWriter
+    from remit.journal.writer import Draft, StreamWriter
 
 _TITLE: Final = 120
 _OPEN: Final = 1_000
@@ -32,12 +31,9 @@ class Questions:
         self._confirmations = confirmations
         self._writer = writer
 
-    async def ask(self, wait: Wait, principal: str) -> None:
-        """Open the question a recipe asks, unless an earlier pass has done so."""
+    def draft(self, wait: Wait, question: dict[str, Any], principal: str) -> tuple[Draft, tuple[Blob, ...]]:
+        """Draft the question that a recipe asks, to be committed with the record that the recipe waits for it."""
         self.asked = True
-        stream = stream_of(self._writer.stream, wait.key)
-        if await self._journal.head(stream) is not None:
-            return
         request = ConfirmationRequested(
             confirmation=wait.key,
             step=wait.step,
@@ -46,7 +42,7 @@ class Questions:
                 step=wait.step,
                 tool="",
                 contract_hash="",
-                args=wait.question,
+                args=question,
                 principal=principal,
                 policy_hash="",
             ),
@@ -54,11 +50,7 @@ class Questions:
             principal=principal,
             expires_at=wait.due_at,
         )
-        details = wait.question["details"]
-        draft, blobs = self._confirmations.open(self._writer.stream, request, details, wait.reason[:_TITLE])
-        # A pass that lost the job may have opened it since: that is the same question, and this pass is none the worse.
-        with suppress(AppendConflictError):
-            await self._journal.commit(draft, synced=True, blobs=blobs)
+        return self._confirmations.open(self._writer.stream, request, question["details"], wait.reason[:_TITLE])
 
     async def expires_at(self, confirmation: str) -> int | None:
         """When nobody can answer a confirmation any more."""
