@@ -109,6 +109,18 @@ async def test_a_delayed_job_starts_when_it_is_due(remit_in: OpenRemit) -> None:
         assert began - before >= 50_000
 
 
+@pytest.mark.parametrize("how", ["signal", "resume"])
+async def test_a_delayed_job_is_started_at_once_by_a_signal_or_by_resuming_it(remit_in: OpenRemit, how: str) -> None:
+    @recipe("short")
+    async def short(run: Run) -> str:
+        return "done"
+
+    async with remit_in(recipes=[short]) as remit:
+        job = await remit.start(short(), Options(delay_s=3_600))
+        await (job.signal("go") if how == "signal" else remit.commands.resume(job.id))
+        assert await job == "done"
+
+
 def hold(folder: str, jobs: list[str]) -> None:
     """Lease jobs as a process that then ends without giving it up."""
 

@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     principal: str = ""
     """Who asks; empty: the configured principal."""
     delay_s: float = 0.0
-    """Seconds before it may start."""
+    """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
     job: str = ""
     """Its identifier, where another attempt to start it has to meet it; empty: a new one."""
 
