@@ -251,14 +251,14 @@ async def _end(runtime: Runtime, job: str) -> Ended | JobRow:
     engine = runtime.engine
     while True:
         future = engine.ended(job)
-        row = await runtime.queries.row(job)
-        if row.state in ENDED:
+        try:
+            row = await runtime.queries.row(job)
+            if row.state in ENDED:
+                return row
+            if engine.failure is not None:
+                raise engine.failure
+            await asyncio.wait([future], timeout=_LOOK_S)
+            if future.done() and future.result().how == "completed":
+                return future.result()
+        finally:
             future.cancel()
-            return row
-        if engine.failure is not None:
-            future.cancel()
-            raise engine.failure
-        await asyncio.wait([future], timeout=_LOOK_S)
-        if future.done() and not future.cancelled() and future.result().how == "completed":
-            return future.result()
-        future.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,6 +111,24 @@ async def test_calls_outside_a_job_go_on_as_well(disk: Disk, remit_in: OpenRemit
         assert told.value.code is Code.JOURNAL_FULL
         disk.failing.clear()
         assert (await remit.call("bank.look")).value == 1
+
+
+async def test_who_hears_of_a_failure_from_the_journal_first_is_not_told_of_it_by_python(
+    disk: Disk, remit_in: OpenRemit
+) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    bank = Bank(disk, FAULTS[0], "before the announcement")
+    async with remit_in(**bank.given) as remit:
+        unheard = remit.runtime.engine.ended("none")
+        job = await remit.start(bank.recipe())
+        with pytest.raises(JournalError):
+            await job
+        assert unheard.done()
+        disk.failing.clear()
+        del unheard
+        gc.collect()
+    assert reported == []
 
 
 async def settled(remit: Remit, job: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from remit import Options, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.engines.owner import Owner
+from remit.errors import NotFoundError
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim
 from remit.journal.journal import Journal
@@ -211,6 +212,25 @@ async def test_who_no_longer_waits_for_a_job_is_forgotten(remit_in: OpenRemit) -
             future.cancel()
             await asyncio.wait([future])
         assert engine._ended == {}
+
+
+@pytest.mark.parametrize("why", ["no such job", "time is up"])
+async def test_who_waits_in_vain_for_the_end_of_a_job_is_forgotten(remit_in: OpenRemit, why: str) -> None:
+    @recipe("short")
+    async def short(run: Run) -> None:
+        """Nobody works on it."""
+
+    async with remit_in(recipes=[short], work=False) as remit:
+        if why == "no such job":
+            with pytest.raises(NotFoundError):
+                await remit.ended("job_none")
+        else:
+            job = await remit.start(short())
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await remit.ended(job.id)
+        await asyncio.sleep(0)  # noqa: TID251 - what was given up is told of, and nothing waited for
+        assert remit.runtime.engine._ended == {}
 
 
 async def test_draining_lets_a_call_end_and_begins_nothing_new(remit_in: OpenRemit) -> None:

@@ -326,6 +326,7 @@ class LocalEngine:
             for future in futures:
                 if not future.done():
                     future.set_exception(error)
+                    future.exception()  # who waits may hear of it from the journal first
         self._ended.clear()
         self._stopping = True
         self._poke.set()
