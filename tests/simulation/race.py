@@ -35,6 +35,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     switches: int
     """How often something else happens although what happened last could go on."""
     crashes: int
+    mortal: tuple[str, ...] = ("first", "second")
+    """Who may crash."""
 
 
 class Race:
@@ -42,7 +44,7 @@ class Race:
 
     def __init__(self, choices: Choices, bounds: Bounds, shelf: type[Shelf] = Shelf) -> None:
         self._choices = choices
-        self._switches, self._crashes = bounds.switches, bounds.crashes
+        self._switches, self._crashes, self._mortal = bounds.switches, bounds.crashes, bounds.mortal
         self.shelf = shelf()
         self.story: list[str] = []
         self.processes: list[Process] = []
@@ -96,7 +98,8 @@ class Race:
         order = sorted(possible, key=lambda what: what != self._last)
         if goes_on and not self._switches:
             order = order[:1]
-        crashable = [process for process in living if self._crashes and not process.ended.done()]
+        mortal = [process for process in living if process.name in self._mortal]
+        crashable = [process for process in mortal if self._crashes and not process.ended.done()]
         chosen = self._choices.of(len(order) + len(crashable))
         if chosen >= len(order):
             self._crashes -= 1
