@@ -24,6 +24,8 @@ from tests.gateway.world import ALICE, decide, odd, opened
 
 HELLO = {"text": "hello", "times": 1}
 ASK_TWO = {"id": "two", "effect": "ask", "tools": ["note.*"], "approvals": 2}
+OTHER = {"id": "other", "effect": "deny", "tools": ["nothing.*"]}
+"""Changes the policy, and nothing of what these tests call."""
 
 
 async def test_a_call_that_has_to_be_approved_is_pending_and_has_not_run(ran: list[object]) -> None:
@@ -183,7 +185,7 @@ async def test_changed_policy_asks_again_and_replaces_the_question(ran: list[obj
     async with opened(write) as world:
         pending = await world.call("note.write", HELLO)
         await world.approve(pending)
-        world.under([{"id": "other", "effect": "deny", "tools": ["nothing.*"]}])
+        world.under([OTHER])
         again = await world.again(pending, "note.write", HELLO)
         assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
         before = await world.question(pending)
@@ -212,12 +214,39 @@ async def test_an_edit_survives_being_asked_again(ran: list[object]) -> None:
         pending = await world.call("note.write", HELLO)
         edited = await world.confirmations.edit(await world.question(pending), {"text": "bye"}, "bob")
         await decide(world.confirmations, edited, "approve", "bob")
-        world.under([{"id": "other", "effect": "deny", "tools": ["nothing.*"]}])
+        world.under([OTHER])
         again = await world.again(pending, "note.write", HELLO)
         assert (await world.question(again)).args == {"text": "bye"}
         await world.approve(again)
         for named in (pending, again):
             await world.again(named, "note.write", HELLO)
+        assert ran == [("bye", 1)]
+
+
+@pytest.mark.parametrize("meanwhile", [OTHER, ALLOW], ids=["asked again", "allowed for a moment"])
+async def test_an_edit_survives_a_crash_between_the_end_of_its_question_and_the_next(
+    meanwhile: dict[str, Any], ran: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        edited = await world.confirmations.edit(await world.question(pending), {"text": "bye"}, "bob")
+        await decide(world.confirmations, edited, "approve", "bob")
+        withdraw = world.confirmations.withdraw
+
+        async def dies_after_it(found: Any, reason: str, *, replaced_by: str = "") -> bool:
+            assert await withdraw(found, reason, replaced_by=replaced_by)
+            raise asyncio.CancelledError
+
+        world.under([meanwhile])
+        with monkeypatch.context() as crash:
+            crash.setattr(world.confirmations, "withdraw", dies_after_it)
+            with pytest.raises(asyncio.CancelledError):
+                await world.again(pending, "note.write", HELLO)
+        world.under([OTHER])
+        again = await world.again(pending, "note.write", HELLO)
+        assert (await world.question(again)).args == {"text": "bye"}
+        await world.approve(again)
+        assert (await world.again(again, "note.write", HELLO)).ok
         assert ran == [("bye", 1)]
 
 
@@ -312,7 +341,7 @@ async def test_a_retry_whose_policy_changed_asks_again() -> None:
         pending = await world.call("note.set", {"text": "x"})
         await world.approve(pending)
         await world.again(pending, "note.set", {"text": "x"})
-        world.under([{"id": "other", "effect": "deny", "tools": ["nothing.*"]}])
+        world.under([OTHER])
         again = await world.again(pending, "note.set", {"text": "x"}, attempt=2)
         assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
         assert (await world.question(pending)).state == "used"

@@ -36,7 +36,7 @@ class Confirm:
             found = call.confirmation
             if found is None or found.state in {"withdrawn", "replaced"}:
                 call.confirmation = None
-                return await (self._ask(call) if call.decision.effect == "ask" else proceed(call))
+                return await (self._ask(call, found) if call.decision.effect == "ask" else proceed(call))
             if not found.lapsed(self._clock.now()):
                 break
             await self._confirmations.expire(found)
@@ -64,10 +64,7 @@ class Confirm:
                 call.confirmation = await self._confirmations.load(found.stream)  # a person was faster
                 return await self(call, proceed)
         call.confirmation = None
-        if not asks:
-            return await proceed(call)
-        edited_from = found.id if found.request.edited_from else ""
-        return await self._ask(call, replaced_by, edited_from)
+        return await (self._ask(call, found, replaced_by) if asks else proceed(call))
 
     def _same(self, call: Call, found: Confirmation) -> bool:
         """Whether this is the call that was shown, and policy asks for no more than it did then."""
@@ -89,7 +86,8 @@ class Confirm:
             policy_hash=self._policy_hash,
         )
 
-    async def _ask(self, call: Call, identifier: str = "", edited_from: str = "") -> Outcome:
+    async def _ask(self, call: Call, before: Confirmation | None, identifier: str = "") -> Outcome:
+        """Ask; what a person edited stays known as that, else it would be taken for another call when it comes back."""
         decision, name = call.decision, call.tool.meta.name
         expires = decision.expires_s or self._expires_s
         waiting = ConfirmationRequested(
@@ -112,7 +110,7 @@ class Confirm:
             rule_id=decision.rule_id,
             approvals=decision.approvals,
             approvers=decision.approvers,
-            edited_from=edited_from,
+            edited_from=before.id if before is not None and before.request.edited_from else "",
         )
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title_of(name, call.args))
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
