@@ -302,6 +302,27 @@ async def test_a_refusal_that_comes_while_the_question_is_withdrawn_counts(
         assert not ran
 
 
+@pytest.mark.parametrize("how", ["expire", "withdraw"])
+async def test_an_edit_that_comes_while_the_question_is_ended_counts(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(write, confirm_expires_s=60) as world:
+        pending = await world.call("note.write", HELLO)
+        end = getattr(world.confirmations, how)
+
+        async def overtaken(found: Any, *reason: str, **more: str) -> bool:
+            monkeypatch.undo()
+            world.clock._elapsed -= 30 * SECOND
+            await world.confirmations.edit(await world.question(pending), {"text": "bye"}, "bob")
+            ended: bool = await end(found, *reason, **more)
+            return ended
+
+        monkeypatch.setattr(world.confirmations, how, overtaken)
+        world.clock.advance(60 if how == "expire" else 30)
+        world.under([OTHER] if how == "withdraw" else [])
+        again = await world.again(pending, "note.write", HELLO)
+        (edited,) = await world.confirmations.pending()
+        assert (again.status, again.confirmation, edited.args) == ("pending", edited.id, {"text": "bye"})
+
+
 async def test_an_approval_that_comes_as_the_time_runs_out_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(write, confirm_expires_s=60) as world:
         pending = await world.call("note.write", HELLO)

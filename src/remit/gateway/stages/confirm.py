@@ -35,8 +35,7 @@ class Confirm:
         while True:
             found = call.confirmation
             if found is None or found.state in {"withdrawn", "replaced"}:
-                call.confirmation = None
-                return await (self._ask(call, found) if call.decision.effect == "ask" else proceed(call))
+                return await self._without(call, found, proceed)
             if not found.lapsed(self._clock.now()):
                 break
             await self._confirmations.expire(found)
@@ -63,8 +62,17 @@ class Confirm:
                     return _spent(call, found)
                 call.confirmation = await self._confirmations.load(found.stream)  # a person was faster
                 return await self(call, proceed)
+        return await self._without(call, found, proceed, replaced_by)
+
+    async def _without(
+        self, call: Call, found: Confirmation | None, proceed: Proceed, replaced_by: str = ""
+    ) -> Outcome:
+        """Go on where there is no question any more, or none that fits."""
+        if found is not None and found.last is not None and found.last.decision == "edit":
+            # At this moment, else the call would have come back as edited: it waits for what was made of it.
+            return _asked(found.replaced_by, found.request.tool_name)
         call.confirmation = None
-        return await (self._ask(call, found, replaced_by) if asks else proceed(call))
+        return await (self._ask(call, found, replaced_by) if call.decision.effect == "ask" else proceed(call))
 
     def _same(self, call: Call, found: Confirmation) -> bool:
         """Whether this is the call that was shown, and policy asks for no more than it did then."""
