@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -81,6 +82,33 @@ async def test_an_open_question_is_withdrawn_with_the_reason_of_the_refusal() ->
         found = await world.question(pending)
         assert found.last is not None
         assert (found.state, found.last.decision, found.last.reason) == ("withdrawn", "revoke", outcome.reason)
+
+
+async def test_a_crash_between_the_end_of_a_question_and_the_refusal_leaves_nobody_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        world.under([NO])
+
+        written: list[object] = []
+
+        def dies_after_one(write: Any) -> Any:
+            async def writes(*args: Any, **more: Any) -> None:
+                if written:
+                    raise asyncio.CancelledError
+                written.append(args)
+                await write(*args, **more)
+
+            return writes
+
+        with monkeypatch.context() as crash:
+            for how in ("append", "commit"):
+                crash.setattr(world.journal, how, dies_after_one(getattr(world.journal, how)))
+            with pytest.raises(asyncio.CancelledError):
+                await world.again(pending, "note.write", HELLO)
+        assert await world.confirmations.pending() == []
+        assert (await world.again(pending, "note.write", HELLO)).code is Code.POLICY_DENIED
 
 
 async def test_a_question_that_was_decided_at_the_same_moment_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,10 +48,12 @@ class Refuse:
             policy_hash=self._policy_hash,
             confirmation=outcome.confirmation or "",
         )
-        await call.journal.append(call.writer, refusal, synced=request.leaves)
         found = call.confirmation
         if found is not None and found.state in {"pending", "approved"} and not code.retryable:
-            await self._confirmations.withdraw(found, outcome.reason)  # nobody shall be asked about it any more
+            # Nobody shall be asked about it any more. Before the record, for what is recorded as refused is not looked
+            # at again; after a crash in between, the next pass refuses it.
+            await self._confirmations.withdraw(found, outcome.reason)
+        await call.journal.append(call.writer, refusal, synced=request.leaves)
 
 
 def _recordable(name: str) -> str:
