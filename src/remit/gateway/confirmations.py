@@ -23,7 +23,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, StateError, UsageError
+from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, stream_of, title_of
 from remit.ids import new_id
 from remit.journal.blobs import pack
@@ -190,7 +190,11 @@ class Confirmations:
         )
         if found.state == "approved" and not self.claim(found):
             return False
-        return await self._end(found, decision, "replaced" if replaced_by else "withdrawn")
+        try:
+            return await self._end(found, decision, "replaced" if replaced_by else "withdrawn")
+        except JournalError:
+            self.unclaim(found)
+            raise
 
     def claim(self, found: Confirmation) -> bool:
         """Whether the calling task, and no other one, may now end this approval."""

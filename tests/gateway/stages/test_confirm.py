@@ -9,6 +9,7 @@ import pytest
 
 from remit.clock import SECOND
 from remit.codes import Code
+from remit.errors import JournalError
 from remit.gateway.confirmation import binding, stream_of
 from remit.journal.kinds import (
     ConfirmationRequested,
@@ -120,6 +121,25 @@ async def test_the_approval_is_spent_in_the_transaction_that_announces_the_call(
         used = await world.last(ConfirmationUsed, stream_of(world.stream, pending.confirmation or ""))
         assert used.invocation_id == outcome.invocation_id
         assert (await world.last(ToolInvocationStarted)).confirmation == pending.confirmation
+
+
+async def test_an_approval_whose_end_could_not_be_recorded_is_not_taken_for_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        await world.approve(pending)
+        world.under([OTHER])
+
+        async def fails(*_drafts: Any, **_more: Any) -> None:
+            raise JournalError("the disk is full", code=Code.JOURNAL_FULL)
+
+        with monkeypatch.context() as full:
+            full.setattr(world.journal, "commit", fails)
+            with pytest.raises(JournalError, match="full"):
+                await world.again(pending, "note.write", HELLO)
+        again = await world.again(pending, "note.write", HELLO)
+        assert (again.status, again.code) == ("pending", Code.CONFIRMATION_REQUIRED)
 
 
 async def test_a_question_that_is_still_open_stays_the_same_question() -> None:
