@@ -211,8 +211,12 @@ async def test_content_reaches_the_disk_before_its_name_and_the_folder_after(
     monkeypatch.setattr(os, "rename", renamed)
     await call(root, "fs.write", path="a.txt", content="new")
     assert steps == ["file", "rename", "folder"]
+    for again in (call, found):  # an earlier attempt may have died before it came to the folder
+        steps.clear()
+        await again(root, "fs.write", path="a.txt", content="new")
+        assert steps == ["file", "folder"]
     steps.clear()
-    await call(root, "fs.write", path="a.txt", content="new")
+    await found(root, "fs.edit", path="a.txt", edits=[swap("old", "new")])
     assert steps == ["file", "folder"]
 
 

@@ -90,10 +90,17 @@ class Writing:
         raise _undecided(asked.path, "is neither as it was nor as the edit leaves it")
 
     def _present(self, path: str, cap: int) -> bytes | None:
-        """The file's content, or None where there is no such file of at most `cap` bytes."""
+        """The file's content, or None where there is no such file of at most `cap` bytes.
+
+        It survives a loss of power from now on, for what is found of it is recorded as done.
+        """
         root, below, _ = self._roots.find(path)
         try:
-            return root.read(below, cap).data
+            folders, name = split(below)
+            with root.folder(folders, below) as fd, translated(below):
+                data = read_at(fd, name, below, cap).data
+                _settle(fd, name)
+                return data
         except ProviderError as exc:
             if exc.code in {Code.FILE_NOT_FOUND, Code.FOLDER_NOT_FOUND, Code.FILE_TOO_LARGE}:
                 return None
