@@ -72,6 +72,16 @@ def test_policy_rules_are_a_json_array(tmp_path: Path) -> None:
         ("REMIT_POLICY_RULES", "a,b", "policy.rules is ['a', 'b'], but it must be a list of tables"),
         ("REMIT_PRINCIPAL", "\udcff", "app.principal is not UTF-8"),
         ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url holds no usable path: mysql:// is unknown"),
+        (
+            "REMIT_JOURNAL",
+            "postgresql:me:secret@db/x",
+            "journal.url holds no usable path: // is missing after the first",
+        ),
+        (
+            "REMIT_JOURNAL",
+            "postgres:/me:secret@db/x",
+            "journal.url holds no usable path: // is missing after the first",
+        ),
         ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots holds no usable path: embedded null"),
     ],
 )
@@ -137,8 +147,27 @@ def test_the_default_principal_is_the_account_not_what_the_environment_claims(
     assert with_env(tmp_path).app.principal == "uid3999999999"
 
 
-def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
-    settings = with_env(tmp_path, REMIT_JOURNAL="postgresql://ann:hunter2@db/x")
-    assert settings.journal.url == "postgresql://ann:hunter2@db/x"
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("postgresql://ann:hunter2@db/x?schema=y", "postgresql://********@db/x?schema=y"),
+        ("postgresql://ann:hun@ter2@db/x", "postgresql://********@db/x"),
+        ("postgresql://ann:hun/ter2@db/x", "postgresql://********@db/x"),
+        ("postgresql://ann:hun?ter2@db/x", "postgresql://********@db/x"),
+        ("postgresql://ann:hun#ter2@db/x", "postgresql://********@db/x"),
+        ("postgresql://ann:hun ter2@db/x", "postgresql://********@db/x"),
+        ("postgresql://db/x?user=ann&password=hunter2", "postgresql://db/x?user=ann&password=********"),
+    ],
+)
+def test_a_password_is_shown_nowhere(tmp_path: Path, url: str, seen: str) -> None:
+    settings = with_env(tmp_path, REMIT_JOURNAL=url)
+    assert settings.journal.url == url
+    assert next(one.value for one in settings.explain() if one.key == "journal.url") == seen
     shown = [repr(settings), str(settings), repr(settings.journal), repr(settings.explain())]
-    assert not any("hunter2" in text for text in shown)
+    assert not any(part in text for text in shown for part in ("hun", "ter2"))
+
+
+def test_a_journal_that_is_no_text_is_not_quoted(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"journal\.url must be text") as caught:
+        load(cwd=tmp_path, env={}, flags={"journal.url": ["postgresql://ann:hunter2@db/x"]})
+    assert "hunter2" not in str(caught.value)

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from remit.redact import mask
 from remit.settings.shown import shown
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
@@ -45,7 +44,7 @@ class JournalSettings(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the password."""
-        return f"JournalSettings(url={mask(self.url)!r})"
+        return f"JournalSettings(url={shown('journal.url', self.url)!r})"
 
 
 class AppSettings(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.redact import mask
+from remit.redact import MASK, mask
 from remit.settings.address import HIDDEN, address, program
 
 
@@ -69,6 +69,15 @@ def _hidden(value: Any) -> Any:
     return HIDDEN if value != "" else ""
 
 
+def _journal(url: Any) -> Any:
+    """A path as it is; of a URL nothing up to the last @, for what is no proper URL is read in many ways."""
+    if not isinstance(url, str):
+        return HIDDEN
+    scheme, separator, rest = mask(url).partition("://")
+    _user, at, place = rest.rpartition("@") if separator else ("", "", "")
+    return f"{scheme}://{MASK}@{place}" if at else mask(url)
+
+
 def _servers_json(text: str) -> str:
     try:
         value = msgspec.json.decode(text)
@@ -93,6 +102,7 @@ _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 PICTURES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "journal.url": _journal,
     "mcp.servers": _tables(_server),
     "mcp.clients": _tables(_client),
     "mcp.servers_json": _servers_json,

@@ -137,6 +137,8 @@ def _journal(url: str, base: Base) -> str:
     scheme, separator, _ = path.partition("://")  # the rest may hold a password
     if separator and scheme in SERVERS:
         return path
+    if path.startswith(tuple(f"{server}:" for server in SERVERS)):
+        raise ValueError("// is missing after the first colon; give postgresql://user:password@host/database")
     if separator:
         raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")
     return str(base.path(path or ".remit/journal.db"))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from remit.errors import SettingsError
@@ -42,9 +44,19 @@ def test_an_address_is_shown_without_what_is_secret(url: str, dsn: str, schema: 
         "postgresql://db:port/x",
         "postgresql://db/x?schema",
         "postgresql://[db/x",
+        "postgresql://ann:xyzzy@plugh2@db/x",
+        "postgresql://ann:xyzzy/plugh2@db/x",
+        "postgresql://ann:4711/plugh2@db/x",
+        "postgresql://ann:xyzzy?plugh2@db/x",
+        "postgresql://ann:4711?plugh=2@db/x",
+        "postgresql://ann:xyzzy#plugh2@db/x",
+        "postgresql://ann:4711#plugh2@db/x",
+        "postgresql://ann:xyzzy[plugh2@db/x",
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused(url: str) -> None:
+def test_an_address_that_cannot_be_used_is_refused_without_a_word_of_it(url: str) -> None:
     with pytest.raises(SettingsError) as error:
         Address.parse(url)
     assert error.value.remedy
+    told = "".join(traceback.format_exception(error.value))
+    assert not any(part in told for part in ("xyzzy", "plugh", "4711"))

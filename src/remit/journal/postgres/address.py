@@ -29,8 +29,10 @@ class Address(msgspec.Struct, frozen=True):
             parts = urlsplit(url)
             query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
             _ = parts.port
-        except ValueError as error:
-            raise SettingsError(f"the journal's URL cannot be read: {error}", remedy=_REMEDY) from error
+        except ValueError:  # it quotes what stands where a port should: the beginning of a password that holds a /
+            raise SettingsError("the journal's URL cannot be read", remedy=_REMEDY) from None
+        if parts.netloc.count("@") > 1 or "@" in parts.path + parts.fragment or ("@" in parts.query and not parts.path):
+            raise SettingsError("the journal's URL has an @ in the wrong place", remedy=_REMEDY)
         schema = dict(query).get("schema", _SCHEMA)
         if not _NAME.fullmatch(schema):
             msg = f"{schema!r} is no name for a schema: lower case letters, digits and _, at most 50"
@@ -49,4 +51,7 @@ class Address(msgspec.Struct, frozen=True):
         return f"Address({self})"
 
 
-_REMEDY: Final = "Give postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME."
+_REMEDY: Final = (
+    "Give postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; "
+    "in USER and PASSWORD, write @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25."
+)
