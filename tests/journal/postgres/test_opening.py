@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -11,6 +13,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
+from remit.journal.postgres.errors import translated
 from remit.journal.postgres.schema import VERSION
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.clock import ManualClock
@@ -88,6 +91,31 @@ async def test_a_server_that_is_not_there_is_said() -> None:
     error = await refusal("postgresql://remit:secret@/x?host=/nowhere")
     assert error.code is Code.JOURNAL_IO
     assert "server" in error.remedy
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["sslmode=bogus", "sslmode=verify-full", "connect_timeout=5", "work_mem=much", "port=much"],
+)
+async def test_a_url_that_says_what_cannot_be_is_told(
+    postgres: PostgresServer, schema: str, wrong: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where certificates are looked for
+    error = await refusal(f"{postgres.url}&schema={schema}&{wrong}")
+    assert error.code is Code.SETTINGS_INVALID
+    assert "\n" not in error.message
+
+
+def test_a_certificate_that_is_refused_is_no_value_that_cannot_be_recorded() -> None:
+    error = translated(ssl.SSLCertVerificationError(1, "self-signed certificate"), "postgresql://db/x")
+    assert error.code is Code.JOURNAL_IO
+    assert "sslrootcert" in error.remedy
+
+
+async def test_a_file_that_is_not_there_is_said(postgres: PostgresServer, schema: str) -> None:
+    error = await refusal(f"{postgres.url}&schema={schema}&sslmode=verify-full&sslrootcert=/nowhere")
+    assert error.code is Code.JOURNAL_IO
+    assert "sslrootcert" in error.remedy
 
 
 async def test_a_user_who_may_not_write_is_told(postgres: PostgresServer, schema: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Final
 
 from remit.codes import Code
@@ -9,6 +10,14 @@ from remit.errors import JournalError
 
 _SERVER: Final = "Check that the server runs and can be reached, then resume; nothing recorded was lost."
 _LOGIN: Final = "Check user, password and database in the journal's URL."
+_FILES: Final = (
+    "There is no such socket or file: check host, sslrootcert, sslcert and sslkey in the journal's URL, "
+    "and that the server runs."
+)
+_TLS: Final = (
+    "Check the server's certificate, and sslmode and sslrootcert in the journal's URL; nothing recorded was lost."
+)
+_URL: Final = "Correct the part of the journal's URL that is named, or leave it out."
 _ALLOW: Final = "Let the journal's user write there, or name another server."
 _FREE: Final = "Free space on the server's disk, then resume; nothing recorded was lost."
 _RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
@@ -33,6 +42,8 @@ _TABLE: Final[tuple[tuple[str, Code, str], ...]] = (
     ("XX002", Code.JOURNAL_CORRUPT, _RESTORE),
 )
 """By SQLSTATE or its beginning."""
+_UNFIT: Final = ("42704", "22023", "55P02")
+"""A setting of the session is unknown to the server, has a value that it cannot have, or cannot be set."""
 _LOST: Final = ("08", "57P", "53300")
 """The server is not there, is going down or coming up, or takes no more connections: it is asked again."""
 
@@ -47,6 +58,16 @@ def again(error: BaseException) -> bool:
     return state_of(error) in {"40P01", "40001"}
 
 
+def wrong_url(error: BaseException, where: str) -> JournalError | None:
+    """What to raise where no connection was made because of what the URL says; None where it is not to blame."""
+    # Nothing is encoded yet: a ValueError comes from reading the URL, or is an OSError of TLS.
+    unread = isinstance(error, ValueError) and not isinstance(error, OSError)
+    if not unread and state_of(error) not in _UNFIT:
+        return None
+    why, *_hints = str(error).split("\n")  # which name parameters of the driver, not what stands in a URL
+    return JournalError(f"{where}: {why}", code=Code.SETTINGS_INVALID, remedy=_URL)
+
+
 def translated(error: BaseException, where: str, *, unknown: bool = False) -> JournalError:
     """The JournalError to raise; `unknown`: it came in the middle of a commit that could not be asked about."""
     state = state_of(error)
@@ -55,10 +76,13 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
     for begins, code, remedy in _TABLE:
         if state.startswith(begins):
             return JournalError(f"{where}: {code.meaning} ({error})", code=code, remedy=remedy)
+    if isinstance(error, ssl.SSLError):  # one that is a ValueError as well, where a certificate is refused
+        return JournalError(f"{where}: {error}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else _TLS)
     if isinstance(error, ValueError | TypeError):  # the driver could not encode it
         return JournalError(f"{where}: {error}", code=Code.RECORD_INVALID, remedy=_VALUE)
     why = str(error) or type(error).__name__
-    return JournalError(f"{where}: {why}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else _SERVER)
+    known = _FILES if isinstance(error, FileNotFoundError) else _SERVER
+    return JournalError(f"{where}: {why}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else known)
 
 
 def state_of(error: BaseException) -> str:

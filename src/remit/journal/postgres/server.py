@@ -13,7 +13,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
 from remit.journal.batching import journal_closed
-from remit.journal.postgres.errors import again, lost, translated
+from remit.journal.postgres.errors import again, lost, translated, wrong_url
 
 if TYPE_CHECKING:
     import asyncpg
@@ -53,14 +53,22 @@ _CLOCK: Final = SystemClock()
 
 
 async def connect(address: Address) -> asyncpg.Connection:
-    """One connection, in the journal's schema. Raises what the driver raises."""
+    """One connection, in the journal's schema.
+
+    Raises what the driver raises; JournalError where the URL says what cannot be.
+    """
     driver = load_driver()
-    connection: asyncpg.Connection = await driver.connect(
-        address.dsn,
-        timeout=_CONNECT_S,
-        command_timeout=LONG_ANSWER_S,
-        server_settings={**_SETTINGS, "search_path": address.schema},
-    )
+    try:
+        connection: asyncpg.Connection = await driver.connect(
+            address.dsn,
+            timeout=_CONNECT_S,
+            command_timeout=LONG_ANSWER_S,
+            server_settings={**_SETTINGS, "search_path": address.schema},
+        )
+    except Exception as error:
+        if (wrong := wrong_url(error, str(address))) is not None:
+            raise wrong from error
+        raise
     try:
         _keep_alive(connection._transport.get_extra_info("socket"))  # noqa: SLF001 - the driver has no word for it
         await connection.execute(_DURABLE)
