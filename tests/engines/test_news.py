@@ -29,3 +29,18 @@ async def test_the_last_of_many_messages_in_a_row_is_not_slept_through(remit_in:
             await job.signal("noise", number)
         await job.cancel()
         assert (await remit.ended(job.id)).state == "cancelled"
+
+
+async def test_a_message_between_the_lease_and_the_pass_is_not_slept_through(remit_in: OpenRemit) -> None:
+    # Looking for other jobs to work on may take a while, and nobody tells a pass of anything before it is known.
+    async with remit_in(tools=[never], recipes=[listens], work=False) as remit:
+        engine = remit.runtime.engine
+        job = await remit.start(listens())
+        (lease,) = await engine._claim(1)
+        await job.cancel()
+        telling = asyncio.create_task(engine._tell())
+        await engine._begin(lease)
+        async with asyncio.timeout(20):
+            assert (await remit.ended(job.id)).state == "cancelled"
+        telling.cancel()
+        await asyncio.wait([telling])

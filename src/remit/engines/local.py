@@ -236,6 +236,7 @@ class LocalEngine:
         self._held_until = min(until, self._held_until) if self._passes else until
         running = self._run(one, before[1] if before else None)
         self._passes[one.stream] = one, asyncio.create_task(running, name=f"remit:pass:{one.job}")
+        self._news.set()  # who woke it since it was leased was heard while nobody here knew of the pass
 
     async def _run(self, one: Pass, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same job has ended."""
