@@ -66,6 +66,22 @@ async def test_no_more_jobs_run_at_once_than_allowed(remit_in: OpenRemit) -> Non
     assert max(most) == 2
 
 
+async def test_of_chosen_jobs_too_no_more_are_taken_than_there_is_room_for(remit_in: OpenRemit) -> None:
+    @recipe("short")
+    async def short(run: Run) -> str:
+        return "done"
+
+    # A lease that nobody works under would keep its job from everybody for an hour.
+    flags = {"jobs.concurrency": 2, "jobs.lease_seconds": 3_600}
+    async with remit_in(recipes=[short], flags=flags, work=False) as remit:
+        jobs = [await remit.start(short()) for _ in range(5)]
+        remit.runtime.engine.start(only={job.id for job in jobs})
+        async with asyncio.timeout(20):
+            assert [await job for job in jobs] == ["done"] * 5
+        kinds = {event.kind for job in jobs for event in await remit.queries.events(f"job/{job.id}")}
+        assert kinds == {"job_created", "job_completed"}
+
+
 async def test_higher_priority_goes_first_then_who_came_first(remit_in: OpenRemit) -> None:
     order: list[str] = []
 

@@ -152,8 +152,10 @@ class LocalEngine:
         claim = self._terms(limit)
         if self._only is None:
             return await self._journal.claim(claim)
-        found = []
+        found: list[Lease] = []
         for job in sorted(self._only):
+            if len(found) == limit:
+                break
             stream = stream_of(job)
             head = await self._journal.head(stream)
             if stream in self._passes or head is None or head.due_at is None or head.due_at > claim.now:
@@ -161,7 +163,7 @@ class LocalEngine:
             lease = await self._journal.acquire(stream, claim)
             if lease is not None:
                 found.append(lease)
-        return found[:limit]
+        return found
 
     def _terms(self, limit: int = 1) -> Claim:
         now = self._journal.clock.now()
