@@ -17,6 +17,7 @@ from remit.ids import new_id
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import exposed
+from remit.service.commands import Options
 from remit.service.exposed import ExposedJobs
 from remit.settings.mcp_client import McpClient
 from remit.testing.providers import call_context
@@ -225,6 +226,18 @@ async def test_an_announced_call_that_started_its_job_is_not_made_again(remit_in
         assert isinstance(verdict, Outcome)
         assert verdict.value == done
         assert len(await remit.jobs()) == 1
+
+
+async def test_nor_one_that_stopped_a_job(remit_in: OpenRemit) -> None:
+    async with remit_in(recipes=[waits], flags={"mcp.expose": ["*"]}) as remit:
+        job = await remit.start(waits(), Options(principal="tester"))
+        jobs, ctx = provided(remit), call_context(principal="tester")
+        assert await jobs.reconcile("job.cancel", {"job": job.id}, ctx) is None
+        await jobs.invoke("job.cancel", {"job": job.id}, ctx)
+        await remit.ended(job.id)
+        told = await jobs.reconcile("job.cancel", {"job": job.id}, ctx)
+        assert told is not None
+        assert told.value == {"job": job.id, "state": "cancelled"}
 
 
 @pytest.mark.parametrize("attempt", [1, 2])

@@ -113,11 +113,15 @@ class ExposedJobs:
             why = f"{error.message} {error.remedy}".strip()
             raise ProviderError(why, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
 
-    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's signature
-        """The job that an announced call started, if it did."""
-        job = await self._job_of(ctx)
-        started = name in self._recipes and await self._journal.head(stream_of(job)) is not None
-        return ToolResult(await self._status(job)) if started else None
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
+        """The job that an announced call started or stopped, if it did."""
+        if name in self._recipes:
+            job = await self._job_of(ctx)
+            done = await self._journal.head(stream_of(job)) is not None
+        else:
+            job = await self._own(args["job"], ctx.principal)
+            done = (await self._service()[1].row(job)).state == "cancelled"
+        return ToolResult(await self._status(job)) if done else None
 
     async def close(self) -> None:
         """Take no more calls; jobs go on."""
