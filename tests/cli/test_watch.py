@@ -9,7 +9,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.cli.live import Silent
 from remit.cli.watch import Followed, Watch, followed
-from remit.service.views import ConfirmationView
+from remit.service.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
 
 
@@ -125,6 +125,26 @@ async def test_questions_are_put_to_the_person_while_the_view_rests(remit_in: Op
         await Watch(remit, [job], view, Answers(remit, "approve"), patient=False).run()
         assert job.row.state == "completed"
         assert view.told.index("pause") < view.told.index("go on")
+
+
+async def test_what_follows_a_look_that_took_long_is_seen_soon(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(**OPEN) as remit:
+        job = await start(remit, memo())
+        clock, row, waited = remit.runtime.journal.clock, remit.queries.row, 0.0
+
+        async def late(name: str) -> JobRow:
+            nonlocal waited
+            waited += 600.0  # for a server that was away
+            return await row(name)
+
+        monotonic = clock.monotonic
+        monkeypatch.setattr(type(clock), "monotonic", lambda _clock: monotonic() + waited)
+        monkeypatch.setattr(remit.queries, "row", late)
+        async with asyncio.timeout(60):
+            await Watch(remit, [job], Recorder(), Answers(remit, "approve"), patient=False).run()
+        assert job.row.state == "completed"
 
 
 async def test_a_question_left_for_later_is_not_asked_again(remit_in: OpenRemit) -> None:

@@ -22,6 +22,8 @@ _SPACING_S: Final = 0.02
 """At most so often the journal is looked at."""
 _SHARE: Final = 5
 """Looking may take one part in so many of the time, however long a job's history is."""
+_LONGEST_S: Final = 1.0
+"""At least so often it is looked at all the same: a look may have waited for a server that was away."""
 
 
 class Followed:
@@ -171,7 +173,7 @@ class Watch:
                     job.history.fold([event])
                     job.seq = event.seq
         self._view.show(self.jobs)
-        self._pause_s = max(_SPACING_S, _SHARE * (clock.monotonic() - began))
+        self._pause_s = min(max(_SPACING_S, _SHARE * (clock.monotonic() - began)), _LONGEST_S)
 
     async def _still(self) -> bool:
         """Whether nothing has happened to any job since it was looked at; what was read after its row may be newer."""
