@@ -106,6 +106,10 @@ async def test_a_url_that_says_what_cannot_be_is_told(
     assert "\n" not in error.message
 
 
+def test_an_answer_that_did_not_come_is_said_in_words() -> None:
+    assert translated(TimeoutError(), "postgresql://db/x").message == "postgresql://db/x: no answer came in time"
+
+
 def test_a_certificate_that_is_refused_is_no_value_that_cannot_be_recorded() -> None:
     error = translated(ssl.SSLCertVerificationError(1, "self-signed certificate"), "postgresql://db/x")
     assert error.code is Code.JOURNAL_IO
@@ -121,7 +125,9 @@ async def test_a_file_that_is_not_there_is_said(postgres: PostgresServer, schema
 async def test_a_user_who_may_not_write_is_told(postgres: PostgresServer, schema: str) -> None:
     await execute(postgres, f"CREATE ROLE reader_{schema} LOGIN")
     url = postgres.url.replace("remit@", f"reader_{schema}@")
-    assert (await refusal(f"{url}&schema={schema}")).code is Code.JOURNAL_READ_ONLY
+    error = await refusal(f"{url}&schema={schema}")
+    assert error.code is Code.JOURNAL_READ_ONLY
+    assert "CREATE on the database" in error.remedy
 
 
 async def test_a_read_only_server_is_told(postgres: PostgresServer, schema: str) -> None:

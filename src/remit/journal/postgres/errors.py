@@ -19,6 +19,10 @@ _TLS: Final = (
 )
 _URL: Final = "Correct the part of the journal's URL that is named, or leave it out."
 _ALLOW: Final = "Let the journal's user write there, or name another server."
+_GRANT: Final = (
+    "Grant the journal's user CREATE on the database where the schema is to be made; where it is there, "
+    "USAGE on it and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables."
+)
 _FREE: Final = "Free space on the server's disk, then resume; nothing recorded was lost."
 _RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
 _HEAR: Final = (
@@ -30,7 +34,7 @@ _UNKNOWN: Final = "Whether the last commit was recorded is not known; `remit sho
 
 _TABLE: Final[tuple[tuple[str, Code, str], ...]] = (
     ("25006", Code.JOURNAL_READ_ONLY, _ALLOW),  # a read-only transaction: a standby, or set so
-    ("42501", Code.JOURNAL_READ_ONLY, _ALLOW),  # no privilege
+    ("42501", Code.JOURNAL_READ_ONLY, _GRANT),
     ("28", Code.JOURNAL_IO, _LOGIN),
     ("3D", Code.JOURNAL_IO, _LOGIN),
     ("53100", Code.JOURNAL_FULL, _FREE),
@@ -80,7 +84,7 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
         return JournalError(f"{where}: {error}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else _TLS)
     if isinstance(error, ValueError | TypeError):  # the driver could not encode it
         return JournalError(f"{where}: {error}", code=Code.RECORD_INVALID, remedy=_VALUE)
-    why = str(error) or type(error).__name__
+    why = str(error) or ("no answer came in time" if isinstance(error, TimeoutError) else type(error).__name__)
     known = _FILES if isinstance(error, FileNotFoundError) else _SERVER
     return JournalError(f"{where}: {why}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else known)
 
