@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.errors import JournalError
+from remit.errors import AppendConflictError, JournalError
 from remit.journal.kinds import GateRefused
 from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import opened
@@ -109,6 +109,16 @@ async def test_a_crash_between_the_end_of_a_question_and_the_refusal_leaves_nobo
                 await world.again(pending, "note.write", HELLO)
         assert await world.confirmations.pending() == []
         assert (await world.again(pending, "note.write", HELLO)).code is Code.POLICY_DENIED
+
+
+async def test_who_cannot_record_the_refusal_ends_no_question() -> None:
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO)
+        world.under([NO])
+        world.writer.supersede()
+        with pytest.raises(AppendConflictError):
+            await world.again(pending, "note.write", HELLO)
+        assert (await world.question(pending)).state == "pending"
 
 
 async def test_a_question_that_was_decided_at_the_same_moment_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

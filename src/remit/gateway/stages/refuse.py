@@ -48,7 +48,7 @@ class Refuse:
             policy_hash=self._policy_hash,
             confirmation=outcome.confirmation or "",
         )
-        found = call.confirmation
+        found = call.confirmation if call.writer.failure is None else None
         if found is not None and found.state in {"pending", "approved"} and not code.retryable:
             # Nobody shall be asked about it any more. Before the record, for what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
