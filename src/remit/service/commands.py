@@ -12,7 +12,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.confirmations import Confirmation
-from remit.ids import new_id
+from remit.ids import decode, new_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
 from remit.jobs.program import PLANNER_VERSION
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TITLE = 80
+_IDENTIFIER = "Give job_ and 26 digits that say which job it is, or nothing for a new one."
 _PATIENCE_S = 5.0
 """Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
 
@@ -56,7 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     delay_s: float = 0.0
     """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
     job: str = ""
-    """Its identifier, where another attempt to start it has to meet it; empty: a new one."""
+    """Its identifier, where another attempt to start it has to meet it: `job_` and 26 digits; empty: a new one."""
 
 
 class Commands:
@@ -235,7 +236,7 @@ class Commands:
     # --- common
 
     async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
-        job = options.job or new_id("job")
+        job = _fit(options.job) if options.job else new_id("job")
         now = self._journal.clock.now()
         created = events[0]
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
@@ -269,6 +270,18 @@ class Commands:
     async def _post(self, job: str, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
         await Inbox(self._journal, job).post(message, value)
         self._poke()
+
+
+def _fit(job: str) -> str:
+    """An identifier that a caller chose. Raises UsageError where it is none."""
+    prefix, _, digits = job.partition("_")
+    try:
+        decode(digits)
+    except ValueError as error:
+        raise UsageError(f"{job!r} is no job's identifier: {error}", remedy=_IDENTIFIER) from error
+    if prefix != KIND:
+        raise UsageError(f"{job!r} is no job's identifier", remedy=_IDENTIFIER)
+    return job
 
 
 def _encoded(value: Any, code: Code) -> bytes:
