@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator
 
 import asyncpg
@@ -48,6 +49,20 @@ async def test_what_was_written_while_the_line_was_gone_is_no_secret(
         line.refusing = False
         assert await journal.changed(mark) > mark
         assert (await head_of(journal)).seq == 2
+
+
+async def test_a_lost_connection_is_no_silence(
+    journal: Journal, line: Relay, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: asyncio.Queue[str] = asyncio.Queue()
+    log = logging.getLogger("remit.journal")
+    monkeypatch.setattr(log, "warning", lambda text, *values: said.put_nowait(text % values))
+    await journal.changed(0)
+    line.cut_all()
+    async with asyncio.timeout(20):
+        told = [await said.get(), await said.get()]
+    where = f"postgresql://{line.folder}/postgres?schema={schema}"
+    assert told == [f"{where}: connection lost; trying again for up to 30 s", f"{where}: connected again"]
 
 
 async def test_leases_taken_and_given_back_are_news_and_renewals_are_none(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.clock import SystemClock
 from remit.errors import JournalError
-from remit.journal.postgres.server import ANSWER_S, connect, persist
+from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, connect, persist
 
 if TYPE_CHECKING:
     import asyncpg
 
     from remit.journal.postgres.address import Address
 
+_log: Final = logging.getLogger("remit.journal")
 _CLOSE_S: Final = 5.0
 _PING_S: Final = 15.0
 """How often the server is asked for a sign of life: nothing else is ever said over this connection."""
@@ -77,11 +79,14 @@ class Listener:
 
     def _lost(self) -> None:
         if not self._closed and self._again is None:
+            # Of all connections this is the one that is always there: its loss is the one that people are told of.
+            _log.warning("%s: connection lost; trying again for up to %d s", self._address, PATIENCE_S)
             self._again = asyncio.get_running_loop().create_task(self._reopen(), name="remit:journal-listen")
 
     async def _reopen(self) -> None:
         try:
             await self.listening()
+            _log.warning("%s: connected again", self._address)
         except JournalError as error:
             self._failed(error)
         finally:
