@@ -58,7 +58,8 @@ def test_jobs_can_be_chosen_by_state_and_label(project: Project) -> None:
 def test_no_jobs_is_said(project: Project) -> None:
     done = project.here("jobs")
     assert (done.status, done.out) == (0, "")
-    assert done.err.startswith("no jobs in ")
+    assert done.err == f"no jobs in {project.folder}/.remit/journal.db\n"
+    assert project.here("--journal", ":memory:", "jobs").err == "no jobs in :memory:\n"
 
 
 # --- show

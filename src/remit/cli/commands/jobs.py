@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import State, file_of
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
     elif rows:
         _print(state, rows)
     else:
-        state.note(f"no jobs in {url}" if not states and not labels else "no such jobs")
+        place = file_of(state.settings().journal.url) or url  # a file that is not there yet is read as one in memory
+        state.note(f"no jobs in {place}" if not states and not labels else "no such jobs")
     return exit_codes.OK
 
 
