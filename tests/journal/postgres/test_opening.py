@@ -13,8 +13,10 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
+from remit.journal.postgres.address import Address
 from remit.journal.postgres.errors import translated
 from remit.journal.postgres.schema import VERSION
+from remit.journal.postgres.server import connect
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import job, note
@@ -41,6 +43,13 @@ async def execute(server: PostgresServer, script: str) -> None:
     connection = await asyncpg.connect(server.url)
     await connection.execute(script)
     await connection.close()
+
+
+async def test_its_connections_bear_the_name_that_the_url_gives_them(storage: PostgresStorage) -> None:
+    for url, name in ((storage.url, "remit"), (f"{storage.url}&application_name=worker%201", "worker 1")):
+        connection = await connect(Address.parse(url))
+        assert await connection.fetchval("SELECT current_setting('application_name')") == name
+        await connection.close()
 
 
 async def test_several_may_make_it_at_once(storage: PostgresStorage) -> None:

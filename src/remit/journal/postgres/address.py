@@ -21,6 +21,8 @@ class Address(msgspec.Struct, frozen=True):
     dsn: str
     """For the driver; holds the password."""
     schema: str
+    name: str = "remit"
+    """What the server calls its connections."""
 
     @classmethod
     def parse(cls, url: str) -> Address:
@@ -38,7 +40,8 @@ class Address(msgspec.Struct, frozen=True):
             msg = f"{schema!r} is no name for a schema: lower case letters, digits and _, at most 50"
             raise SettingsError(msg, code=Code.SETTINGS_INVALID, remedy=_REMEDY)
         rest = urlencode([(key, value) for key, value in query if key != "schema"], safe="/")
-        return cls(urlunsplit(parts._replace(query=rest)), schema)
+        name = dict(query).get("application_name", "remit")
+        return cls(urlunsplit(parts._replace(query=rest)), schema, name)
 
     def __str__(self) -> str:
         """Without user, password and anything else that may be secret."""

@@ -34,7 +34,6 @@ LONG_ANSWER_S: Final = 120.0
 _READERS: Final = 4
 """Connections that read and claim, made as they are needed."""
 _SETTINGS: Final = {
-    "application_name": "remit",
     # Every statement of ours has an index to use. Left to choose, the planner reads the whole of a table that was
     # small when it last looked.
     "enable_seqscan": "off",
@@ -63,7 +62,7 @@ async def connect(address: Address) -> asyncpg.Connection:
             address.dsn,
             timeout=_CONNECT_S,
             command_timeout=LONG_ANSWER_S,
-            server_settings={**_SETTINGS, "search_path": address.schema},
+            server_settings={**_SETTINGS, "application_name": address.name, "search_path": address.schema},
         )
     except Exception as error:
         if (wrong := wrong_url(error, str(address))) is not None:
