@@ -18,7 +18,7 @@ async def short(run: Run) -> str:
 async def test_what_is_no_identifier_of_a_job_is_refused(remit_in: OpenRemit, job: str) -> None:
     async with remit_in(recipes=[short], work=False) as remit:
         with pytest.raises(UsageError, match="is no job's identifier"):
-            await remit.start(short(), Options(job=job))
+            _ = await remit.start(short(), Options(job=job))
         assert await remit.queries.jobs() == []
 
 
@@ -27,4 +27,4 @@ async def test_a_job_whose_identifier_is_given_is_started_once(remit_in: OpenRem
         options = Options(job=new_id("job"))
         assert await (await remit.start(short(), options)) == "done"
         with pytest.raises(AppendConflictError):
-            await remit.start(short(), options)
+            _ = await remit.start(short(), options)
