@@ -15,7 +15,6 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress
-    from remit.journal.journal import Journal
 
 
 @click.command("copy")
@@ -52,16 +51,23 @@ def command(state: State, source: str, target: str) -> int:
 async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
     from remit.clock import SystemClock
     from remit.journal.copy import copy
+    from remit.journal.event import HeadQuery
     from remit.journal.journal import Journal
     from remit.wiring import open_store
 
     async with contextlib.AsyncExitStack() as stack:
-        journals: list[Journal] = []
-        for url in (begin, end):
-            journals.append(Journal(open_store(url, SystemClock())))
-            stack.push_async_callback(journals[-1].close)
+
+        def opened(url: str) -> Journal:
+            journal = Journal(open_store(url, SystemClock()))
+            stack.push_async_callback(journal.close)
+            return journal
+
+        source = opened(begin)
+        if not await source.heads(HeadQuery(limit=1)):
+            raise UsageError(f"there is nothing in {source.url}", remedy="Correct FROM.")
+        target = opened(end)  # not before: where FROM cannot be read, nothing is made
         with _progress(state) as progress:
-            return await copy(journals[0], journals[1], progress), journals[1].url
+            return await copy(source, target, progress), target.url
 
 
 @contextlib.contextmanager

@@ -1,0 +1,55 @@
+"""remit journal copy: what it says, and that a copy which cannot begin makes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Finished, Project
+
+HERE, THERE = ".remit/journal.db", "there.db"
+
+
+def copy(project: Project, *words: str) -> Finished:
+    return project.here("journal", "copy", HERE, THERE, *words)
+
+
+def test_a_copy_holds_the_same_and_the_job_is_looked_at_there(project: Project) -> None:
+    job = project.job("report")
+    done = copy(project)
+    assert done.status == 0
+    assert done.out.startswith("ok ")
+    assert done.out.endswith(f"{THERE} holds the same\n")
+    there = project.here("--journal", THERE, "show", job, "--json").json
+    assert there == project.here("show", job, "--json").json
+    assert project.here("--journal", THERE, "verify", job).status == 0
+
+
+def test_as_json_it_says_how_much_there_is_and_how_much_of_it_is_new(project: Project) -> None:
+    project.job("report")
+    first, again = copy(project, "--json").json, copy(project, "--json").json
+    assert first["added"] == first["events"] > 0
+    assert again == {**first, "added": 0}
+
+
+def test_a_job_that_waits_goes_on_in_the_copy_and_stays_as_it_is_in_the_original(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt")
+    assert copy(project).status == 0
+    (question,) = project.here("--journal", THERE, "confirm", "--json").json
+    assert project.here("--journal", THERE, "confirm", question["confirmation"], "--approve").status == 0
+    assert project.here("--journal", THERE, "resume", job).status == 0
+    assert project.here("show", job, "--json").json["row"]["state"] == "waiting"
+
+
+@pytest.mark.parametrize("source", ["none.db", "empty.db", "remit.toml"])
+def test_where_there_is_nothing_to_copy_nothing_is_made(project: Project, source: str) -> None:
+    (project.folder / "empty.db").touch()
+    done = project.here("journal", "copy", source, THERE)
+    assert done.status != 0
+    assert source in done.err
+    assert not (project.folder / THERE).exists()
+
+
+def test_a_journal_is_not_copied_onto_itself(project: Project) -> None:
+    project.job("report")
+    done = project.here("journal", "copy", HERE, f".remit/../{HERE}")
+    assert (done.status, "the same journal" in done.err) == (2, True)
