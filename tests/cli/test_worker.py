@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -59,6 +60,13 @@ def test_a_worker_whose_journal_cannot_be_opened_says_why(project: Project) -> N
     done = project.here("--journal", "x.db", "worker")
     assert done.status == 1
     assert "JOURNAL_CORRUPT" in done.err
+
+
+def test_a_worker_that_cannot_reach_its_journal_says_so_once_and_not_that_it_works(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    done = project.here("--journal", f"postgresql://127.0.0.1:{port}/none", "worker")
+    assert (done.status, done.err.count("JOURNAL_IO"), "works on" in done.err) == (1, 1, False)
 
 
 def wait_for(project: Project, job: str) -> str:

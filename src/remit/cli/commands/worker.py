@@ -41,6 +41,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
         engine = remit.runtime.engine
         stop.hurry = engine.stop
+        await remit.runtime.journal.drained()  # it is there, or that is said once
         engine.start()
         settings = remit.settings
         _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
