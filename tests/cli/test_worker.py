@@ -69,6 +69,17 @@ def test_a_worker_that_cannot_reach_its_journal_says_so_once_and_not_that_it_wor
     assert (done.status, done.err.count("JOURNAL_IO"), "works on" in done.err) == (1, 1, False)
 
 
+def test_a_worker_that_waits_for_its_journal_hears_that_it_shall_stop(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/none?sslmode=disable"
+        with project.start("--journal", url, "worker") as worker:
+            connection, _ = silent.accept()
+            with connection:
+                worker.send_signal(signal.SIGTERM)
+                _, err = worker.communicate(timeout=50)
+    assert (worker.returncode, err) == (0, "")
+
+
 def wait_for(project: Project, job: str) -> str:
     """The end of a job that somebody else works on, as its followed trace tells it."""
     done = project.here("trace", job, "--follow")

@@ -8,11 +8,13 @@ import socket
 import pytest
 
 from remit.clock import SystemClock
+from remit.errors import JournalError
 from remit.journal.journal import Journal
 from remit.journal.postgres import commits as committing
 from remit.journal.postgres import listener as listening
 from remit.journal.postgres import server as connecting
 from remit.journal.postgres.address import Address
+from remit.journal.postgres.store import PostgresStore
 from remit.testing.journal.storage import head_of, job, note, numbers
 from tests.journal.postgres.relay import Relay
 from tests.journal.storages import PostgresStorage
@@ -68,6 +70,27 @@ async def test_a_journal_is_closed_however_silent_the_line(
     await numbers(journal)
     line.silence()
     await journal.close()
+
+
+async def test_a_journal_whose_server_never_says_a_word_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "_CONNECT_S", 3_600)
+    there = asyncio.Event()
+
+    async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(says_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        journal = Journal(PostgresStore(f"postgresql://127.0.0.1:{port}/none?sslmode=disable", SystemClock()))
+        waiting = asyncio.create_task(journal.head("job/a"))
+        await there.wait()
+        await journal.close()
+        with pytest.raises(JournalError, match="closed"):
+            await waiting
+        with pytest.raises(JournalError, match="closed"):
+            await job(journal, "job/a")
 
 
 async def test_the_system_looks_after_connections_on_which_nothing_is_said(line: Relay) -> None:

@@ -41,7 +41,8 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
         engine = remit.runtime.engine
         stop.hurry = engine.stop
-        await remit.runtime.journal.drained()  # it is there, or that is said once
+        if not await _reached(remit, stop):
+            return exit_codes.OK
         engine.start()
         settings = remit.settings
         _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
@@ -56,6 +57,20 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
             await engine.stop()
         _log.info("stopped")
     return exit_codes.OK
+
+
+async def _reached(remit: Remit, stop: Stop) -> bool:
+    """Whether the journal is there before somebody asks to stop. Raises JournalError, so that it is said once."""
+    there = asyncio.create_task(remit.runtime.journal.drained())
+    asked = asyncio.create_task(stop.requested.wait())
+    try:
+        await asyncio.wait({there, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if there.done():
+            there.result()
+        return not asked.done()
+    finally:
+        there.cancel()
+        asked.cancel()
 
 
 async def _stopped(remit: Remit, stop: Stop) -> None:

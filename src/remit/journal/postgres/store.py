@@ -75,12 +75,15 @@ class PostgresStore:
 
     async def _opened(self) -> CommitTask:
         if self._commits is None and not self._closed:
-            failure = await asyncio.shield(self._opening)
-            if failure is not None:
-                raise failure
-        if self._closed or self._commits is None:
-            raise journal_closed()
+            await asyncio.wait([self._opening])
+        if self._commits is None or self._closed:
+            raise self._unusable()
         return self._commits
+
+    def _unusable(self) -> JournalError:
+        """Why nothing can be done: it could not be opened, or it is closed."""
+        opened = self._opening.done() and not self._opening.cancelled()
+        return (self._opening.result() if opened else None) or journal_closed()
 
     # --- writing
 
@@ -88,10 +91,8 @@ class PostgresStore:
         """Queue a commit (see Store.submit)."""
         if self._commits is not None:
             self._commits.submit(commit)
-        elif self._closed:
-            settle([(commit, journal_closed())])
-        elif self._opening.done():
-            settle([(commit, self._opening.result() or journal_closed())])
+        elif self._closed or self._opening.done():
+            settle([(commit, self._unusable())])
         else:
             self._early.append(commit)
 
@@ -196,6 +197,8 @@ class PostgresStore:
         """Write what was submitted, then give the connections back; may be called twice."""
         self._closed = True
         await self._watch.close()
+        if not self._early:
+            self._opening.cancel()  # a server that says nothing is not waited for where nothing is to be written
         await asyncio.wait([self._opening])
         if self._commits is not None:
             await self._commits.close()
