@@ -106,9 +106,6 @@ def test_show_of_a_waiting_job_says_how_to_go_on(project: Project) -> None:
     assert f"-> remit signal {job} go [PAYLOAD]" in project.here("show", job).err
 
 
-# --- trace
-
-
 def test_show_of_a_job_that_ends_meanwhile_says_what_it_waited_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +120,9 @@ def test_show_of_a_job_that_ends_meanwhile_says_what_it_waited_for(
     shown = project.here("show", job)
     assert f"{job} waits for the signal go" in shown.err
     assert f"remit signal {job} go" in shown.err
+
+
+# --- trace
 
 
 def test_trace_tells_who_allowed_what_with_which_versions(project: Project, asked: str) -> None:

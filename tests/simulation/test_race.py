@@ -48,16 +48,16 @@ def test_a_worker_that_takes_over_from_a_slow_one_changes_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("who", "kinds"),
+    ("who", "least", "kinds"),
     [
-        ("first", {"nothing, completed", "nothing, parked"}),
-        ("second", {"lost, nothing, completed", "lost, nothing, parked"}),
+        ("first", 1_410, {"nothing, completed", "nothing, parked"}),
+        ("second", 1_930, {"lost, nothing, completed", "lost, nothing, parked"}),
     ],
     ids=["first", "second"],
 )
-def test_nor_does_a_crash_of_either_at_any_moment(who: str, kinds: set[str]) -> None:
+def test_nor_does_a_crash_of_either_at_any_moment(who: str, least: int, kinds: set[str]) -> None:
     ends = explored(Bounds(switches=1, crashes=1, mortal=(who,)))
-    assert ends.total() > 1_400, "1,535 and 2,100 when this was written"
+    assert ends.total() > least, "1,535 and 2,100 when this was written"
     assert ends.keys() > kinds
 
 

@@ -95,8 +95,7 @@ class Queries:
     async def job(self, job: str) -> JobView:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
         head = await self._head(job)
-        # Without what came since its head was read: that belongs to another state.
-        history = History((await self._journal.read(stream_of(job)))[: head.seq])
+        history = await self.history(job, head.seq)
         created, end = history.created, history.end
         return JobView(
             row=job_row(head),
@@ -119,9 +118,9 @@ class Queries:
         end = decode(newest[-1].kind, newest[-1].data) if newest else None
         return await self._value(end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 
-    async def history(self, job: str) -> History:
-        """A job's events, folded."""
-        return History(await self._journal.read(stream_of(job)))
+    async def history(self, job: str, events: int | None = None) -> History:
+        """A job's events, folded: all, or the first so many, where what came since belongs to another state."""
+        return History((await self._journal.read(stream_of(job)))[:events])
 
     async def events(self, stream: str, after: int = 0) -> list[Event]:
         """A stream's events."""

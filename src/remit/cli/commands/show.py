@@ -32,14 +32,12 @@ def command(state: State, job: str) -> int:
 
     async def look() -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
-        from remit.jobs.state import History, stream_of
 
         async with state.remit(code="unused") as remit:
             found = await remit.queries.find(job)
             view = await remit.queries.job(found)
             read = Followed(view.row)
-            # No more than what the view was made of: what came since belongs to another state.
-            read.history = History((await remit.queries.events(stream_of(found)))[: view.events])
+            read.history = await remit.queries.history(found, view.events)
             return view, read
 
     view, read = run_async(lambda _stop: look())

@@ -13,7 +13,6 @@ from remit.cli.context import State
 from remit.cli.options import pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
     from remit.cli.running import Stop
 
 _log: Final = logging.getLogger("remit.worker")
@@ -41,12 +40,14 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
         engine = remit.runtime.engine
         stop.hurry = engine.stop
-        if not await _reached(remit, stop):
+        # Before anything is said or begun: a journal that cannot be reached is told of once.
+        await _unless_stopped(stop, asyncio.create_task(remit.runtime.journal.drained()))
+        if stop.requested.is_set():
             return exit_codes.OK
         engine.start()
         settings = remit.settings
         _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
-        await _stopped(remit, stop)
+        await _unless_stopped(stop, engine.ended(""))  # no job has this name: it ends only with the engine
         drain = settings.jobs.drain_seconds
         if engine.running:
             _log.info("stops: %d jobs have %d s to end", len(engine.running), drain)
@@ -59,26 +60,13 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     return exit_codes.OK
 
 
-async def _reached(remit: Remit, stop: Stop) -> bool:
-    """Whether the journal is there before somebody asks to stop. Raises JournalError, so that it is said once."""
-    there = asyncio.create_task(remit.runtime.journal.drained())
+async def _unless_stopped(stop: Stop, awaited: asyncio.Future[Any]) -> None:
+    """Wait for this, unless somebody asks to stop before. Raises what it ended with."""
     asked = asyncio.create_task(stop.requested.wait())
     try:
-        await asyncio.wait({there, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if there.done():
-            there.result()
-        return not asked.done()
+        await asyncio.wait({awaited, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if awaited.done():
+            awaited.result()
     finally:
-        there.cancel()
+        awaited.cancel()
         asked.cancel()
-
-
-async def _stopped(remit: Remit, stop: Stop) -> None:
-    """Until somebody asks to stop. Raises JournalError where the engine had to."""
-    failed = remit.runtime.engine.ended("")  # no job has this name: it ends only with the engine
-    asked = asyncio.create_task(stop.requested.wait())
-    waited: set[asyncio.Future[Any]] = {failed, asked}
-    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
-    if failed.done():
-        failed.result()

@@ -35,13 +35,13 @@ class Address(msgspec.Struct, frozen=True):
             raise SettingsError("the journal's URL cannot be read", remedy=_REMEDY) from None
         if parts.netloc.count("@") > 1 or "@" in parts.path + parts.fragment or ("@" in parts.query and not parts.path):
             raise SettingsError("the journal's URL has an @ in the wrong place", remedy=_REMEDY)
-        schema = dict(query).get("schema", _SCHEMA)
+        given = dict(query)
+        schema = given.get("schema", _SCHEMA)
         if not _NAME.fullmatch(schema):
             msg = f"{schema!r} is no name for a schema: lower case letters, digits and _, at most 50"
             raise SettingsError(msg, code=Code.SETTINGS_INVALID, remedy=_REMEDY)
         rest = urlencode([(key, value) for key, value in query if key != "schema"], safe="/")
-        name = dict(query).get("application_name", "remit")
-        return cls(urlunsplit(parts._replace(query=rest)), schema, name)
+        return cls(urlunsplit(parts._replace(query=rest)), schema, given.get("application_name", "remit"))
 
     def __str__(self) -> str:
         """Without user, password and anything else that may be secret."""
