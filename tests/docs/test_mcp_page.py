@@ -25,7 +25,9 @@ from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
 from remit.mcp_server import face, http, sessions
 from remit.mcp_server.client import MAX_REQUEST_BYTES
-from remit.providers.mcp import keeper, listing, process, session
+from remit.process import child
+from remit.process.environment import environment as seen
+from remit.providers.mcp import keeper, listing, session
 from remit.settings import load
 from remit.settings.mcp_client import mcp_clients
 from remit.settings.mcp_servers import mcp_servers
@@ -215,14 +217,14 @@ def test_the_settings_behind_the_limits_have_the_values_of_the_page() -> None:
     assert f"| a call | {settings.mcp.timeout_ms // 1000} s |" in PAGE
     assert f"| a message from a server | {settings.mcp.max_message_bytes // 2**20} MiB |" in PAGE
     assert f"| a result, as JSON | {settings.tools.max_value_bytes // 2**20} MiB |" in PAGE
-    assert (keeper.PARK_AFTER, keeper.PARK_S, process.GRACE_S) == (6, 60, 0.25)  # in words there
+    assert (keeper.PARK_AFTER, keeper.PARK_S, child.GRACE_S) == (6, 60, 2)  # in words there
 
 
 def test_a_server_sees_the_variables_that_are_listed_and_no_other() -> None:
     (line,) = re.findall(r"\*\*A server's environment\*\* is (.*?), and what its `env` names", PAGE)
     listed = re.findall(r"[A-Z_]+", line)
     ours = dict.fromkeys([*listed, "SECRET", "AWS_PROFILE", "PYTHONPATH"], "x")
-    assert list(process.environment(ours, {})) == listed
+    assert list(seen(ours, {})) == listed
 
 
 def test_every_code_on_the_page_is_one() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp import keeper, process
-from remit.providers.mcp.process import Process
+from remit.process.child import Child
+from remit.providers.mcp import keeper, stdio
 from remit.testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors, quoted, tool
 
@@ -201,14 +201,14 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
     mcp: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signals: list[signal.Signals] = []
-    kill = Process._kill
+    kill = Child.send_signal
 
-    def counted(child: Process, how: signal.Signals) -> None:
+    def counted(child: Child, how: signal.Signals) -> None:
         signals.append(how)
         kill(child, how)
 
-    monkeypatch.setattr(Process, "_kill", counted)
-    monkeypatch.setattr(process, "GRACE_S", 20)  # however slowly this machine lets it end
+    monkeypatch.setattr(Child, "send_signal", counted)
+    monkeypatch.setattr(stdio, "GRACE_S", 20)  # however slowly this machine lets it end
     provider = mcp.provider()
     await provider.list_tools()
     await provider.close()
@@ -219,13 +219,14 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
 
 async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, monkeypatch: pytest.MonkeyPatch) -> None:
     signals: list[signal.Signals] = []
-    kill = Process._kill
+    kill = Child.send_signal
 
-    def counted(child: Process, how: signal.Signals) -> None:
+    def counted(child: Child, how: signal.Signals) -> None:
         signals.append(how)
         kill(child, how)
 
-    monkeypatch.setattr(Process, "_kill", counted)
+    monkeypatch.setattr(Child, "send_signal", counted)
+    monkeypatch.setattr(stdio, "GRACE_S", 0.1)
     provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]})
     await provider.list_tools()
     await asyncio.gather(provider.close(), provider.close())
@@ -278,7 +279,10 @@ async def test_who_waits_for_a_server_that_is_closed_hears_so(mcp: World) -> Non
     assert caught.value.cause is Code.ProviderClosed
 
 
-async def test_who_closes_may_be_cancelled_and_the_server_ends_all_the_same(mcp: World) -> None:
+async def test_who_closes_may_be_cancelled_and_the_server_ends_all_the_same(
+    mcp: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "GRACE_S", 0.1)
     provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]})
     await provider.list_tools()
     closing = asyncio.create_task(provider.close())

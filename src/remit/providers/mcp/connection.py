@@ -32,10 +32,11 @@ from pydantic import ValidationError
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jsonrpc.dispatcher import Dispatcher
+from remit.process.environment import environment
 from remit.providers.mcp.http import Http
 from remit.providers.mcp.listing import NOTHING, listing_of
-from remit.providers.mcp.process import Process, environment
 from remit.providers.mcp.session import Session
+from remit.providers.mcp.stdio import Stdio
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
@@ -75,7 +76,7 @@ _US: Final = types.Implementation(name="remit", version=__version__)
 class Connection:
     """A session that was agreed on."""
 
-    def __init__(self, session: Session, era: Era, process: Process | None) -> None:
+    def __init__(self, session: Session, era: Era, process: Stdio | None) -> None:
         self.session = session
         self.era: Era = era
         self.process = process
@@ -121,7 +122,7 @@ async def connected(
     async with AsyncExitStack() as stack:
         process = None
         if server.command:
-            process = await Process.start(
+            process = await Stdio.run(
                 server.command,
                 cwd=server.cwd,
                 env=environment(os.environ, server.env),

@@ -1,0 +1,103 @@
+"""A server on stdio: messages as lines in and out of a child process, and how it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.jsonrpc.message import Message
+from remit.process.child import DRAIN_S, GRACE_S, STDIN, STDOUT, Child
+from remit.redact import line
+
+SHOWN: Final = 600
+"""Characters of its stderr that are shown behind a reason."""
+
+_MUTE: Final = "it closed its stdout"
+_DEAF: Final = "it takes no more requests"
+
+
+class Stdio(Child):
+    """The wire to a server that is a child process."""
+
+    def __init__(self, max_message_bytes: int) -> None:
+        """Refuse messages of more than `max_message_bytes`."""
+        super().__init__(grace_s=GRACE_S)
+        self._lines = Lines(max_message_bytes)
+        self._dying: asyncio.TimerHandle | None = None
+        self.why_lost = ""
+        """Why it will answer nothing that it is asked from now on."""
+        self.dispatcher = Dispatcher(self)
+
+    @classmethod
+    async def run(cls, command: Sequence[str], *, cwd: str, env: Mapping[str, str], max_message_bytes: int) -> Stdio:
+        """Start a server. Raises OSError if the system cannot."""
+        server = cls(max_message_bytes)
+        await server.start(command, cwd=cwd, env=env)
+        return server
+
+    async def account(self, why: str) -> str:
+        """The reason `why` it is of no use, with how it ended and the last it wrote to stderr, as far as that is known.
+
+        If it is gone, what is still in its pipes is read first.
+        """
+        if self.dispatcher.why_closed:
+            await self.read_out()
+            if self.exit_status is not None:
+                why = self.why_ended if why in {_MUTE, _DEAF} else why
+        if self.dispatcher.nonsense:
+            why += f"; {self.dispatcher.nonsense} lines of its stdout were no messages"
+        said = line(self.shown(self.err)[-SHOWN:], SHOWN)
+        return f"{why}; it last wrote: {said}" if said else why
+
+    async def close(self) -> None:
+        """End it and all that it started; what it is asked from now on fails at once."""
+        if self._transport is not None:
+            self._lost("the connection was closed")
+        await super().close()
+
+    def send(self, message: Message) -> None:
+        """Write a message to its stdin."""
+        self.write(message.body + b"\n")
+
+    # --- what the child process does
+
+    def heard(self, data: bytes) -> None:
+        """Take apart what it wrote to stdout."""
+        try:
+            for each in self._lines.feed(data):
+                self.dispatcher.received(each)
+        except LineTooLongError as error:
+            self._lost(str(error))
+            self.send_signal(signal.SIGKILL)
+
+    def shut(self, fd: int) -> None:
+        """Without stdout it has nothing to say any more, without stdin nothing to do."""
+        if fd == STDOUT:
+            self._lost_soon(_MUTE)
+        elif fd == STDIN:
+            self._lost_soon(_DEAF)
+
+    def exited(self) -> None:
+        """It has ended; what it said before that is still read."""
+        self._lost_soon(self.why_ended)
+
+    def gone(self) -> None:
+        """It has ended, and all it said is read."""
+        self._lost(self.why_ended)
+        if self._dying is not None:
+            self._dying.cancel()
+
+    def _lost_soon(self, why: str) -> None:
+        """It is of no use any more, but what it has written already is still read, and its exit waited for."""
+        if not self.why_lost:
+            self.why_lost = why
+            self._dying = asyncio.get_running_loop().call_later(DRAIN_S, self._lost, why)
+
+    def _lost(self, why: str) -> None:
+        self._writable.set()
+        self.why_lost = self.why_lost or why
+        self.dispatcher.close(why)
