@@ -60,7 +60,7 @@ def finished(step: str, error: ErrorInfo | None = None) -> ToolInvocationFinishe
     outcome: Any = "failure" if error else "success"
     kind: Any = "permanent_failure" if error else "pure"
     return ToolInvocationFinished(
-        invocation_id=f"i{step}", step=step, outcome=outcome, step_outcome=kind, error=error, duration_us=1_200
+        invocation_id=f"i{step}", step=step, outcome=outcome, step_outcome=kind, error=error, duration_ms=1.2
     )
 
 

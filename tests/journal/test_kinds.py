@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from remit.errors import ChainBrokenError
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import KINDS, ErrorInfo, JobWaiting, Payload, TimeRecorded, decode, encode
+from remit.journal.kinds import (
+    KINDS,
+    ErrorInfo,
+    JobWaiting,
+    Payload,
+    TimeRecorded,
+    ToolInvocationFinished,
+    decode,
+    encode,
+)
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 JSON = st.recursive(
@@ -136,10 +145,23 @@ def test_a_value_is_kept_as_it_was_given() -> None:
 def test_the_names_are_those_of_the_contract() -> None:
     contract = """
     job_created plan_generated tool_invocation_started tool_invocation_finished command_committed job_waiting
-    wait_completed timer_fired random_recorded uuid_recorded time_recorded job_completed job_failed job_cancelled
-    version_mismatch_recorded schema_drift_recorded confirmation_requested confirmation_decided gate_refused
-    evidence_attached recovery_started recovery_completed"""
+    wait_completed timer_fired random_recorded uuid_recorded time_recorded step_compensated job_completed job_failed
+    job_cancelled version_mismatch_recorded schema_drift_recorded model_drift_recorded confirmation_requested
+    confirmation_decided gate_refused evidence_attached recovery_started recovery_completed job_forked"""
     assert set(contract.split()) <= KINDS.keys()
+
+
+def test_every_payload_is_a_kind() -> None:
+    assert set(Payload.__subclasses__()) == set(KINDS.values())
+    assert all(kind == payload.KIND for kind, payload in KINDS.items())
+
+
+def test_an_older_duration_stays_readable() -> None:
+    fields = b'"invocation_id":"i","step":"1","outcome":"success"'
+    for data, us in ((b'"duration_us":1500', 1_500), (b'"duration_ms":1.5', 1_500), (b'"duration_ms":2', 2_000)):
+        finished = decode("tool_invocation_finished", b"{" + fields + b"," + data + b"}")
+        assert isinstance(finished, ToolInvocationFinished)
+        assert finished.duration_us == us
 
 
 def test_a_payload_says_what_it_is() -> None:

@@ -16,8 +16,7 @@ import pytest
 from remit.jobs.state import CallRecord, History
 from remit.journal.event import Append, Head
 from remit.journal.journal import Journal
-from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted
-from remit.journal.payload import Payload
+from remit.journal.kinds import Payload, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.writer import StreamWriter
 from tests.simulation.explore import Choices, Drawn, schedules
 from tests.simulation.race import Bounds, Race

@@ -39,7 +39,7 @@ def started(**fields: Any) -> k.ToolInvocationStarted:
 
 
 def finished(**fields: Any) -> k.ToolInvocationFinished:
-    given: dict[str, Any] = {"invocation_id": "i", "step": "1", "outcome": "success", "duration_us": 5, **fields}
+    given: dict[str, Any] = {"invocation_id": "i", "step": "1", "outcome": "success", "duration_ms": 0.005, **fields}
     return k.ToolInvocationFinished(**given)
 
 

@@ -34,6 +34,21 @@ def said(payload: k.Payload) -> str:
             "execution was 1, is 2",
         ),
         (k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current=""), "x.y was 1, is gone"),
+        (k.StepCompensated(step="1", undo_step="2", tool_name="x.undo"), "1 x.undo compensated"),
+        (
+            k.SchemaGateWarned(step="1", tool_name="x.y", boundary="call_args", warn_codes=("missing",)),
+            "1 x.y call_args missing",
+        ),
+        (k.CommandStarted(invocation_id="i", step="1", llm_provider="p", llm_model="m"), "1 p m"),
+        (
+            k.CommandCommitted(step="1", llm_provider="p", llm_model="m", outcome="failure", error=ERROR),
+            "1 p m TOOL_EXEC_FAILED: no luck",
+        ),
+        (
+            k.ModelDriftRecorded(step="1", prompt_hash="h", subject="model", recorded="p/a", current="p/b"),
+            "1 model was p/a, is p/b",
+        ),
+        (k.JobForked(job="job_1", seq=7, hash="ab", by="eve"), "from job_1 after event 7 by eve"),
         (k.JobFailed(error=ERROR), "TOOL_EXEC_FAILED: no luck"),
         (k.JobCancelled(by="bob", reason="enough"), "by bob enough"),
         (k.JobCompleted(result=msgspec.Raw(b'"done"')), '"done"'),

@@ -139,7 +139,7 @@ def events_of(
             result_blob=packed.ref if packed else msgspec.UNSET,
             error=_error(outcome),
             response_schema_hash=schema_hash,
-            duration_us=outcome.duration_us,
+            duration_ms=outcome.duration_us / 1_000,
             evidence=len(kept.items),
             decided_by=by,
         )

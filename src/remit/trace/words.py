@@ -37,6 +37,11 @@ def _finished(one: k.ToolInvocationFinished) -> str:
     return _joined(one.step, one.outcome, decided, error or shown(one.result, one.result_blob))
 
 
+def _answered(one: k.CommandCommitted) -> str:
+    error = f"{one.error.code}: {one.error.message}" if one.error else ""
+    return _joined(one.step, one.llm_provider, one.llm_model, error or shown(one.result, one.result_blob))
+
+
 def _refused(one: k.GateRefused) -> str:
     return _joined(one.step, one.tool_name, f"{one.code}:", one.reason)
 
@@ -77,12 +82,13 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
+    k.SchemaGateWarned: lambda one: _joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
+    k.StepCompensated: lambda one: _joined(one.step, one.tool_name, one.outcome, one.error.code if one.error else ""),
     k.SessionOpened: lambda one: _joined(one.client, one.client_version, f"as {one.principal}", one.via),
     k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),
     k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
-    k.CommandCommitted: lambda one: _joined(
-        one.step, one.llm_provider, one.llm_model, shown(one.result, one.result_blob)
-    ),
+    k.CommandStarted: lambda one: _joined(one.step, one.llm_provider, one.llm_model),
+    k.CommandCommitted: _answered,
     k.EvidenceAttached: lambda one: f"{one.step} {len(one.items)} pieces",
     k.JobWaiting: _waiting,
     k.WaitCompleted: _came,
@@ -96,6 +102,8 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps given back",
     k.VersionMismatchRecorded: lambda one: _drift(one.subject, one.recorded, one.current),
     k.SchemaDriftRecorded: lambda one: _drift(one.tool_name, one.recorded, one.current),
+    k.ModelDriftRecorded: lambda one: _joined(one.step, _drift(one.subject, one.recorded, one.current)),
+    k.JobForked: lambda one: _joined(f"from {one.job} after event {one.seq}", f"by {one.by}" if one.by else ""),
     k.JobCompleted: lambda one: shown(one.result, one.result_blob),
     k.JobFailed: _failed,
     k.JobCancelled: _cancelled,

@@ -35,6 +35,7 @@ async def test_the_announcement_says_what_will_run_in_which_versions_for_whom() 
             request_schema_hash=tool.input.hash,
             args=started.args,
             capability_level=0,
+            risk_level="read_only",
             provider_id="odd",
             side_effect="read",
             repeatable=True,
@@ -42,11 +43,15 @@ async def test_the_announcement_says_what_will_run_in_which_versions_for_whom() 
             principal=ALICE,
             rule_id="default:L0",
             policy_hash=world.policy.hash,
+            contract_hash=tool.contract_hash,
+            prompt_hash=tool.prompt_hash,
+            trace_id=started.trace_id,
             span_id=started.span_id,
         )
         assert await world.value(started, "args") == {"x": 1}
         assert re.fullmatch("inv_[0-9a-z]{26}", started.invocation_id)
         assert re.fullmatch("[0-9a-f]{16}", started.span_id)
+        assert re.fullmatch("[0-9a-f]{32}", started.trace_id)
 
 
 @pytest.mark.parametrize(

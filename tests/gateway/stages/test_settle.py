@@ -28,7 +28,7 @@ async def test_the_outcome_and_the_record_agree() -> None:
             step_outcome="pure",
             result=finished.result,
             response_schema_hash=tool.output.hash if tool.output else "",
-            duration_us=outcome.duration_us,
+            duration_ms=outcome.duration_us / 1_000,
         )
         assert await world.value(finished, "result") == 3
 

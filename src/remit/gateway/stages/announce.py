@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from remit.errors import JournalError
 from remit.gateway.call import Call, Proceed
+from remit.gateway.context import trace_of
 from remit.gateway.outcome import Outcome
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
@@ -54,6 +55,7 @@ class Announce:
             args_blob=args.ref,
             request_hash=call.request_hash,
             capability_level=int(meta.capability_level),
+            risk_level=meta.risk_level,
             provider_id=meta.provider_id,
             side_effect=meta.side_effect,
             repeatable=meta.repeatable,
@@ -62,6 +64,9 @@ class Announce:
             rule_id=call.rule_id,
             policy_hash=self._policy_hash,
             confirmation=confirmation.id if confirmation else "",
+            contract_hash=call.tool.contract_hash,
+            prompt_hash=call.tool.prompt_hash,
+            trace_id=trace_of(call.writer.stream),
             span_id=call.span_id,
         )
 

@@ -1,27 +1,10 @@
-"""Events of streams that are no jobs: remembered approvals, sessions of clients, MCP servers. All of these are ours."""
+"""Events of sessions of clients and of MCP servers. All of these are ours."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from remit.journal.payload import UNSET, OptionalRaw, OptionalRef, Payload
-
-
-class ApprovalRemembered(Payload, frozen=True, kw_only=True):
-    """Ours, in a rule's own stream: an approval that also holds for later calls, within its scope."""
-
-    KIND: ClassVar[str] = "approval_remembered"
-    rule: dict[str, Any]
-    confirmation: str = ""
-    by: str = ""
-
-
-class ApprovalRevoked(Payload, frozen=True, kw_only=True):
-    """Ours, in a rule's own stream: the remembered approval holds no more."""
-
-    KIND: ClassVar[str] = "approval_revoked"
-    by: str = ""
-    reason: str = ""
+from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
 
 
 class SessionOpened(Payload, frozen=True, kw_only=True):
@@ -29,13 +12,13 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "session_opened"
     session: str
-    face: Literal["mcp"] = "mcp"
+    face: Literal["mcp", "http", "python", "cli"] = "mcp"
     principal: str = ""
     client: str = ""
     """The program, as it names itself."""
     client_version: str = ""
     via: str = ""
-    """`stdio` or `http`."""
+    """How an MCP client is connected: `stdio` or `http`."""
 
 
 class RequestRelayed(Payload, frozen=True, kw_only=True):

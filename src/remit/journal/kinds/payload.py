@@ -17,3 +17,14 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an event says; KIND is the event's kind."""
 
     KIND: ClassVar[str] = ""
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why something did not end well."""
+
+    code: str
+    message: str = ""
+    remedy: str = ""
+    cause: str = ""
+    retryable: bool = False
+    step: str = ""

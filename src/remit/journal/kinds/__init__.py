@@ -1,0 +1,157 @@
+"""Every kind of event and the fields of its payload (contract: versioning, "Events"; ours are marked), by topic.
+
+A payload is a JSON object. Fields at their default are left out, unknown fields are ignored on reading, and version
+fields are optional, so that a stream from an older Remit still replays. A recorded form only gains optional fields.
+`encode` and `decode` are the only way in and out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from remit.errors import ChainBrokenError
+from remit.journal.kinds.calls import (
+    Done,
+    EvidenceAttached,
+    GateRefused,
+    SchemaGateWarned,
+    StepCompensated,
+    ToolInvocationFinished,
+    ToolInvocationStarted,
+    Undone,
+)
+from remit.journal.kinds.inbox import CancelRequested, SignalSent, StepDecided
+from remit.journal.kinds.jobs import (
+    ChildStarted,
+    JobCancelled,
+    JobCompleted,
+    JobCreated,
+    JobFailed,
+    JobForked,
+    PlanGenerated,
+    RecoveryCompleted,
+    RecoveryStarted,
+)
+from remit.journal.kinds.models import CommandCommitted, CommandStarted
+from remit.journal.kinds.outside import McpToolsPinned, RequestRelayed, SessionOpened
+from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.people import (
+    ApprovalRemembered,
+    ApprovalRevoked,
+    ConfirmationDecided,
+    ConfirmationRequested,
+    ConfirmationUsed,
+)
+from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
+from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
+
+__all__ = [
+    "KINDS",
+    "TOPICS",
+    "UNSET",
+    "ApprovalRemembered",
+    "ApprovalRevoked",
+    "CancelRequested",
+    "ChildStarted",
+    "CommandCommitted",
+    "CommandStarted",
+    "ConfirmationDecided",
+    "ConfirmationRequested",
+    "ConfirmationUsed",
+    "Done",
+    "ErrorInfo",
+    "EvidenceAttached",
+    "GateRefused",
+    "JobCancelled",
+    "JobCompleted",
+    "JobCreated",
+    "JobFailed",
+    "JobForked",
+    "JobWaiting",
+    "McpToolsPinned",
+    "ModelDriftRecorded",
+    "OptionalRaw",
+    "OptionalRef",
+    "Payload",
+    "PlanGenerated",
+    "RandomRecorded",
+    "RecoveryCompleted",
+    "RecoveryStarted",
+    "RequestRelayed",
+    "SchemaDriftRecorded",
+    "SchemaGateWarned",
+    "SessionOpened",
+    "SignalSent",
+    "StepCompensated",
+    "StepDecided",
+    "TimeRecorded",
+    "TimerFired",
+    "ToolInvocationFinished",
+    "ToolInvocationStarted",
+    "Undone",
+    "UuidRecorded",
+    "VersionMismatchRecorded",
+    "WaitCompleted",
+    "WaitType",
+    "decode",
+    "encode",
+]
+
+TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
+    "jobs": (
+        JobCreated,
+        PlanGenerated,
+        JobForked,
+        RecoveryStarted,
+        RecoveryCompleted,
+        ChildStarted,
+        JobCompleted,
+        JobFailed,
+        JobCancelled,
+    ),
+    "calls": (
+        ToolInvocationStarted,
+        ToolInvocationFinished,
+        EvidenceAttached,
+        GateRefused,
+        SchemaGateWarned,
+        StepCompensated,
+    ),
+    "models": (CommandStarted, CommandCommitted),
+    "waits": (JobWaiting, WaitCompleted, TimerFired),
+    "readings": (TimeRecorded, RandomRecorded, UuidRecorded),
+    "inbox": (SignalSent, CancelRequested, StepDecided),
+    "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
+    "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
+    "outside": (SessionOpened, RequestRelayed, McpToolsPinned),
+}
+"""The kinds in the order of docs/events.md, by the file that holds them."""
+
+KINDS: Final[dict[str, type[Payload]]] = {payload.KIND: payload for topic in TOPICS.values() for payload in topic}
+"""Every kind of event by name."""
+
+_encode = msgspec.json.Encoder().encode
+_decoders: Final = {kind: msgspec.json.Decoder(payload).decode for kind, payload in KINDS.items()}
+
+
+def encode(payload: Payload) -> bytes:
+    """The payload's JSON bytes, fields in their declared order."""
+    return _encode(payload)
+
+
+def decode(kind: str, data: bytes) -> Payload | None:
+    """The payload of an event; None for a kind of a newer Remit.
+
+    Raises ChainBrokenError if the bytes are not a payload of the kind.
+    """
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        return None
+    try:
+        return decoder(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        msg = f"a recorded {kind} event cannot be read: {error}"
+        raise ChainBrokenError(msg, remedy="Run `remit verify` on the stream.") from error

@@ -1,0 +1,130 @@
+"""Events of calls: what the gateway announced, refused, warned of and settled."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+
+Done = Literal["pure", "success", "side_effect_committed", "compensated"]
+Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
+
+
+class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
+    """A call was announced. Without a finished event, whether it happened is unknown (rule 3)."""
+
+    KIND: ClassVar[str] = "tool_invocation_started"
+    invocation_id: str
+    step: str
+    tool_name: str
+    arguments_hash: str = ""
+    idempotency_key: str = ""
+    tool_version: str = ""
+    request_schema_hash: str = ""
+    args: OptionalRaw = UNSET
+    args_blob: OptionalRef = UNSET
+    request_hash: str = ""
+    """Binds what the caller asked for, if a key, an alias or a person's edit made another call of it."""
+    capability_level: int = 0
+    risk_level: str = ""
+    """What its provider says of it: `read_only`, `write` or `unknown`; empty: an older Remit did not record it."""
+    provider_id: str = ""
+    side_effect: Literal["read", "write", "unknown"] = "read"
+    repeatable: bool = True
+    attempt: int = 1
+    principal: str = ""
+    rule_id: str = ""
+    policy_hash: str = ""
+    confirmation: str = ""
+    contract_hash: str = ""
+    """Digest of the tool's name and schemas."""
+    prompt_hash: str = ""
+    """Digest of every text of the tool that a model reads."""
+    trace_id: str = ""
+    span_id: str = ""
+
+
+class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
+    """How an announced call ended."""
+
+    KIND: ClassVar[str] = "tool_invocation_finished"
+    invocation_id: str
+    step: str
+    outcome: Literal["success", "failure", "timeout"]
+    step_outcome: Done | Undone = "pure"
+    result: OptionalRaw = UNSET
+    result_blob: OptionalRef = UNSET
+    error: ErrorInfo | None = None
+    response_schema_hash: str = ""
+    duration_ms: float = 0.0
+    """How long it took, in milliseconds, to the microsecond."""
+    recorded_us: int = msgspec.field(default=0, name="duration_us")
+    """The same in microseconds, as Remit recorded it before `duration_ms`."""
+    evidence: int = 0
+    """How many items the evidence_attached event before this one holds."""
+    decided_by: str = ""
+    """The person who said how an uncertain call ended."""
+
+    @property
+    def duration_us(self) -> int:
+        """How long it took, in microseconds, whichever field says so."""
+        return self.recorded_us or round(self.duration_ms * 1_000)
+
+
+class EvidenceAttached(Payload, frozen=True, kw_only=True):
+    """Evidence a call brought, by digest."""
+
+    KIND: ClassVar[str] = "evidence_attached"
+    invocation_id: str
+    step: str
+    items: tuple[dict[str, Any], ...]
+
+
+class GateRefused(Payload, frozen=True, kw_only=True):
+    """The gateway refused a call before it was announced."""
+
+    KIND: ClassVar[str] = "gate_refused"
+    step: str
+    tool_name: str
+    code: str
+    reason: str = ""
+    remedy: str = ""
+    stage: str = ""
+    arguments_hash: str = ""
+    principal: str = ""
+    rule_id: str = ""
+    policy_hash: str = ""
+    confirmation: str = ""
+
+
+class SchemaGateWarned(Payload, frozen=True, kw_only=True):
+    """Ours: a value did not match its schema, and went on because the schema gate only warns."""
+
+    KIND: ClassVar[str] = "schema_gate_warned"
+    step: str
+    tool_name: str
+    boundary: str
+    """Where it was checked, such as `call_args` or `call_result`."""
+    direction: Literal["ingress", "internal"] = "internal"
+    warn_codes: tuple[Literal["missing", "type_mismatch", "unknown_field"], ...] = ()
+    problems: tuple[str, ...] = ()
+    """What does not match, in words for people."""
+    schema_hash: str = ""
+    invocation_id: str = ""
+
+
+class StepCompensated(Payload, frozen=True, kw_only=True):
+    """What a step did was undone by another call, or is left as it is."""
+
+    KIND: ClassVar[str] = "step_compensated"
+    step: str
+    """The step that was undone."""
+    undo_step: str
+    """The step of the call that undid it."""
+    tool_name: str = ""
+    """The tool that undid it."""
+    outcome: Literal["compensated", "failed", "skipped"] = "compensated"
+    error: ErrorInfo | None = None
+    decided_by: str = ""

@@ -1,0 +1,95 @@
+"""Events of a job as a whole: how it began, who went on with it, how it ended."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+
+
+class JobCreated(Payload, frozen=True, kw_only=True):
+    """A job exists: what runs, on which input, asked by whom, recorded by which versions."""
+
+    KIND: ClassVar[str] = "job_created"
+    kind: Literal["recipe", "plan"]
+    name: str
+    input: OptionalRaw = UNSET
+    input_blob: OptionalRef = UNSET
+    principal: str = ""
+    execution_version: str = ""
+    planner_version: str = ""
+    tool_registry_version: str = ""
+
+
+class PlanGenerated(Payload, frozen=True, kw_only=True):
+    """The task graph a job follows; recorded once, never planned twice."""
+
+    KIND: ClassVar[str] = "plan_generated"
+    task_graph: OptionalRaw = UNSET
+    task_graph_blob: OptionalRef = UNSET
+    planner_version: str = ""
+    schema_version: str = "taskgraph-v1"
+    plan_hash: str = ""
+
+
+class JobForked(Payload, frozen=True, kw_only=True):
+    """The job shares the recorded beginning of another one, and goes on by itself from there."""
+
+    KIND: ClassVar[str] = "job_forked"
+    job: str
+    """The job it was forked from."""
+    seq: int
+    """The last event of that job which both share."""
+    hash: str
+    """The chain value after that event, in hexadecimal."""
+    step: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+class RecoveryStarted(Payload, frozen=True, kw_only=True):
+    """Another worker goes on with the job after its last one disappeared."""
+
+    KIND: ClassVar[str] = "recovery_started"
+    owner: str
+    previous_owner: str = ""
+
+
+class RecoveryCompleted(Payload, frozen=True, kw_only=True):
+    """Everything recorded was replayed; what follows is new."""
+
+    KIND: ClassVar[str] = "recovery_completed"
+    replayed_steps: int = 0
+
+
+class ChildStarted(Payload, frozen=True, kw_only=True):
+    """Ours: the job runs another recipe as part of itself."""
+
+    KIND: ClassVar[str] = "child_started"
+    step: str
+    name: str
+    version: str
+    request_hash: str = ""
+
+
+class JobCompleted(Payload, frozen=True, kw_only=True):
+    """The recipe returned."""
+
+    KIND: ClassVar[str] = "job_completed"
+    result: OptionalRaw = UNSET
+    result_blob: OptionalRef = UNSET
+
+
+class JobFailed(Payload, frozen=True, kw_only=True):
+    """The recipe ended with an error."""
+
+    KIND: ClassVar[str] = "job_failed"
+    error: ErrorInfo
+
+
+class JobCancelled(Payload, frozen=True, kw_only=True):
+    """Somebody stopped the job."""
+
+    KIND: ClassVar[str] = "job_cancelled"
+    by: str = ""
+    reason: str = ""

@@ -1,0 +1,69 @@
+"""Events of questions to people, and of the approvals that outlive them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
+
+
+class ConfirmationRequested(Payload, frozen=True, kw_only=True):
+    """A person is asked. In the confirmation's own stream it holds the whole call, in the caller's who waits for it."""
+
+    KIND: ClassVar[str] = "confirmation_requested"
+    confirmation: str
+    step: str
+    digest: str
+    tool_name: str = ""
+    args: OptionalRaw = UNSET
+    args_blob: OptionalRef = UNSET
+    question: str = ""
+    principal: str = ""
+    tool_version: str = ""
+    provider_id: str = ""
+    capability_level: int = 0
+    contract_hash: str = ""
+    prompt_hash: str = ""
+    policy_hash: str = ""
+    rule_id: str = ""
+    approvals: int = 1
+    approvers: tuple[str, ...] = ()
+    expires_at: int | None = None
+    edited_from: str = ""
+
+
+class ConfirmationDecided(Payload, frozen=True, kw_only=True):
+    """A person answered, or the question ended without an answer."""
+
+    KIND: ClassVar[str] = "confirmation_decided"
+    confirmation: str
+    decision: Literal["approve", "deny", "edit", "expire", "revoke"]
+    digest: str = ""
+    by: str = ""
+    reason: str = ""
+    replaced_by: str = ""
+
+
+class ConfirmationUsed(Payload, frozen=True, kw_only=True):
+    """Ours: the approval was spent on the call it was given for, in the transaction that announced that call."""
+
+    KIND: ClassVar[str] = "confirmation_used"
+    confirmation: str
+    invocation_id: str
+
+
+class ApprovalRemembered(Payload, frozen=True, kw_only=True):
+    """Ours, in a rule's own stream: an approval that also holds for later calls, within its scope."""
+
+    KIND: ClassVar[str] = "approval_remembered"
+    rule: dict[str, Any]
+    confirmation: str = ""
+    by: str = ""
+
+
+class ApprovalRevoked(Payload, frozen=True, kw_only=True):
+    """Ours, in a rule's own stream: the remembered approval holds no more."""
+
+    KIND: ClassVar[str] = "approval_revoked"
+    by: str = ""
+    reason: str = ""
