@@ -121,7 +121,7 @@ async def replayed(lab: Lab) -> list[Result]:
             job = await remit.start(reads(READS))
             await job
             watch = Watch()
-            report = await remit.queries.replay(job.id)
+            report = await remit.service.jobs.replay(job.id)
             rate = watch.rate(READS)
             assert report.verdict == "same"
             return rate
@@ -131,7 +131,7 @@ async def replayed(lab: Lab) -> list[Result]:
             job = await remit.start(reads(READS))
             await job
             watch = Watch()
-            await remit.queries.history(job.id)
+            await remit.service.jobs.history(job.id)
             return watch.rate(READS)
 
     return await against(

@@ -22,7 +22,7 @@ async def until(remit: Remit, job: str, reached: Callable[[JobRow], bool]) -> Jo
     mark = 0
     while True:
         mark = await remit.runtime.journal.changed(mark)
-        row = await remit.queries.row(job)
+        row = await remit.service.jobs.row(job)
         if reached(row):
             return row
 

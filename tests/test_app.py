@@ -29,9 +29,9 @@ async def test_an_exact_approval_from_another_process_releases_the_call(remit_in
     async with remit_in(tools=[note], recipes=[noting]) as first, remit_in(tools=[note], work=False) as second:
         job = await first.start(noting("hello"))
         await until_waiting(second, job.id)
-        question = (await second.queries.confirmations(job.id))[0]
+        question = (await second.service.confirmations.pending(job.id))[0]
         assert (question.tool, question.args) == ("desk.note", {"text": "hello"})
-        await second.commands.decide(question.confirmation, "approve", digest=question.digest, by="bob")
+        await second.service.confirmations.decide(question.confirmation, "approve", digest=question.digest, by="bob")
         assert await job == "HELLO"
 
 
@@ -40,11 +40,13 @@ async def test_a_remembered_approval_answers_for_later_calls_until_revoked(remit
         job = await remit.start(noting("one"))
         await until_waiting(remit, job.id)
         question = (await job.questions())[0]
-        decided = await remit.commands.decide(question.confirmation, "approve", by="bob")
-        rule = await remit.commands.remember(decided, "everything", seconds=60, exact=False, by="bob")
+        decided = await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+        rule = await remit.service.approvals.remember(
+            decided.confirmation, "everything", seconds=60, exact=False, by="bob"
+        )
         assert await job == "ONE"
         assert await remit.run(noting("two")) == "TWO"
-        await remit.commands.revoke(rule.id)
+        await remit.service.approvals.revoke(rule.id)
         third = await remit.start(noting("three"))
         assert (await until_waiting(remit, third.id)).waiting_for.startswith("confirmation")
 
@@ -54,8 +56,8 @@ async def test_where_they_do_not_count_remembered_approvals_answer_nothing(remit
     async with remit_in(**given) as remit:
         job = await remit.start(noting("one"))
         await until_waiting(remit, job.id)
-        decided = await remit.commands.decide((await job.questions())[0].confirmation, "approve", by="bob")
-        await remit.commands.remember(decided, "everything", seconds=60, exact=False, by="bob")
+        decided = await remit.service.confirmations.decide((await job.questions())[0].confirmation, "approve", by="bob")
+        await remit.service.approvals.remember(decided.confirmation, "everything", seconds=60, exact=False, by="bob")
         await job
     async with remit_in(**given, flags={"policy.remembered": False}) as remit:
         job = await remit.start(noting("two"))
@@ -73,7 +75,7 @@ async def test_questions_come_one_by_one_until_the_job_ends(remit_in: OpenRemit)
         job = await remit.start(twice())
         answers = iter(("approve", "deny"))
         async for question in remit.questions(job.id):
-            await remit.commands.decide(question.confirmation, next(answers), by="bob")  # type: ignore[arg-type]
+            await remit.service.confirmations.decide(question.confirmation, next(answers), by="bob")  # type: ignore[arg-type]
         assert await job == ["A", "CONFIRMATION_DENIED"]
 
 
@@ -83,7 +85,7 @@ async def test_a_call_outside_a_job_passes_the_same_gate(remit_in: OpenRemit) ->
         assert (outcome.status, outcome.code) == ("pending", Code.CONFIRMATION_REQUIRED)
         outcome = await remit.call("desk.none")
         assert (outcome.status, outcome.code) == ("blocked", Code.UNKNOWN_TOOL)
-        report = await remit.queries.verify()
+        report = await remit.service.streams.verify()
         assert report.ok
         assert report.streams == 2
 
@@ -99,7 +101,7 @@ async def test_a_plan_is_a_job_like_any_other(remit_in: OpenRemit, tmp_path: Pat
     async with remit_in() as remit:
         job = await remit.start_plan(plan, {"path": "notes.txt"})
         assert await job == "remember the milk\n"
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_jobs_are_listed_and_found_by_an_ending(remit_in: OpenRemit) -> None:
@@ -113,11 +115,11 @@ async def test_jobs_are_listed_and_found_by_an_ending(remit_in: OpenRemit) -> No
         second = await remit.start(short())
         await second
         assert [row.job for row in await remit.jobs("completed")] == [second.id, first.id]
-        assert [row.title for row in await remit.queries.jobs(labels={"team": "red"})] == ["first"]
-        assert await remit.queries.find(first.id[-12:]) == first.id
-        assert await remit.queries.find("last") == second.id
+        assert [row.title for row in await remit.service.jobs.rows(labels={"team": "red"})] == ["first"]
+        assert await remit.service.jobs.find(first.id[-12:]) == first.id
+        assert await remit.service.jobs.find("last") == second.id
         with pytest.raises(NotFoundError) as raised:
-            await remit.queries.find("zzz")
+            await remit.service.jobs.find("zzz")
         assert raised.value.code is Code.JOB_NOT_FOUND
 
 
@@ -129,7 +131,7 @@ async def test_what_has_ended_takes_no_more_messages(remit_in: OpenRemit) -> Non
     async with remit_in(recipes=[short]) as remit:
         job = await remit.start(short())
         await job
-        for attempt in (job.signal("go"), job.cancel(), remit.commands.resume(job.id)):
+        for attempt in (job.signal("go"), job.cancel(), remit.service.jobs.resume(job.id)):
             with pytest.raises(StateError) as raised:
                 await attempt
             assert raised.value.code is Code.JOB_FINISHED
@@ -158,9 +160,9 @@ async def test_many_jobs_at_once_all_end(remit_in: OpenRemit) -> None:
 async def test_outside_its_context_remit_is_closed(remit_in: OpenRemit) -> None:
     remit = remit_in()
     with pytest.raises(StateError):
-        _ = remit.commands
+        _ = remit.service
     async with remit:
-        assert remit.commands is not None
+        assert remit.service is not None
 
 
 async def test_a_second_failure_of_a_job_is_not_hidden(remit_in: OpenRemit) -> None:

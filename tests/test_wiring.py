@@ -30,7 +30,7 @@ async def test_an_unknown_backend_is_refused() -> None:
 
 async def test_the_catalog_holds_what_is_built_in(remit_in: OpenRemit) -> None:
     async with remit_in() as remit:
-        names = {tool.name for tool in await remit.queries.tools()}
+        names = {tool.name for tool in await remit.service.tools.views()}
         assert {"fs.read", "fs.write", "folder.search", "folder.read"} <= names
         assert remit.runtime.services.catalog.failures == {}
 
@@ -45,7 +45,7 @@ async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: O
         "async def mine(run: Run, n: int) -> int:\n    return (await run.call('mine.twice', {'n': n})).value\n"
     )
     async with remit_in(flags={"app.modules": [str(module)]}) as remit:
-        job = await remit.commands.start_named("mine", {"n": "21"})
+        job = await remit.service.jobs.start_named("mine", {"n": "21"})
         assert await remit.job(job) == 42
 
 
@@ -60,6 +60,6 @@ async def test_a_module_that_cannot_be_imported_is_named(remit_in: OpenRemit, tm
 
 async def test_without_mcp_what_needs_it_is_not_ready(remit_in: OpenRemit) -> None:
     async with remit_in(flags={"tools.no_mcp": True}) as remit:
-        snapshot = await remit.queries.readiness()
+        snapshot = await remit.service.tools.readiness()
         assert snapshot.degraded
         assert snapshot.optional["mcp"].code == "DEP_UNAVAILABLE"

@@ -34,11 +34,13 @@ async def main() -> None:
         job = await remit.start(triage("ada"))
         async for question in remit.questions(job.id):
             print(f"asked: {question.tool} {question.args}")
-            await remit.commands.decide(question.confirmation, "approve", digest=question.digest, by="grace")
+            await remit.service.confirmations.decide(
+                question.confirmation, "approve", digest=question.digest, by="grace"
+            )
         print(await job)
         for step in (await job.view()).steps:
             print(step.step, step.name, step.state, step.result_preview)
-        print("replay:", (await remit.queries.replay(job.id)).verdict)
+        print("replay:", (await remit.service.jobs.replay(job.id)).verdict)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.jobs.bound import Bound
     from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.run import CallError, Confirmed, Run
-    from remit.service.commands import Options
+    from remit.service.jobs import Options
     from remit.tools.function import FunctionTool, tool
     from remit.tools.meta import Level, Retry, Risk, ToolMeta
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
@@ -59,7 +59,7 @@ _HOMES = {
     "remit.jobs.bound": ("Bound",),
     "remit.jobs.recipe": ("Recipe", "recipe"),
     "remit.jobs.run": ("CallError", "Confirmed", "Run"),
-    "remit.service.commands": ("Options",),
+    "remit.service.jobs": ("Options",),
     "remit.tools.function": ("FunctionTool", "tool"),
     "remit.tools.meta": ("Level", "Retry", "Risk", "ToolMeta"),
     "remit.tools.provider": ("CallContext", "EvidenceCandidate", "ToolProvider", "ToolResult"),

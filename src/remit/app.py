@@ -28,8 +28,8 @@ from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.state import ENDED
 from remit.journal.writer import StreamWriter
-from remit.service.commands import Commands, Options
-from remit.service.queries import Queries
+from remit.service.jobs import Options
+from remit.service.service import Service
 from remit.service.views import ConfirmationView, JobRow, JobView
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
@@ -73,8 +73,8 @@ class Job(Generic[T]):
         if isinstance(found, Ended):
             return self._typed(msgspec.json.decode(found.encoded))
         if found.state == "completed":
-            return self._typed(await self._remit.queries.result(self.id))
-        view = await self._remit.queries.job(self.id)
+            return self._typed(await self._remit.service.jobs.result(self.id))
+        view = await self._remit.service.jobs.view(self.id)
         error = view.error or {"code": Code.JOB_CANCELLED.name, "message": f"{self.id} was cancelled"}
         raise JobEndedError(
             self.id,
@@ -89,23 +89,23 @@ class Job(Generic[T]):
 
     async def row(self) -> JobRow:
         """Where it stands."""
-        return await self._remit.queries.row(self.id)
+        return await self._remit.service.jobs.row(self.id)
 
     async def view(self) -> JobView:
         """All about it: input, steps, result or error."""
-        return await self._remit.queries.job(self.id)
+        return await self._remit.service.jobs.view(self.id)
 
     async def signal(self, name: str, payload: Any = None) -> None:
         """Send it a signal. Raises StateError where it has ended."""
-        await self._remit.commands.signal(self.id, name, payload)
+        await self._remit.service.jobs.signal(self.id, name, payload)
 
     async def cancel(self, reason: str = "") -> None:
         """Ask it to stop. Raises StateError where it has ended."""
-        await self._remit.commands.cancel(self.id, reason=reason)
+        await self._remit.service.jobs.cancel(self.id, reason=reason)
 
     async def questions(self) -> list[ConfirmationView]:
         """What it asks people at the moment."""
-        return await self._remit.queries.confirmations(self.id)
+        return await self._remit.service.confirmations.pending(self.id)
 
 
 class Remit:
@@ -177,26 +177,21 @@ class Remit:
         return self._runtime
 
     @property
-    def commands(self) -> Commands:
-        """Everything that changes something."""
-        return self.runtime.commands
-
-    @property
-    def queries(self) -> Queries:
-        """Everything that only looks."""
-        return self.runtime.queries
+    def service(self) -> Service:
+        """Everything that a face may do, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
+        return self.runtime.service
 
     # --- jobs
 
     async def start(self, bound: Bound[T], options: Options | None = None) -> Job[T]:
         """Create a job that runs a recipe with its arguments; it is durable when this returns."""
-        return Job(self, await self.commands.start(bound, options), recipe_of(bound))
+        return Job(self, await self.service.jobs.start(bound, options), recipe_of(bound))
 
     async def start_plan(
         self, plan: Plan, inputs: Mapping[str, Any] | None = None, options: Options | None = None
     ) -> Job[Any]:
         """Create a job that carries out a task graph."""
-        return Job(self, await self.commands.start_plan(plan, inputs or {}, options))
+        return Job(self, await self.service.jobs.start_plan(plan, inputs or {}, options))
 
     async def run(self, bound: Bound[T], options: Options | None = None) -> T:
         """Start a job and wait for its result. Raises JobEndedError where it failed or was cancelled."""
@@ -208,12 +203,12 @@ class Remit:
 
     async def jobs(self, *states: str, limit: int = 20) -> list[JobRow]:
         """Jobs in these states, or all, newest first."""
-        return await self.queries.jobs(states, limit=limit)
+        return await self.service.jobs.rows(states, limit=limit)
 
     async def ended(self, job: str) -> JobRow:
         """Wait until a job has ended, whoever runs it. Raises NotFoundError or JournalError."""
         found = await _end(self.runtime, job)
-        return await self.queries.row(job) if isinstance(found, Ended) else found
+        return await self.service.jobs.row(job) if isinstance(found, Ended) else found
 
     async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""
@@ -221,8 +216,8 @@ class Remit:
         mark = 0
         while True:
             mark = await self.runtime.journal.changed(mark)
-            row = await self.queries.row(job)
-            for question in await self.queries.confirmations(job):
+            row = await self.service.jobs.row(job)
+            for question in await self.service.confirmations.pending(job):
                 if question.confirmation not in seen:
                     seen.add(question.confirmation)
                     yield question
@@ -252,7 +247,7 @@ async def _end(runtime: Runtime, job: str) -> Ended | JobRow:
     while True:
         future = engine.ended(job)
         try:
-            row = await runtime.queries.row(job)
+            row = await runtime.service.jobs.row(job)
             if row.state in ENDED:
                 return row
             if engine.failure is not None:

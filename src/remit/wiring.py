@@ -35,11 +35,9 @@ from remit.providers.functions import FunctionProvider
 from remit.providers.mcp_absent import AbsentProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.research_report import research_report
-from remit.service.commands import Commands
 from remit.service.exposed import ExposedJobs
-from remit.service.mcp import McpServers
 from remit.service.modules import find
-from remit.service.queries import Queries
+from remit.service.service import Service, service_over
 from remit.settings import Settings
 from remit.settings.mcp_servers import mcp_servers
 from remit.settings.values import SERVERS
@@ -61,9 +59,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     gateway: Gateway
     engine: LocalEngine
-    commands: Commands
-    queries: Queries
-    servers: McpServers
+    service: Service
 
     async def close(self) -> None:
         """Let calls under way end, give jobs up, close providers and the journal."""
@@ -100,7 +96,7 @@ def open_runtime(
         [
             *_providers(settings, (*found.tools, *tools)),
             *_mcp_providers(settings, pins, clock, chance, authorizer),
-            ExposedJobs(programs.recipes.all(), settings.mcp.expose, journal, lambda: (commands, queries)),
+            ExposedJobs(programs.recipes.all(), settings.mcp.expose, journal, lambda: service),
             *providers,
         ],
         order=settings.tools.preferred_provider_order,
@@ -120,17 +116,14 @@ def open_runtime(
         step_by_step=step_by_step,
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
-    commands = Commands(services, programs.recipes, principal(settings), engine.poke)
-    queries = Queries(services, programs)
+    service = service_over(services, programs, pins, principal=principal(settings), poke=engine.poke)
     return Runtime(
         settings=settings,
         journal=journal,
         services=services,
         gateway=gateway,
         engine=engine,
-        commands=commands,
-        queries=queries,
-        servers=McpServers(catalog, pins),
+        service=service,
     )
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from remit.gateway.confirmation import Confirmation
-from remit.service.commands import Commands
-from remit.service.queries import Queries
-from remit.service.views import JobRow
+from remit.service.confirmations import Confirmations
+from remit.service.jobs import Jobs
+from remit.service.views import ConfirmationView, JobRow
 from tests.cli.conftest import Project, lines_until
 
 DIGEST = "sha256:" + "0" * 64
@@ -116,13 +115,13 @@ def test_a_remembered_approval_covers_the_next_call_until_it_is_revoked(
 def test_what_remembering_needs_is_known_before_the_answer_wakes_the_job(
     project: Project, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, known = Commands.decide, []
+    decide, known = Confirmations.decide, []
 
-    async def decides(self: Commands, *given: Any, **more: Any) -> Confirmation:
+    async def decides(self: Confirmations, *given: Any, **more: Any) -> ConfirmationView:
         known.append(self._services.catalog.known("note.write") is not None)
         return await decide(self, *given, **more)
 
-    monkeypatch.setattr(Commands, "decide", decides)
+    monkeypatch.setattr(Confirmations, "decide", decides)
     words = ("confirm", question["confirmation"], "--approve", "--remember", "everything", "--json")
     assert project.here(*words).json["remembered"]
     assert known == [True]
@@ -267,14 +266,14 @@ def test_resume_takes_jobs_or_all_of_them(project: Project) -> None:
 def test_resume_of_all_leaves_out_what_ended_since_it_was_listed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = Queries.jobs
+    jobs = Jobs.rows
 
-    async def a_moment_ago(self: Queries, _states: tuple[str, ...], *, limit: int) -> list[JobRow]:
+    async def a_moment_ago(self: Jobs, _states: tuple[str, ...], *, limit: int) -> list[JobRow]:
         return await jobs(self, limit=limit)
 
     waits, ended = project.job("waits"), project.job("report")
     project.here("signal", waits, "go")
-    monkeypatch.setattr(Queries, "jobs", a_moment_ago)
+    monkeypatch.setattr(Jobs, "rows", a_moment_ago)
     done = project.here("resume", "--all", "--json")
     assert (done.status, done.json["job"], done.json["state"]) == (0, waits, "completed")
     assert ended not in done.err

@@ -10,7 +10,8 @@ import pytest
 
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCancelled
-from remit.service.queries import Queries
+from remit.service.jobs import Jobs
+from remit.service.streams import Streams
 from remit.service.views import JobView
 from remit.trace.narrative import Narrative
 from tests.cli.conftest import MODULE, Project
@@ -26,9 +27,9 @@ def asked(project: Project) -> str:
     return job
 
 
-async def end(queries: Queries, job: str) -> None:
+async def end(noun: Jobs | Streams, job: str) -> None:
     """Cancel a job as another process would: right now."""
-    journal, stream = queries._journal, f"job/{job}"
+    journal, stream = noun._journal, f"job/{job}"
     ends = journal.writer(stream, "job", await journal.head(stream))
     await journal.append(ends, JobCancelled(), synced=True, patch=HeadPatch(state="cancelled", closed=True))
 
@@ -109,14 +110,14 @@ def test_show_of_a_waiting_job_says_how_to_go_on(project: Project) -> None:
 def test_show_of_a_job_that_ends_meanwhile_says_what_it_waited_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, read = project.job("waits"), Queries.job
+    job, read = project.job("waits"), Jobs.view
 
-    async def cancelled_next(self: Queries, job: str) -> JobView:
+    async def cancelled_next(self: Jobs, job: str) -> JobView:
         view = await read(self, job)
         await end(self, job)
         return view
 
-    monkeypatch.setattr(Queries, "job", cancelled_next)
+    monkeypatch.setattr(Jobs, "view", cancelled_next)
     shown = project.here("show", job)
     assert f"{job} waits for the signal go" in shown.err
     assert f"remit signal {job} go" in shown.err
@@ -139,19 +140,19 @@ def test_trace_tells_who_allowed_what_with_which_versions(project: Project, aske
 def test_trace_of_a_job_that_ends_meanwhile_has_the_state_of_its_end(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, read = project.job("waits"), Queries.narrative
+    job, read = project.job("waits"), Streams.narrative
 
-    async def cancelled_first(self: Queries, job: str) -> Narrative:
+    async def cancelled_first(self: Streams, job: str) -> Narrative:
         await end(self, job)
         return await read(self, job)
 
-    async def cancelled_next(self: Queries, job: str) -> Narrative:
+    async def cancelled_next(self: Streams, job: str) -> Narrative:
         told = await read(self, job)
         await end(self, job)
         return told
 
     for patched, state in ((cancelled_next, "waiting"), (cancelled_first, "cancelled")):
-        monkeypatch.setattr(Queries, "narrative", patched)
+        monkeypatch.setattr(Streams, "narrative", patched)
         shown = project.here("trace", job).out
         assert shown.partition("\n")[0].endswith(f"  {state}")
         assert ("cancelled by" in shown) is (state == "cancelled")

@@ -26,6 +26,7 @@ def question(**fields: Any) -> ConfirmationView:
         "approvals": 1,
         "approved_by": (),
         "approvers": (),
+        "contract_hash": "sha256:" + "c" * 64,
         "rule_id": "r",
         "edited_from": "",
         "expires_at": None,
@@ -40,12 +41,12 @@ class Remit:
     def __init__(self, decided: Any) -> None:
         self.decided = decided
         self.given: dict[str, Any] = {}
-        self.commands = self.queries = self.runtime = self.journal = self.clock = self
+        self.service = self.confirmations = self.tools = self.runtime = self.journal = self.clock = self
 
     def now(self) -> int:
         return 0
 
-    async def tool(self, _name: str) -> None:
+    async def view(self, _name: str) -> None:
         raise StateError("unknown", code=Code.UNKNOWN_TOOL)
 
     async def decide(self, confirmation: str, decision: str, **given: Any) -> Any:

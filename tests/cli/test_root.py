@@ -103,7 +103,7 @@ def test_a_defect_is_an_error_with_a_hint_and_no_traceback(project: Project, mon
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("remit.service.queries.Queries.jobs", broken)
+    monkeypatch.setattr("remit.service.jobs.Jobs.rows", broken)
     done = project.here("jobs")
     assert done.status == 1
     assert done.err.startswith("error: UNHANDLED_EXCEPTION: ZeroDivisionError: oh\n  -> Run it with -v")

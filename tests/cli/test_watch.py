@@ -76,7 +76,7 @@ class Answers:
         if self._decision == "later":
             return False
         self.current = ""
-        await self._remit.commands.decide(question.confirmation, self._decision, by="bob")
+        await self._remit.service.confirmations.decide(question.confirmation, self._decision, by="bob")
         return True
 
     def withdraw(self) -> None:
@@ -111,9 +111,9 @@ async def test_patience_waits_for_others_and_says_so_once(remit_in: OpenRemit) -
     async with remit_in(**OPEN) as remit:
         job, view = await start(remit, memo()), Recorder()
         watching = asyncio.create_task(Watch(remit, [job], view, None, patient=True).run())
-        while not (questions := await remit.queries.confirmations(job.job)):
+        while not (questions := await remit.service.confirmations.pending(job.job)):
             await remit.runtime.journal.changed(0)
-        await remit.commands.decide(questions[0].confirmation, "approve", by="bob")
+        await remit.service.confirmations.decide(questions[0].confirmation, "approve", by="bob")
         await watching
         assert job.row.state == "completed"
         assert view.told.count("parked: confirmation") <= 1
@@ -132,7 +132,7 @@ async def test_what_follows_a_look_that_took_long_is_seen_soon(
 ) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, memo())
-        clock, row, waited = remit.runtime.journal.clock, remit.queries.row, 0.0
+        clock, row, waited = remit.runtime.journal.clock, remit.service.jobs.row, 0.0
 
         async def late(name: str) -> JobRow:
             nonlocal waited
@@ -141,7 +141,7 @@ async def test_what_follows_a_look_that_took_long_is_seen_soon(
 
         monotonic = clock.monotonic
         monkeypatch.setattr(type(clock), "monotonic", lambda _clock: monotonic() + waited)
-        monkeypatch.setattr(remit.queries, "row", late)
+        monkeypatch.setattr(remit.service.jobs, "row", late)
         async with asyncio.timeout(60):
             await Watch(remit, [job], Recorder(), Answers(remit, "approve"), patient=False).run()
         assert job.row.state == "completed"
@@ -159,7 +159,7 @@ async def test_a_question_answered_elsewhere_is_withdrawn(remit_in: OpenRemit) -
         job, answers = await start(remit, memo()), Answers(remit)
         watching = asyncio.create_task(Watch(remit, [job], Recorder(), answers, patient=False).run())
         await answers.asked.wait()
-        await remit.commands.decide(answers.current, "deny", by="bob")
+        await remit.service.confirmations.decide(answers.current, "deny", by="bob")
         await watching
         assert answers.withdrawn.is_set()
         assert job.row.state == "failed"
@@ -179,7 +179,8 @@ class Edits(Answers):
         self.asked.set()
         await self.told.wait()
         self.current = ""
-        self.current = (await self._remit.commands.edit(question.confirmation, {"text": "y"}, by="bob")).id
+        edited = await self._remit.service.confirmations.edit(question.confirmation, {"text": "y"}, by="bob")
+        self.current = edited.confirmation
         self.edited.set()
         return bool(await asyncio.Event().wait())
 
@@ -189,7 +190,7 @@ async def test_a_question_edited_while_the_watch_looks_stays_on_the_screen(
 ) -> None:
     async with remit_in(**OPEN) as remit:
         job, person = await start(remit, memo()), Edits(remit)
-        pending, again = remit.queries.confirmations, asyncio.Event()
+        pending, again = remit.service.confirmations.pending, asyncio.Event()
 
         async def edited_meanwhile(job: str | None = None) -> list[ConfirmationView]:
             found = await pending(job)
@@ -200,11 +201,11 @@ async def test_a_question_edited_while_the_watch_looks_stays_on_the_screen(
                 await person.edited.wait()
             return found
 
-        monkeypatch.setattr(remit.queries, "confirmations", edited_meanwhile)
+        monkeypatch.setattr(remit.service.confirmations, "pending", edited_meanwhile)
         watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
         await again.wait()
         assert (len(person.put), person.withdrawn.is_set()) == (1, False)
-        await remit.commands.decide(person.current, "approve", by="bob")
+        await remit.service.confirmations.decide(person.current, "approve", by="bob")
         await watching
         assert (job.row.state, person.withdrawn.is_set()) == ("completed", True)
 
@@ -215,7 +216,7 @@ async def test_a_question_edited_here_stays_on_the_screen_while_its_job_waits_fo
     async with remit_in(**OPEN) as remit:
         job, person = await start(remit, memo()), Edits(remit)
         confirmations = remit.runtime.services.confirmations
-        pending, recall, between = remit.queries.confirmations, confirmations.recall, asyncio.Event()
+        pending, recall, between = remit.service.confirmations.pending, confirmations.recall, asyncio.Event()
 
         async def once_looked(caller: str, confirmation: str) -> Any:
             await between.wait()
@@ -233,12 +234,12 @@ async def test_a_question_edited_here_stays_on_the_screen_while_its_job_waits_fo
             return found
 
         monkeypatch.setattr(confirmations, "recall", once_looked)
-        monkeypatch.setattr(remit.queries, "confirmations", looks)
+        monkeypatch.setattr(remit.service.confirmations, "pending", looks)
         monkeypatch.setattr(person, "withdraw", withdraw)
         watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
         await between.wait()
         assert (len(person.put), person.withdrawn.is_set()) == (1, False)
-        await remit.commands.decide(person.current, "approve", by="bob")
+        await remit.service.confirmations.decide(person.current, "approve", by="bob")
         await watching
         assert job.row.state == "completed"
 
@@ -262,7 +263,7 @@ async def test_a_stop_while_a_question_is_withdrawn_is_heard(remit_in: OpenRemit
         job, person = await start(remit, memo()), Leaves(remit)
         watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=True).run())
         await person.asked.wait()
-        await remit.commands.decide(person.current, "deny", by="bob")
+        await remit.service.confirmations.decide(person.current, "deny", by="bob")
         await person.leaves.wait()
         watching.cancel()
         person.left.set()
@@ -276,15 +277,15 @@ async def test_an_answer_given_while_the_watch_looks_is_heard(
 ) -> None:
     async with remit_in(**OPEN) as remit:
         job, answers = await start(remit, memo()), Answers(remit)
-        pending = remit.queries.confirmations
+        pending = remit.service.confirmations.pending
 
         async def answered_first(job: str | None = None) -> list[ConfirmationView]:
             found = await pending(job)
             if found and answers.asked.is_set() is screen:
-                await remit.commands.decide(found[0].confirmation, "approve", by="bob")
+                await remit.service.confirmations.decide(found[0].confirmation, "approve", by="bob")
             return await pending(job)
 
-        monkeypatch.setattr(remit.queries, "confirmations", answered_first)
+        monkeypatch.setattr(remit.service.confirmations, "pending", answered_first)
         await Watch(remit, [job], Recorder(), answers, patient=False).run()
         assert job.row.state == "completed"
         assert answers.withdrawn.is_set() is screen

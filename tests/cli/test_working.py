@@ -33,11 +33,11 @@ async def test_no_call_begins_while_a_stopped_command_looks_which_ones_are_under
     async with remit_in(tools=[write], recipes=[memo], flags={"policy.rules": allow, "jobs.drain_seconds": 0}) as remit:
         job = await remit.start(memo())
         await until(remit, job.id, lambda row: row.state == "running")
-        history = remit.queries.history
+        history = remit.service.jobs.history
 
         async def goes_on_meanwhile(job: str) -> History:
             found = await history(job)
-            monkeypatch.setattr(remit.queries, "history", history)
+            monkeypatch.setattr(remit.service.jobs, "history", history)
             gate.set()
             either = [asyncio.create_task(began.wait()), asyncio.create_task(until_waiting(remit, job))]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -45,7 +45,7 @@ async def test_no_call_begins_while_a_stopped_command_looks_which_ones_are_under
                 task.cancel()
             return found
 
-        monkeypatch.setattr(remit.queries, "history", goes_on_meanwhile)
+        monkeypatch.setattr(remit.service.jobs, "history", goes_on_meanwhile)
         state: Any = SimpleNamespace(note=str)
         (left,) = await _stopped(state, remit, [job.id])
         assert not began.is_set()

@@ -25,7 +25,7 @@ async def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path, work=False) as remit:
         job = (await remit.start(rounds())).id
         kills = 0
-        while (await remit.queries.row(job)).state not in ENDED:
+        while (await remit.service.jobs.row(job)).state not in ENDED:
             worker = processes.Process(target=run_until_killed, args=(str(tmp_path), job))
             worker.start()
             worker.join(chance.uniform(0.005, 0.12) if kills < ROUNDS else None)
@@ -33,10 +33,10 @@ async def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
                 worker.kill()
                 kills += 1
             worker.join()
-            await settle(remit.commands, job, remit, witness.read_text().splitlines())
-        assert await remit.queries.result(job) == [n for i in range(1, STEPS + 1) for n in (i * 10, i)]
-        assert (await remit.queries.verify(job)).problems == ()
-        assert (await remit.queries.replay(job)).verdict == "same"
+            await settle(remit.service, job, remit, witness.read_text().splitlines())
+        assert await remit.service.jobs.result(job) == [n for i in range(1, STEPS + 1) for n in (i * 10, i)]
+        assert (await remit.service.streams.verify(job)).problems == ()
+        assert (await remit.service.jobs.replay(job)).verdict == "same"
     effects = collections.Counter(line for line in witness.read_text().splitlines())
     charges = {line: count for line, count in effects.items() if line.startswith("charge ")}
     assert charges == dict.fromkeys(charges, 1)

@@ -104,15 +104,15 @@ async def test_a_job_goes_on_from_whatever_the_disk_kept(tmp_path: Path, monkeyp
                 assert (await remit.ended(job)).state == "completed"
                 disk.watching = None
                 LOSING.clear()
-                expected = await remit.queries.result(job)
+                expected = await remit.service.jobs.result(job)
     parked = 0
     for left, happened in losses.lives:
         EFFECTS[:] = happened
         async with opened(left, ahead_s=3_600) as remit:
             parked += await lived_to_its_end(remit, job)
-            assert await remit.queries.result(job) == expected
-            assert (await remit.queries.verify(job)).problems == ()
-            assert (await remit.queries.replay(job)).verdict == "same"
+            assert await remit.service.jobs.result(job) == expected
+            assert (await remit.service.streams.verify(job)).problems == ()
+            assert (await remit.service.jobs.replay(job)).verdict == "same"
         charges = Counter(one for one in EFFECTS if one.startswith("charge "))
         assert charges.keys() == {f"charge {3 * number + 2}.0.1" for number in range(STEPS)}
         assert set(charges.values()) == {1}
@@ -129,11 +129,11 @@ async def lived_to_its_end(remit: Remit, job: str) -> bool:
         return row.state in ENDED or "a decision" in row.waiting_for
 
     while (await until(remit, job, ready)).state not in ENDED:
-        for step in (await remit.queries.job(job)).steps:
+        for step in (await remit.service.jobs.view(job)).steps:
             if step.state == "unknown" and step.step not in decided:
                 decided.add(step.step)
                 happened = f"charge {step.step}" in EFFECTS
                 number = int(step.args_preview.split(":")[1].rstrip("}"))
-                await remit.commands.decide_step(job, step.step, "done" if happened else "retry", number * 10)
+                await remit.service.steps.decide(job, step.step, "done" if happened else "retry", number * 10)
         await until(remit, job, lambda row: not ready(row) or row.state in ENDED)
     return bool(decided)

@@ -48,7 +48,7 @@ async def test_however_many_processes_work_each_job_is_run_once(jobs: int, tmp_p
     assert len(lines) == len(set(lines)) == jobs
     async with opened(tmp_path, work=False) as remit:
         for job in started:
-            kinds = [event.kind for event in await remit.queries.events(f"job/{job}")]
+            kinds = [event.kind for event in await remit.service.streams.events(f"job/{job}")]
             assert kinds == ["job_created", "tool_invocation_started", "tool_invocation_finished", "job_completed"]
 
 
@@ -71,19 +71,19 @@ async def test_a_worker_that_was_frozen_past_its_lease_is_not_heard_any_more(
         async with opened(tmp_path, clock=JumpingClock(SystemClock(), ahead_s=3_600)) as remit:
             if recipe is pays:
                 await until(remit, job, lambda row: row.state == "waiting")
-                await remit.commands.decide_step(job, "1", "done", os.getpid())
+                await remit.service.steps.decide(job, "1", "done", os.getpid())
             assert (await remit.ended(job)).state == "completed"
-            before = await remit.queries.events(f"job/{job}")
+            before = await remit.service.streams.events(f"job/{job}")
             os.kill(frozen.pid, signal.SIGCONT)
             connection.send("go on")
             assert connection.poll(PATIENCE_S)
             assert connection.recv() == "lost"
             frozen.join(PATIENCE_S)
             assert frozen.exitcode == 0
-            assert await remit.queries.events(f"job/{job}") == before
-            assert await remit.queries.result(job) == os.getpid()
-            assert (await remit.queries.verify(job)).problems == ()
-            assert (await remit.queries.row(job)).state in ENDED
+            assert await remit.service.streams.events(f"job/{job}") == before
+            assert await remit.service.jobs.result(job) == os.getpid()
+            assert (await remit.service.streams.verify(job)).problems == ()
+            assert (await remit.service.jobs.row(job)).state in ENDED
     lines = witnessed(tmp_path)
     most = 1 if recipe is pays else 2
     # Thawed, it may hear that the job is not its own any more before it comes to its effect.

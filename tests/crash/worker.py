@@ -10,7 +10,7 @@ from typing import Any
 
 from remit import CallContext, Remit, Run, recipe, tool
 from remit.errors import StateError
-from remit.service.commands import Commands
+from remit.service.service import Service
 from remit.settings import load
 
 STEPS = 60
@@ -75,16 +75,16 @@ def opened(folder: Path, *, work: bool = True) -> Remit:
     return Remit(settings=settings(folder), tools=[charge, note, look], recipes=[rounds], work=work)
 
 
-async def settle(commands: Commands, job: str, remit: Remit, witness: list[str]) -> None:
+async def settle(service: Service, job: str, remit: Remit, witness: list[str]) -> None:
     """Decide uncertain steps by what the witness saw, as a person would look at the bank's books."""
     seen = {line.split()[1] for line in witness if line.startswith("charge ")}
-    view = await remit.queries.job(job)
+    view = await remit.service.jobs.view(job)
     unknown = [step for step in view.steps if step.state == "unknown"]
     for step in unknown:
         number = int(step.args_preview.split(":")[1].rstrip("}"))
         # What was decided before, no worker has lived long enough to hear of.
         with contextlib.suppress(StateError):
-            await commands.decide_step(job, step.step, "done" if step.step in seen else "retry", number * 10)
+            await service.steps.decide(job, step.step, "done" if step.step in seen else "retry", number * 10)
 
 
 def run_until_killed(folder: str, job: str) -> None:
@@ -96,7 +96,7 @@ def run_until_killed(folder: str, job: str) -> None:
             mark = 0
             while True:
                 mark = await remit.runtime.journal.changed(mark)
-                row = await remit.queries.row(job)
+                row = await remit.service.jobs.row(job)
                 if row.state not in {"pending", "running"}:
                     return
 

@@ -26,6 +26,6 @@ async def test_a_job_that_lost_its_input_stops_no_other(remit_in: OpenRemit, tmp
         assert await remit.job(whole) == 1
         # It is kept for whoever restores what is gone, and can be stopped for good.
         await until(remit, damaged, lambda row: (row.state, row.code) == ("waiting", "BLOB_MISSING"))
-        await remit.commands.cancel(damaged)
+        await remit.service.jobs.cancel(damaged)
         assert (await remit.ended(damaged)).state == "cancelled"
         assert remit.runtime.engine.failure is None

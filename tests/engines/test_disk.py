@@ -93,8 +93,8 @@ async def test_the_user_is_told_and_the_job_goes_on_once_the_disk_is_mended(
     # An hour later: the lease could not be given up, and is over.
     async with remit_in(**bank.given, clock=JumpingClock(SystemClock(), ahead_s=3_600)) as remit:
         await settled(remit, job.id)
-        assert await remit.queries.result(job.id) == 20
-        assert (await remit.queries.verify(job.id)).problems == ()
+        assert await remit.service.jobs.result(job.id) == 20
+        assert (await remit.service.streams.verify(job.id)).problems == ()
     assert bank.charged == 1
 
 
@@ -135,5 +135,5 @@ async def settled(remit: Remit, job: str) -> None:
     """See the job to its end; a person knows that the charge was made."""
     row = await until(remit, job, lambda row: row.state in ENDED or "a decision" in row.waiting_for)
     if row.state not in ENDED:
-        await remit.commands.decide_step(job, "2", "done", 20)
+        await remit.service.steps.decide(job, "2", "done", 20)
         await until(remit, job, lambda row: row.state in ENDED)

@@ -103,7 +103,7 @@ async def test_a_clock_that_jumps_past_a_lease_takes_no_job_from_its_own_worker(
         assert (head.epoch, head.lease_until is not None and head.lease_until > clock.now()) == (1, True)
         bank.gates[0].set()
         assert await job == 0
-        assert "recovery_started" not in [event.kind for event in await remit.queries.events(stream_of(job.id))]
+        assert "recovery_started" not in [event.kind for event in await remit.service.streams.events(stream_of(job.id))]
 
 
 @pytest.mark.usefixtures("frozen")

@@ -78,7 +78,7 @@ async def test_of_chosen_jobs_too_no_more_are_taken_than_there_is_room_for(remit
         remit.runtime.engine.start(only={job.id for job in jobs})
         async with asyncio.timeout(20):
             assert [await job for job in jobs] == ["done"] * 5
-        kinds = {event.kind for job in jobs for event in await remit.queries.events(f"job/{job.id}")}
+        kinds = {event.kind for job in jobs for event in await remit.service.streams.events(f"job/{job.id}")}
         assert kinds == {"job_created", "job_completed"}
 
 
@@ -134,7 +134,7 @@ async def test_a_delayed_job_is_started_at_once_by_a_signal_or_by_resuming_it(re
 
     async with remit_in(recipes=[short]) as remit:
         job = await remit.start(short(), Options(delay_s=3_600))
-        await (job.signal("go") if how == "signal" else remit.commands.resume(job.id))
+        await (job.signal("go") if how == "signal" else remit.service.jobs.resume(job.id))
         assert await job == "done"
 
 
@@ -171,7 +171,7 @@ async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemi
     die_holding(tmp_path, job.id)
     async with remit_in(recipes=[short]) as remit:
         assert await remit.job(job.id) == "done"
-        kinds = [event.kind for event in await remit.queries.events(f"job/{job.id}")]
+        kinds = [event.kind for event in await remit.service.streams.events(f"job/{job.id}")]
         assert "recovery_started" in kinds
 
 
@@ -213,7 +213,7 @@ async def test_what_a_living_process_holds_is_left_alone(remit_in: OpenRemit) ->
         job = await first.start(slow_recipe())
         await began.wait()
         async with remit_in(tools=[slow], recipes=[slow_recipe], flags=NOW) as second:
-            await second.commands.resume(job.id)
+            await second.service.jobs.resume(job.id)
             assert second.runtime.engine.running == []
             gate.set()
             assert await job == "done"
@@ -306,8 +306,8 @@ async def test_a_call_that_is_approved_while_its_worker_stops_is_left_to_the_nex
         await began.wait()
         question = await anext(remit.questions(job.id))
         draining = asyncio.create_task(remit.runtime.engine.drain(60))
-        await remit.commands.decide(question.confirmation, "approve", by="bob")
-        async for event in remit.queries.follow(stream_of(job.id)):
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+        async for event in remit.service.streams.follow(stream_of(job.id)):
             if event.kind == WaitCompleted.KIND:
                 break
         gate.set()

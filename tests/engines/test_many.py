@@ -43,7 +43,7 @@ async def test_signals_to_all_of_them_at_once(remit_in: OpenRemit) -> None:
         await none_left(remit, WAITING)
         await asyncio.gather(*(job.signal("go", 1) for job in jobs))
         await none_left(remit, OPEN)
-        assert [await remit.queries.result(job.id) for job in jobs] == [number + 1 for number in range(MANY)]
+        assert [await remit.service.jobs.result(job.id) for job in jobs] == [number + 1 for number in range(MANY)]
 
 
 async def test_timers_of_all_of_them_at_once(remit_in: OpenRemit) -> None:
@@ -55,7 +55,7 @@ async def test_timers_of_all_of_them_at_once(remit_in: OpenRemit) -> None:
         clock.advance(3_600)
         await none_left(remit, OPEN)
         ticking.cancel()
-        assert [await remit.queries.result(job.id) for job in jobs] == list(range(MANY))
+        assert [await remit.service.jobs.result(job.id) for job in jobs] == list(range(MANY))
 
 
 async def tick(clock: ManualClock) -> None:

@@ -22,7 +22,7 @@ async def test_the_last_of_many_messages_in_a_row_is_not_slept_through(remit_in:
     # So long a lease that nothing else would make the engine look again within the time a test has.
     async with remit_in(tools=[never], recipes=[listens], flags={"jobs.lease_seconds": 3_600}) as remit:
         job = await remit.start(listens())
-        async for event in remit.queries.follow(f"job/{job.id}"):
+        async for event in remit.service.streams.follow(f"job/{job.id}"):
             if event.kind == "tool_invocation_started":
                 break
         for number in range(20):

@@ -62,14 +62,14 @@ async def test_what_a_person_said_counts_whatever_the_provider_says_afterwards(
         await until_waiting(remit, job)
         if moment == "while it is asked":
             ledger.answers.clear()
-            await remit.commands.resume(job)
+            await remit.service.jobs.resume(job)
             await ledger.asked.wait()
-        await remit.commands.decide_step(job, "1", decision, "booked", by="ann")
+        await remit.service.steps.decide(job, "1", decision, "booked", by="ann")
         ledger.answers.set()
         await until(remit, job, lambda row: row.waiting_for == "signal go")
         await remit.job(job).signal("go")
         assert await remit.job(job) == (["ok", "booked"] if decision == "done" else ["failed", None])
-        assert (await remit.queries.replay(job)).verdict == "same"
+        assert (await remit.service.jobs.replay(job)).verdict == "same"
     assert ledger.booked == 1
 
 
@@ -78,13 +78,13 @@ async def test_nobody_is_asked_any_more_what_the_provider_has_told(remit_in: Ope
     async with remit_in(providers=[ledger], recipes=[book], flags=ALLOW) as remit:
         job = (await remit.start(book())).id
         await until_waiting(remit, job)
-        await remit.commands.resume(job)
+        await remit.service.jobs.resume(job)
         await until(remit, job, lambda row: row.waiting_for == "signal go")
-        view = await remit.queries.job(job)
+        view = await remit.service.jobs.view(job)
         assert [(wait.step, wait.key) for wait in view.waits] == [("2", "go")]
         assert [(step.step, step.state) for step in view.steps] == [("1", "ok"), ("2", "waiting")]
         with pytest.raises(StateError):
-            await remit.commands.decide_step(job, "1", "fail")
+            await remit.service.steps.decide(job, "1", "fail")
 
 
 # --- who repeats
@@ -144,9 +144,9 @@ async def test_a_call_that_may_have_happened_is_repeated_by_nobody_else(remit_in
         job = (await remit.start(send())).id
         await until(remit, job, lambda row: row.waiting_for == "a decision on step 1")
         assert sent == ["aaa"]
-        assert [wait.attempt for wait in (await remit.queries.job(job)).waits] == [1]
+        assert [wait.attempt for wait in (await remit.service.jobs.view(job)).waits] == [1]
         # A person who knows that it was not sent may let the other one send it.
-        await remit.commands.decide_step(job, "1", "retry", attempt=1)
+        await remit.service.steps.decide(job, "1", "retry", attempt=1)
         assert await remit.job(job) == "ok"
     assert sent == ["aaa", "zzz"]
 
@@ -157,7 +157,7 @@ async def test_what_a_person_said_counts_also_when_the_tool_is_back(remit_in: Op
         job = (await remit.start(send())).id
         await until(remit, job, lambda row: row.waiting_for == "a decision on step 1")
     async with remit_in(recipes=[send], flags=ALLOW, work=False) as remit:
-        await remit.commands.decide_step(job, "1", "done", "sent")
+        await remit.service.steps.decide(job, "1", "done", "sent")
     async with remit_in(providers=[Mail("aaa", sent)], recipes=[send], flags=ALLOW) as remit:
         assert await remit.job(job) == "ok"
     assert sent == ["aaa"]
@@ -192,9 +192,9 @@ async def test_nor_unasked_by_a_tool_that_must_not_or_cannot_repeat_it_any_more(
         flags = ALLOW | {"policy.rules": [{"effect": "deny", "tools": ["mail.*"], "reason": "no letters today"}]}
     async with remit_in(tools=tools, recipes=[send], flags=flags) as remit:
         await until(remit, job, lambda row: row.waiting_for == "a decision on step 1")
-        await remit.commands.decide_step(job, "1", "done", "sent")
+        await remit.service.steps.decide(job, "1", "done", "sent")
         assert await remit.job(job) == "ok"
-        assert (await remit.queries.replay(job)).verdict == "same"
+        assert (await remit.service.jobs.replay(job)).verdict == "same"
     assert sent == ["repeatable"]
 
 
@@ -212,12 +212,12 @@ async def test_what_the_job_takes_as_unanswered_nobody_answers_afterwards(remit_
     ):
         job = (await remit.start(asks())).id
         await until_waiting(remit, job)
-        (question,) = await person.queries.confirmations(job)
+        (question,) = await person.service.confirmations.pending(job)
         ahead.jump(HOUR_S)
-        await remit.commands.resume(job)
+        await remit.service.jobs.resume(job)
         await until(remit, job, lambda row: row.waiting_for == "signal go")
         with pytest.raises(StateError) as late:
-            await person.commands.decide(question.confirmation, "approve", by="ann")
+            await person.service.confirmations.decide(question.confirmation, "approve", by="ann")
         assert late.value.code is Code.CONFIRMATION_CLOSED
         await remit.job(job).signal("go")
         assert await remit.job(job) is False

@@ -141,14 +141,14 @@ async def changed(remit_in: OpenRemit, bank: Bank, before: Way, after: Way) -> A
         await until_waiting(remit, job.id)
     async with remit_in(tools=[bank.tool], recipes=[version(2, after)], flags=ALLOW) as remit:
         await answered(remit, job.id)
-        await remit.commands.resume(job.id)
+        await remit.service.jobs.resume(job.id)
         await until(remit, job.id, is_stuck)
-        return await remit.queries.replay(job.id)
+        return await remit.service.jobs.replay(job.id)
 
 
 async def answered(remit: Remit, job: str) -> None:
-    for question in await remit.queries.confirmations(job):
-        await remit.commands.decide(question.confirmation, "approve", by="ann")
+    for question in await remit.service.confirmations.pending(job):
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="ann")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_the_code_that_recorded_it_goes_on_all_the_same(remit_in: OpenRemi
     bank = Bank()
     await changed(remit_in, bank, by_key, by_another_key)
     async with remit_in(tools=[bank.tool], recipes=[version(1, by_key)], flags=ALLOW) as remit:
-        (job,) = await remit.queries.jobs()
+        (job,) = await remit.service.jobs.rows()
         await remit.job(job.job).signal("go")
         assert (await remit.ended(job.job)).state == "completed"
     assert bank.charged == [5]
@@ -223,7 +223,7 @@ async def test_a_recipe_with_a_clock_of_its_own_cannot_give_an_effect_up(remit_i
         job = await remit.start(hasty())
         await until(remit, job.id, is_stuck)
         assert reached == ["slow"]
-        await remit.commands.resume(job.id)
+        await remit.service.jobs.resume(job.id)
         # It may have happened: a person says so before anything else is done.
         await until(remit, job.id, lambda row: "a decision on step 1" in row.waiting_for)
     assert reached == ["slow"]
@@ -280,7 +280,7 @@ async def test_what_is_not_recorded_of_an_outcome_is_not_given(remit_in: OpenRem
     async with remit_in(tools=[refuses], recipes=[curious], flags=ALLOW) as remit:
         job = await remit.start(curious())
         assert await job is None
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_a_question_is_the_same_in_whatever_order_its_sets_come(remit_in: OpenRemit) -> None:

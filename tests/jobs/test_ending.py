@@ -62,7 +62,7 @@ async def test_an_answered_question_stays_as_it_was_answered(remit_in: OpenRemit
         job = await remit.start(asks())
         await until_waiting(remit, job.id)
         for question in await job.questions():
-            await remit.commands.decide(question.confirmation, "approve", by="bob")
+            await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
         await job
         assert sorted(await states(remit, job.id)) == ["approved", "used"]
 
@@ -77,7 +77,7 @@ async def test_who_answers_while_the_job_ends_is_not_overruled(
 
         async def too_late(self: Confirmations, found: Confirmation, reason: str, *, replaced_by: str = "") -> bool:
             if found.state == "pending":
-                await remit.commands.decide(found.id, "deny", by="bob")
+                await remit.service.confirmations.decide(found.id, "deny", by="bob")
             return await withdraw(self, found, reason, replaced_by=replaced_by)
 
         monkeypatch.setattr(Confirmations, "withdraw", too_late)

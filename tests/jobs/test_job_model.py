@@ -217,7 +217,7 @@ class JobModel(RuleBasedStateMachine):
     def signal(self, number: int, name: str) -> None:
         job = self.one_of(number)
         self.count += 1
-        if self.changes(job, self.remit.commands.signal(job, name, self.count)):
+        if self.changes(job, self.remit.service.jobs.signal(job, name, self.count)):
             self.jobs[job].signals.append((name, self.count))
             self.settle()
 
@@ -226,11 +226,13 @@ class JobModel(RuleBasedStateMachine):
     def decide(self, number: int, *, yes: bool) -> None:
         job = self.one_of(number)
         model = self.jobs[job]
-        questions = self.run(self.remit.queries.confirmations(job))
+        questions = self.run(self.remit.service.confirmations.pending(job))
         asks = model.state == "waiting" and model.left[0] in {"approval", "question"} and model.answered is None
         assert len(questions) == asks
         for question in questions:
-            self.run(self.remit.commands.decide(question.confirmation, "approve" if yes else "deny", by="bob"))
+            self.run(
+                self.remit.service.confirmations.decide(question.confirmation, "approve" if yes else "deny", by="bob")
+            )
             model.answered = yes
         self.settle()
 
@@ -252,14 +254,14 @@ class JobModel(RuleBasedStateMachine):
     async def decide_at_once(self, job: str, decisions: list[Decision]) -> list[Code | None]:
         """Decide on the step in doubt as often as that at the same time; with which code each was refused."""
         step = self.jobs[job].doubted
-        deciding = [self.remit.commands.decide_step(job, step, decision, "sent") for decision in decisions]
+        deciding = [self.remit.service.steps.decide(job, step, decision, "sent") for decision in decisions]
         return [getattr(error, "code", None) for error in await asyncio.gather(*deciding, return_exceptions=True)]
 
     @precondition(lambda self: self.jobs)
     @rule(number=NUMBER)
     def cancel(self, number: int) -> None:
         job = self.one_of(number)
-        if self.changes(job, self.remit.commands.cancel(job)):
+        if self.changes(job, self.remit.service.jobs.cancel(job)):
             self.jobs[job].cancelled = True
             self.settle()
 
@@ -268,7 +270,7 @@ class JobModel(RuleBasedStateMachine):
     def resume(self, number: int) -> None:
         """Waking a job for nothing changes nothing."""
         job = self.one_of(number)
-        self.changes(job, self.remit.commands.resume(job))
+        self.changes(job, self.remit.service.jobs.resume(job))
         self.settle()
 
     @rule(working=st.booleans())
@@ -283,13 +285,13 @@ class JobModel(RuleBasedStateMachine):
     @invariant()
     def every_job_is_where_the_model_says(self) -> None:
         for job, model in self.jobs.items():
-            row = self.run(self.remit.queries.row(job))
+            row = self.run(self.remit.service.jobs.row(job))
             assert row.state == model.state
             if model.state == "completed":
-                assert self.run(self.remit.queries.result(job)) == model.heard
-            verdict = self.run(self.remit.queries.replay(job)).verdict
+                assert self.run(self.remit.service.jobs.result(job)) == model.heard
+            verdict = self.run(self.remit.service.jobs.replay(job)).verdict
             assert verdict == ("same" if model.state in {"completed", "failed"} else "incomplete")
-            assert self.run(self.remit.queries.verify(job)).problems == ()
+            assert self.run(self.remit.service.streams.verify(job)).problems == ()
         assert (
             len(self.charged) == len(set(self.charged)) == sum("charged" in model.heard for model in self.jobs.values())
         )

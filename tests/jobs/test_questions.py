@@ -37,7 +37,7 @@ async def test_a_question_is_asked_in_the_transaction_that_records_that_the_job_
         assert (await ended).how == "parked"
         assert committed == [["job_waiting", "confirmation_requested"]]
         (question,) = await job.questions()
-        await remit.commands.decide(question.confirmation, "approve", by="bob")
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
         assert await job is True
 
 

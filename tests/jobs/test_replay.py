@@ -81,11 +81,11 @@ async def test_the_same_code_agrees_and_calls_nothing(remit_in: OpenRemit) -> No
     async with remit_in(tools=[add], recipes=[subject]) as remit:
         job = await remit.start(subject())
         assert await job == [1, 2]
-        made, events = len(calls), len(await remit.queries.events(f"job/{job.id}"))
-        report = await remit.queries.replay(job.id)
+        made, events = len(calls), len(await remit.service.streams.events(f"job/{job.id}"))
+        report = await remit.service.jobs.replay(job.id)
         assert (report.verdict, report.steps, report.divergence) == ("same", 3, None)
         assert len(calls) == made
-        assert len(await remit.queries.events(f"job/{job.id}")) == events
+        assert len(await remit.service.streams.events(f"job/{job.id}")) == events
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_changed_code_is_found_with_both_sides(
         await job
     made = len(calls)
     async with remit_in(tools=[add], recipes=[changed]) as remit:
-        report = await remit.queries.replay(job.id)
+        report = await remit.service.jobs.replay(job.id)
         assert report.verdict == "diverged"
         assert report.divergence is not None
         assert (report.divergence.step, report.divergence.recorded, report.divergence.now) == (step, recorded, now)
@@ -127,7 +127,7 @@ async def test_a_job_that_still_waits_agrees_as_far_as_it_has_come(remit_in: Ope
     async with remit_in(recipes=[waiting]) as remit:
         job = await remit.start(waiting())
         await until_waiting(remit, job.id)
-        assert (await remit.queries.replay(job.id)).verdict == "incomplete"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "incomplete"
 
 
 async def test_a_changed_tool_is_reported_as_drift(remit_in: OpenRemit) -> None:
@@ -140,7 +140,7 @@ async def test_a_changed_tool_is_reported_as_drift(remit_in: OpenRemit) -> None:
         job = await remit.start(subject())
         await job
     async with remit_in(tools=[wider], recipes=[subject]) as remit:
-        report = await remit.queries.replay(job.id)
+        report = await remit.service.jobs.replay(job.id)
         assert report.verdict == "same"
         assert [drift.subject for drift in report.drifts] == ["log.add"]
 

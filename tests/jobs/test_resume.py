@@ -76,9 +76,9 @@ async def test_an_idempotent_call_is_made_again_with_the_same_key(remit_in: Open
     job = await crash(remit_in, bank)
     async with remit_in(tools=[bank.tool], recipes=[pay], flags={"policy.rules": ALLOW}) as remit:
         assert await remit.job(job) == 5
-        view = await remit.queries.job(job)
+        view = await remit.service.jobs.view(job)
         assert [step.attempt for step in view.steps] == [1, 2]
-        assert {event.kind for event in await remit.queries.events(f"job/{job}")} >= {
+        assert {event.kind for event in await remit.service.streams.events(f"job/{job}")} >= {
             "recovery_started",
             "recovery_completed",
         }
@@ -94,8 +94,8 @@ async def test_another_call_waits_for_a_person_to_say_what_came_of_it(remit_in: 
         row = await until_waiting(remit, job)
         assert row.waiting_for == "a decision on step 2"
         assert len(bank.calls) == 1
-        assert (await remit.queries.job(job)).steps[1].state == "unknown"
-        await remit.commands.decide_step(job, "2", decision, 7, by="bob", reason="the bank says no")
+        assert (await remit.service.jobs.view(job)).steps[1].state == "unknown"
+        await remit.service.steps.decide(job, "2", decision, 7, by="bob", reason="the bank says no")
         if decision == "fail":
             with pytest.raises(JobEndedError, match="the bank says no") as raised:
                 await remit.job(job)
@@ -103,7 +103,7 @@ async def test_another_call_waits_for_a_person_to_say_what_came_of_it(remit_in: 
         else:
             assert await remit.job(job) == (7 if decision == "done" else 5)
         assert len(bank.calls) == (2 if decision == "retry" else 1)
-        assert (await remit.queries.replay(job)).verdict == "same"
+        assert (await remit.service.jobs.replay(job)).verdict == "same"
 
 
 async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRemit) -> None:
@@ -111,7 +111,7 @@ async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRem
     given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
     job = await in_doubt(remit_in, bank)
     async with remit_in(**given, work=False) as remit:
-        await remit.commands.decide_step(job, "2", "retry")
+        await remit.service.steps.decide(job, "2", "retry")
         # One more that nobody will use, as a Remit left it that did not look whether there was one.
         await remit.runtime.journal.post(inbox_of(job), INBOX, StepDecided(step="2", attempt=1, decision="retry"))
     bank.crashing = True
@@ -120,11 +120,11 @@ async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRem
         await bank.reached.wait()
     async with remit_in(**given) as remit:
         assert (await until_waiting(remit, job)).waiting_for == "a decision on step 2"
-        assert [wait.attempt for wait in (await remit.queries.job(job)).waits] == [2]
+        assert [wait.attempt for wait in (await remit.service.jobs.view(job)).waits] == [2]
         with pytest.raises(StateError) as seen:
-            await remit.commands.decide_step(job, "2", "retry", attempt=1)
+            await remit.service.steps.decide(job, "2", "retry", attempt=1)
         assert seen.value.code is Code.STEP_NOT_FOUND
-        await remit.commands.decide_step(job, "2", "done", 5, attempt=2)
+        await remit.service.steps.decide(job, "2", "done", 5, attempt=2)
         assert await remit.job(job) == 5
     assert len(bank.calls) == 2
 
@@ -135,14 +135,14 @@ async def test_of_two_decisions_on_an_attempt_the_first_one_counts(remit_in: Ope
     job = await in_doubt(remit_in, bank)
     async with remit_in(**given, work=False) as one, remit_in(**given, work=False) as other:
         said = await asyncio.gather(
-            one.commands.decide_step(job, "2", "retry", by="ann"),
-            other.commands.decide_step(job, "2", "done", 7, by="bob"),
+            one.service.steps.decide(job, "2", "retry", by="ann"),
+            other.service.steps.decide(job, "2", "done", 7, by="bob"),
             return_exceptions=True,
         )
         (refused,) = filter(None, said)
         assert isinstance(refused, StateError)
         assert "decided already" in refused.message
-        (kept,) = await one.queries.events(inbox_of(job))
+        (kept,) = await one.service.streams.events(inbox_of(job))
         assert decode(kept.kind, kept.data) == (
             StepDecided(step="2", decision="retry", by="ann")
             if said[0] is None
@@ -156,7 +156,7 @@ async def test_nobody_decides_on_a_call_under_way(remit_in: OpenRemit) -> None:
         job = await remit.start(pay(5))
         await bank.reached.wait()
         with pytest.raises(StateError) as early:
-            await remit.commands.decide_step(job.id, "2", "retry")
+            await remit.service.steps.decide(job.id, "2", "retry")
         assert early.value.code is Code.STEP_NOT_FOUND
 
 
@@ -172,7 +172,7 @@ async def test_a_timeout_of_a_side_effect_is_uncertain_too(remit_in: OpenRemit) 
     async with remit_in(tools=[slow], recipes=[slow_recipe], flags={"policy.rules": ALLOW}) as remit:
         job = await remit.start(slow_recipe())
         assert (await until_waiting(remit, job.id)).waiting_for == "a decision on step 1"
-        await remit.commands.decide_step(job.id, "1", "done")
+        await remit.service.steps.decide(job.id, "1", "done")
         await job
 
 
@@ -235,7 +235,7 @@ async def test_a_safe_call_is_retried_with_backoff_and_gives_up_after_its_attemp
             await job
         assert raised.value.code is Code.TOOL_UNAVAILABLE
         assert calls == 3
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_a_call_keeps_its_arguments_through_retries_whatever_the_recipe_does_to_them(remit_in: OpenRemit) -> None:
@@ -258,7 +258,7 @@ async def test_a_call_keeps_its_arguments_through_retries_whatever_the_recipe_do
     async with remit_in(tools=[send], recipes=[sends], flags={"policy.rules": ALLOW}) as remit:
         job = await remit.start(sends())
         assert await job == 3
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     assert heard == [[1], [1], [1]]
 
 
@@ -311,10 +311,10 @@ async def test_a_recipe_that_leaves_the_recorded_path_is_stuck_not_lost(remit_in
         await remit.job(job.id).signal("go")
         row = await until(remit, job.id, lambda row: row.code == "NONDETERMINISTIC")
         assert row.state == "waiting"
-        kinds = [event.kind for event in await remit.queries.events(f"job/{job.id}")]
+        kinds = [event.kind for event in await remit.service.streams.events(f"job/{job.id}")]
         assert "version_mismatch_recorded" in kinds
     async with remit_in(tools=[add], recipes=[first]) as remit:
-        await remit.commands.resume(job.id)
+        await remit.service.jobs.resume(job.id)
         assert await remit.job(job.id) == 1
 
 
@@ -335,5 +335,5 @@ async def test_another_code_version_is_refused_where_policy_says_fail(remit_in: 
         await remit.job(job.id).signal("go")
         await until(remit, job.id, lambda row: row.code == "EXECUTION_VERSION_MISMATCH")
     async with remit_in(recipes=[first], flags={"jobs.mismatch": "fail"}) as remit:
-        await remit.commands.resume(job.id)
+        await remit.service.jobs.resume(job.id)
         assert await remit.job(job.id) == 1

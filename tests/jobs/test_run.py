@@ -129,7 +129,7 @@ async def test_clock_and_chance_are_recorded(remit_in: OpenRemit) -> None:
         assert int(now) > 1_700_000_000_000_000
         assert 0 <= float(chance) < 1
         assert UUID(unique).version == 4
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_a_signal_wakes_the_job_and_one_sent_earlier_counts(remit_in: OpenRemit) -> None:
@@ -160,7 +160,7 @@ async def test_a_wait_for_a_signal_can_time_out(remit_in: OpenRemit) -> None:
     async with remit_in(recipes=[impatient]) as remit:
         job = await remit.start(impatient())
         assert "within 0.01 s" in await job
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_a_recipe_can_ask_a_person(remit_in: OpenRemit) -> None:
@@ -173,7 +173,7 @@ async def test_a_recipe_can_ask_a_person(remit_in: OpenRemit) -> None:
         await until_waiting(remit, job.id)
         question = (await job.questions())[0]
         assert (question.question, question.args) == ("Publish?", {"pages": 3})
-        await remit.commands.decide(question.confirmation, "deny", by="bob", reason="not today")
+        await remit.service.confirmations.decide(question.confirmation, "deny", by="bob", reason="not today")
         assert await job == Confirmed(approved=False, by="bob", reason="not today")
 
 
@@ -186,7 +186,7 @@ async def test_a_child_recipe_is_part_of_its_parent(remit_in: OpenRemit) -> None
         job = await remit.start(parent())
         assert await job == 6
         assert [step.step for step in (await job.view()).steps] == ["1", "1.0.1", "1.0.2", "2", "2.0.1"]
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_an_effect_from_a_task_of_ones_own_is_refused(remit_in: OpenRemit) -> None:
@@ -223,7 +223,7 @@ async def test_a_result_json_cannot_hold_fails_the_job(remit_in: OpenRemit) -> N
         with pytest.raises(JobEndedError) as raised:
             await job
         assert raised.value.code is Code.RESULT_NOT_ENCODABLE
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 async def test_a_job_can_be_cancelled_while_a_tool_runs(remit_in: OpenRemit) -> None:

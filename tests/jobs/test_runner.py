@@ -13,7 +13,7 @@ from remit.jobs.program import Program, Programs
 from remit.jobs.runner import Pass
 from remit.jobs.state import History
 from remit.journal.copy import copy
-from remit.service.commands import Options
+from remit.service.jobs import Options
 from tests.opened import OpenRemit, until_waiting
 
 NOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
@@ -83,8 +83,8 @@ async def test_a_job_that_is_cancelled_before_it_ran_does_not_run(remit_in: Open
     bank = Bank()
     given: dict[str, Any] = {"tools": [bank.tool], "recipes": [pays], "flags": NOW}
     async with remit_in(**given, work=False) as remit:
-        job = await remit.commands.start(pays(), Options(delay_s=HOUR_S))
-        await remit.commands.cancel(job)
+        job = await remit.service.jobs.start(pays(), Options(delay_s=HOUR_S))
+        await remit.service.jobs.cancel(job)
     async with remit_in(**given) as remit:
         assert (await remit.ended(job)).state == "cancelled"
     assert bank.done == []
@@ -97,7 +97,7 @@ async def test_a_job_whose_worker_died_hears_of_its_cancellation_before_it_goes_
         job = (await remit.start(pays())).id
         await bank.reached.wait()
     async with remit_in(**given, work=False) as remit:
-        await remit.commands.cancel(job)
+        await remit.service.jobs.cancel(job)
     async with remit_in(**given) as remit:
         assert (await remit.ended(job)).state == "cancelled"
     assert bank.done == ["first"]
@@ -106,7 +106,7 @@ async def test_a_job_whose_worker_died_hears_of_its_cancellation_before_it_goes_
 async def test_stopping_a_job_needs_no_code(remit_in: OpenRemit) -> None:
     async with remit_in(recipes=[pays], work=False) as remit:
         job = (await remit.start(pays())).id
-        await remit.commands.cancel(job)
+        await remit.service.jobs.cancel(job)
     async with remit_in() as remit:
         assert (await remit.ended(job)).state == "cancelled"
 
@@ -149,7 +149,7 @@ async def test_messages_are_heard_where_the_journal_was_copied_to(
     async with remit_in(**given, work=False) as remit, remit_in(**given, flags=elsewhere, work=False) as other:
         await remit.job(job).signal("go")
         if cancelled:
-            await remit.commands.cancel(job)
+            await remit.service.jobs.cancel(job)
         await copy(remit.runtime.journal, other.runtime.journal)
     async with remit_in(**given, flags=elsewhere) as remit:
         assert (await remit.ended(job)).state == ("cancelled" if cancelled else "completed")
@@ -169,7 +169,7 @@ async def test_a_parked_job_does_nothing_on_its_way_out(remit_in: OpenRemit) -> 
     async with remit_in(tools=[bank.tool], recipes=[guarded], flags=NOW) as remit:
         await remit.job(job.id).signal("go")
         assert await remit.job(job.id) == "done"
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     assert bank.done == ["lock", "work", "unlock"]
 
 

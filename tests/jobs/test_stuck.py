@@ -70,7 +70,7 @@ async def test_a_cancellation_is_heard_while_the_job_is_put_aside(
     async with remit_in(recipes=[version(2)], flags=FAIL, work=False) as remit:
 
         async def cancel() -> None:
-            await remit.commands.cancel(job)
+            await remit.service.jobs.cancel(job)
 
         if moment == "after its inbox was read":
             once(monkeypatch, Inbox, "refresh", cancel, before=False)
@@ -87,7 +87,7 @@ async def test_a_resume_in_that_moment_lets_the_next_worker_look(
     async with remit_in(recipes=[version(2)], flags=FAIL, work=False) as remit:
 
         async def resume() -> None:
-            await remit.commands.resume(job)
+            await remit.service.jobs.resume(job)
 
         once(monkeypatch, Journal, "park", resume, before=True)
         remit.runtime.engine.start()
@@ -95,7 +95,7 @@ async def test_a_resume_in_that_moment_lets_the_next_worker_look(
         mark = 0
         while stuck < 2:
             mark = await remit.runtime.journal.changed(mark)
-            stuck = len([e for e in await remit.queries.events(f"job/{job}") if b"stuck:" in e.data])
+            stuck = len([e for e in await remit.service.streams.events(f"job/{job}") if b"stuck:" in e.data])
         row = await until(remit, job, is_stuck)
         assert row.due_at is None, "with no news the second pass left it for good"
 
@@ -105,7 +105,7 @@ async def test_it_goes_on_where_its_code_is(remit_in: OpenRemit) -> None:
     async with remit_in(recipes=[version(2)], flags=FAIL) as remit:
         await until(remit, job, is_stuck)
     async with remit_in(recipes=[version(1)], flags=FAIL) as remit:
-        await remit.commands.resume(job)
+        await remit.service.jobs.resume(job)
         assert await remit.job(job) == 1
 
 
@@ -135,7 +135,7 @@ async def test_a_recipe_within_another_is_held_to_its_version_too(remit_in: Open
             await until(remit, job, is_stuck)
         else:
             assert await remit.job(job) == 2
-        (drift,) = (await remit.queries.narrative(job)).drifts
+        (drift,) = (await remit.service.streams.narrative(job)).drifts
         assert (drift.subject, drift.recorded.partition("+")[0], drift.current.partition("+")[0]) == (
             "recipe",
             "child 1",
@@ -196,15 +196,15 @@ async def test_a_job_whose_input_does_not_fit_today_waits_for_code_that_takes_it
     async with remit_in(recipes=[second]) as remit:
         await remit.job(job).signal("go")
         await until(remit, job, is_stuck)
-        told = [decode(event.kind, event.data) for event in await remit.queries.events(f"job/{job}")]
+        told = [decode(event.kind, event.data) for event in await remit.service.streams.events(f"job/{job}")]
         reasons = [one.reason for one in told if isinstance(one, JobWaiting) and one.wait_type == "human"]
         assert "the recorded input does not fit the recipe of today: counts: " in "".join(reasons)
         if ends == "is cancelled":
-            await remit.commands.cancel(job)
+            await remit.service.jobs.cancel(job)
             assert (await remit.ended(job)).state == "cancelled"
     if ends == "goes on":
         async with remit_in(recipes=[first]) as remit:
-            await remit.commands.resume(job)
+            await remit.service.jobs.resume(job)
             assert await remit.job(job) == 3
 
 
@@ -220,5 +220,5 @@ async def test_a_plan_that_this_version_cannot_read_waits_for_one_that_can(
     monkeypatch.setattr(program, "read_plan", unreadable)
     async with remit_in() as remit:
         await until(remit, job, is_stuck)
-        await remit.commands.cancel(job)
+        await remit.service.jobs.cancel(job)
         assert (await remit.ended(job)).state == "cancelled"

@@ -67,7 +67,7 @@ async def test_a_call_that_only_reads_runs_and_its_session_tells_all_of_it(remit
         assert (text_of(result), result.is_error) == ("hé", False)
         ((stream, events),) = (await sessions(remit)).items()
         opened, started, finished = events
-        report = await remit.queries.verify()
+        report = await remit.service.streams.verify()
     assert isinstance(opened, SessionOpened)
     assert stream == f"session/{opened.session}"
     assert (opened.face, opened.principal, opened.client, opened.client_version, opened.via) == (

@@ -76,7 +76,7 @@ async def test_a_call_that_takes_its_own_tool_away_is_answered_in_the_servers_wo
 ) -> None:
     async def switches(_args: dict[str, Any], _ctx: Any) -> dict[str, Any]:
         far.change(offered(SECOND))
-        assert "mcp.far.search" not in {tool.name for tool in await remit.queries.tools()}
+        assert "mcp.far.search" not in {tool.name for tool in await remit.service.tools.views()}
         return {"content": [{"type": "text", "text": text} for text in ("it", "switched")]}
 
     far = Upstream(offered(DEFINITION), answer=switches)

@@ -76,7 +76,7 @@ async def test_an_approved_call_runs_once_with_the_arguments_that_were_shown(
         again = await client.call_tool("note__write", {"text": "buy milk"})
         assert again.structured_content == {"notes": 2}
         assert len(person.asked) == 2  # an approval is for one call
-        assert (await remit.queries.verify()).ok
+        assert (await remit.service.streams.verify()).ok
     assert notes.written == ["buy milk", "buy milk"]
 
 
@@ -133,7 +133,7 @@ async def test_a_question_that_is_put_off_stays_open_and_is_asked_again(
         first = await client.call_tool("note__write", {"text": "x"})
         assert code_of(first) == "CONFIRMATION_REQUIRED"
         assert notes.written == []
-        (question,) = await remit.queries.confirmations()
+        (question,) = await remit.service.confirmations.pending()
         second = await client.call_tool("note__write", {"text": "x"})
         assert second.structured_content == {"notes": 1}
         assert (await kinds(remit)).count("confirmation_requested") == 1
@@ -156,7 +156,7 @@ async def test_a_client_that_cannot_ask_is_told_how_a_person_confirms_and_then_i
         assert outcome_of(first)["status"] == "pending"
         assert outcome_of(await call())["confirmation"] == identifier  # still the same question
         async with remit_in() as elsewhere:  # another hold on the journal, as another process has
-            await elsewhere.commands.decide(identifier, "approve", by="bob")
+            await elsewhere.service.confirmations.decide(identifier, "approve", by="bob")
         assert (await call()).structured_content == {"notes": 1}
         third = await call()
         assert code_of(third) == "CONFIRMATION_REQUIRED"
@@ -177,7 +177,7 @@ async def test_a_question_answered_elsewhere_before_it_is_put_is_put_to_nobody(
 
         async def answered_first(reference: str) -> Confirmation:
             monkeypatch.setattr(confirmations, "find", find)
-            await remit.commands.decide(reference, "approve", by="bob")
+            await remit.service.confirmations.decide(reference, "approve", by="bob")
             return await find(reference)
 
         monkeypatch.setattr(confirmations, "find", answered_first)
@@ -190,7 +190,7 @@ async def test_a_denial_from_elsewhere_comes_back_with_its_reason_once(
 ) -> None:
     async with remit_in(tools=[notes.tool]) as remit, facing(remit) as face, link.connect(face) as client:
         first = await client.call_tool("note__write", {"text": "x"})
-        await remit.commands.decide(outcome_of(first)["confirmation"], "deny", by="bob", reason="too loud")
+        await remit.service.confirmations.decide(outcome_of(first)["confirmation"], "deny", by="bob", reason="too loud")
         denied = await client.call_tool("note__write", {"text": "x"})
         assert code_of(denied) == "CONFIRMATION_DENIED"
         assert "bob refused note.write: too loud" in text_of(denied)
@@ -201,7 +201,7 @@ async def test_a_denial_from_elsewhere_comes_back_with_its_reason_once(
 async def test_other_arguments_are_another_question(remit_in: OpenRemit, link: Link, notes: Notes) -> None:
     async with remit_in(tools=[notes.tool]) as remit, facing(remit) as face, link.connect(face) as client:
         first = await client.call_tool("note__write", {"text": "x"})
-        await remit.commands.decide(outcome_of(first)["confirmation"], "approve", by="bob")
+        await remit.service.confirmations.decide(outcome_of(first)["confirmation"], "approve", by="bob")
         other = await client.call_tool("note__write", {"text": "y"})
         assert code_of(other) == "CONFIRMATION_REQUIRED"
         assert outcome_of(other)["confirmation"] != outcome_of(first)["confirmation"]
@@ -211,8 +211,8 @@ async def test_other_arguments_are_another_question(remit_in: OpenRemit, link: L
 async def test_what_a_person_edited_is_what_runs(remit_in: OpenRemit, link: Link, notes: Notes) -> None:
     async with remit_in(tools=[notes.tool]) as remit, facing(remit) as face, link.connect(face) as client:
         first = await client.call_tool("note__write", {"text": "x"})
-        edited = await remit.commands.edit(outcome_of(first)["confirmation"], {"text": "softer"}, by="bob")
-        await remit.commands.decide(edited.id, "approve", by="bob")
+        edited = await remit.service.confirmations.edit(outcome_of(first)["confirmation"], {"text": "softer"}, by="bob")
+        await remit.service.confirmations.decide(edited.confirmation, "approve", by="bob")
         assert not (await client.call_tool("note__write", {"text": "x"})).is_error
     assert notes.written == ["softer"]
 
@@ -249,7 +249,7 @@ async def test_the_person_at_the_client_does_not_suffice_where_policy_wants_othe
         assert code_of(first) == "CONFIRMATION_REQUIRED"
         assert notes.written == []
         for other in others:
-            await remit.commands.decide(outcome_of(first)["confirmation"], "approve", by=other)
+            await remit.service.confirmations.decide(outcome_of(first)["confirmation"], "approve", by=other)
         assert (await client.call_tool("note__write", {"text": "x"})).structured_content == {"notes": 1}
 
 
@@ -289,7 +289,7 @@ async def test_identical_calls_at_once_without_a_person_run_once_per_approval(
             return [await call for call in calls]
 
         asked = {outcome_of(each)["confirmation"] for each in await twice()}
-        await remit.commands.decide(max(asked), "approve", by="bob")
+        await remit.service.confirmations.decide(max(asked), "approve", by="bob")
         results = await twice()
         assert sorted(result.is_error for result in results) == [False, True]
         assert notes.written == ["x"]
@@ -318,11 +318,11 @@ async def test_an_approval_is_found_again_where_the_client_gave_up_while_it_was_
         await asked.wait()
         call.cancel()
         await asyncio.wait([call])
-        (question,) = await remit.queries.confirmations()
+        (question,) = await remit.service.confirmations.pending()
         quiet = False
         if link.modern:  # the request itself was answered with the question: nobody hears that the client gave up
             assert (await client.call_tool("note__write", {"text": "x"})).structured_content == {"notes": 1}
         else:
-            await remit.commands.decide(question.confirmation, "approve", by="bob")
+            await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
             assert (await client.call_tool("note__write", {"text": "x"})).structured_content == {"notes": 1}
     assert notes.written == ["x"]

@@ -116,7 +116,7 @@ async def test_each_client_is_who_its_token_says_in_a_session_of_its_own(remit_i
             )
             assert [text_of(answer) for answer in answers] == ["from ann", "from ben"]
         found = await sessions(remit)
-        assert (await remit.queries.verify()).ok
+        assert (await remit.service.streams.verify()).ok
     opened = [events[0] for events in found.values()]
     assert all(isinstance(event, SessionOpened) for event in opened)
     assert sorted(event.principal for event in opened if isinstance(event, SessionOpened)) == ["ann", "ben"]

@@ -123,7 +123,7 @@ async def test_a_state_is_good_for_once(remit_in: OpenRemit, link: Link, notes: 
         await asked_of(client, input_responses=APPROVED, request_state=asked.request_state)
         with pytest.raises(MCPError, match="requestState was used"):
             await asked_of(client, input_responses=APPROVED, request_state=asked.request_state)
-        assert await remit.queries.confirmations() == []
+        assert await remit.service.confirmations.pending() == []
     assert notes.written == ["x"]
 
 
@@ -141,8 +141,8 @@ async def test_a_call_whose_client_does_not_come_again_is_given_up(
         await client.list_tools()  # a moment later
         with pytest.raises(MCPError, match="requestState was used, or given up"):
             await asked_of(client, input_responses=APPROVED, request_state=asked.request_state)
-        (question,) = await remit.queries.confirmations()
-        await remit.commands.decide(question.confirmation, "approve", by="bob")
+        (question,) = await remit.service.confirmations.pending()
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
         done = await asked_of(client)  # given up was the request; the question was not
         assert isinstance(done, types.CallToolResult)
         assert done.structured_content == {"notes": 1}

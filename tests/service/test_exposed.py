@@ -17,8 +17,8 @@ from remit.ids import new_id
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import exposed
-from remit.service.commands import Options
 from remit.service.exposed import ExposedJobs
+from remit.service.jobs import Options
 from remit.settings.mcp_client import McpClient
 from remit.testing.providers import call_context
 from tests.mcp_server.links import MODERN, at, facing, serving, sessions
@@ -79,7 +79,7 @@ async def offering(
 
 def provided(remit: Remit) -> ExposedJobs:
     """The provider of `waits`, as a worker of its own has it."""
-    return ExposedJobs([waits], ["*"], remit.runtime.journal, lambda: (remit.commands, remit.queries))
+    return ExposedJobs([waits], ["*"], remit.runtime.journal, lambda: remit.service)
 
 
 async def offered(client: Client) -> set[str]:
@@ -129,7 +129,7 @@ async def test_a_short_job_gives_its_result(remit_in: OpenRemit) -> None:
         assert set(tool.input_schema["properties"]) == {"a", "b"}
         done = (await client.call_tool("recipe__sums_add", {"a": 40})).structured_content
         assert {**done, "job": ""} == {"job": "", "state": "completed", "result": 42}
-        assert (await remit.queries.job(done["job"])).principal == "tester"
+        assert (await remit.service.jobs.view(done["job"])).principal == "tester"
 
 
 async def test_a_failed_job_says_why(remit_in: OpenRemit) -> None:
@@ -164,7 +164,7 @@ async def test_a_long_job_gives_a_handle_that_leads_to_its_result(
         assert started["state"] not in {"completed", "failed"}
         job = {"job": started["job"]}
         assert (await client.call_tool("job__result", job)).structured_content["job"] == started["job"]
-        await remit.commands.signal(started["job"], "go", "now")
+        await remit.service.jobs.signal(started["job"], "go", "now")
         await remit.ended(started["job"])
         status = (await client.call_tool("job__status", job)).structured_content
         assert status == {**job, "state": "completed", "result": "now"}
@@ -190,7 +190,7 @@ async def test_a_job_that_asks_says_what(remit_in: OpenRemit, monkeypatch: pytes
             break
         (question,) = (await client.call_tool("job__status", {"job": job})).structured_content["questions"]
         assert question["question"] == "Shall we?"
-        await remit.commands.decide(question["confirmation"], "approve", by="bob")
+        await remit.service.confirmations.decide(question["confirmation"], "approve", by="bob")
         await remit.ended(job)
         done = (await client.call_tool("job__result", {"job": job})).structured_content
     assert done["result"] is True
@@ -257,14 +257,14 @@ async def test_a_call_starts_one_job_however_many_make_it(
         ctx = call_context(stream="job/caller", idempotency_key="the key", invocation_id=ids[0])
         again = msgspec.structs.replace(ctx, attempt=attempt, invocation_id=ids[attempt - 1])
         began, goes_on = asyncio.Event(), asyncio.Event()
-        start = frozen.commands.start
+        start = frozen.service.jobs.start
 
         async def late(*given: Any) -> str:
             began.set()
             await goes_on.wait()
             return await start(*given)
 
-        monkeypatch.setattr(frozen.commands, "start", late)
+        monkeypatch.setattr(frozen.service.jobs, "start", late)
         first = asyncio.create_task(provided(frozen).invoke("recipe.waits", {}, ctx))
         await began.wait()
         assert await provided(other).reconcile("recipe.waits", {}, ctx) is None

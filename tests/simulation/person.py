@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from remit.jobs.state import History, stream_of
-from remit.service.commands import Commands
+from remit.service.service import service_over
+from remit.tools.pins import Pins
 from tests.simulation.process import Process
 
 
@@ -18,7 +19,13 @@ class Person:
 
     def __init__(self, process: Process, happened: Callable[[str], bool]) -> None:
         """`happened` tells whether a tool had its effect."""
-        self.commands = Commands(process.services, process.programs.recipes, "bob", lambda: None)
+        self.service = service_over(
+            process.services,
+            process.programs,
+            Pins(process.journal, trust=False, principal="bob"),
+            principal="bob",
+            poke=lambda: None,
+        )
         self._process = process
         self._happened = happened
         self._answered: set[str] = set()
@@ -30,12 +37,12 @@ class Person:
             mark = await self._process.journal.changed(mark)
             history = History(shelf.events[stream])
             for confirmation in await self._process.services.confirmations.pending(stream):
-                await self.commands.decide(confirmation.id, "approve")
+                await self.service.confirmations.decide(confirmation.id, "approve")
             for (step, key), record in history.waits.items():
                 if record.completed is not None:
                     continue
                 if record.waiting.wait_type == "signal" and key == "go":
-                    await self._once(f"{job} go", partial(self.commands.signal, job, "go", "now"))
+                    await self._once(f"{job} go", partial(self.service.jobs.signal, job, "go", "now"))
                 if key.startswith("uncertain:"):
                     await self._once(f"{job} {step} {key}", partial(self._decide, job, history, step))
 
@@ -49,6 +56,6 @@ class Person:
         assert started is not None
         if self._happened(started.tool_name):
             arguments = msgspec.json.decode(bytes(msgspec.json.encode(started.args)))
-            await self.commands.decide_step(job, step, "done", arguments["number"])
+            await self.service.steps.decide(job, step, "done", arguments["number"])
         else:
-            await self.commands.decide_step(job, step, "retry")
+            await self.service.steps.decide(job, step, "retry")

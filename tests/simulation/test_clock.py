@@ -104,7 +104,7 @@ class Jumps:
             for name, clock in zip(("person", "one", "other"), self._clocks, strict=True)
         ]
         person = Person(processes[0], lambda name: self.effects[name] > 0)
-        self.job = await person.commands.start(timed())
+        self.job = await person.service.jobs.start(timed())
         self.workers = processes[1:]
         engines = []
         for worker in self.workers:

@@ -108,7 +108,7 @@ class Story:
 
     async def _main(self) -> None:
         person = Person(self._process("person"), lambda tool: self.effects[tool] > 0)
-        self.job = await person.commands.start(everything())
+        self.job = await person.service.jobs.start(everything())
         answering = asyncio.create_task(person.answer(self.job))
         await self._work(answering, self._interrupted)
         if self._how == "stop":

@@ -211,15 +211,15 @@ async def approved(remit: Remit) -> str:
     job = await remit.start(story_of())
     await until_waiting(remit, job.id)
     (question,) = await job.questions()
-    edited = await remit.commands.edit(question.confirmation, {"text": "y"}, by="bob")
-    await remit.commands.decide(edited.id, "approve", by="eve", reason="fine")
+    edited = await remit.service.confirmations.edit(question.confirmation, {"text": "y"}, by="bob")
+    await remit.service.confirmations.decide(edited.confirmation, "approve", by="eve", reason="fine")
     assert await job == "Y"
     return job.id
 
 
 async def test_the_story_of_an_edited_and_approved_call(remit_in: OpenRemit) -> None:
     async with remit_in(tools=[write], recipes=[story_of]) as remit:
-        story = await remit.queries.narrative(await approved(remit))
+        story = await remit.service.streams.narrative(await approved(remit))
     (step,) = story.steps
     assert (story.name, story.principal, story.result_preview) == ("story", "alice", '"Y"')
     assert story.execution_version.startswith("3+")
@@ -247,12 +247,12 @@ async def test_a_call_that_runs_while_the_story_is_read_is_not_told_as_allowed_b
             found = await read(stream, after)
             if stream.endswith(question.confirmation):
                 monkeypatch.setattr(journal, "read", read)
-                await remit.commands.decide(question.confirmation, "approve", by="bob")
+                await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
                 await remit.ended(job.id)
             return found
 
         monkeypatch.setattr(journal, "read", runs_meanwhile)
-        step = only(await remit.queries.narrative(job.id))
+        step = only(await remit.service.streams.narrative(job.id))
         assert (step.state, step.attempts, step.confirmations[0].decisions) == ("waiting", (), ())
-        step = only(await remit.queries.narrative(job.id))
+        step = only(await remit.service.streams.narrative(job.id))
         assert (step.state, [one.by for one in step.confirmations[0].decisions]) == ("ok", ["bob"])

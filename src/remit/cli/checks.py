@@ -226,8 +226,8 @@ def _wal(path: Path) -> Check:
 
 async def _look_at_tools(state: State) -> tuple[list[ToolView], dict[str, str], Snapshot]:
     async with state.remit(code="wanted") as remit:
-        queries = remit.queries
-        return await queries.tools(), await queries.tool_failures(), await queries.readiness()
+        tools = remit.service.tools
+        return await tools.views(), await tools.failures(), await tools.readiness()
 
 
 async def _tools(state: State) -> AsyncIterator[Check]:

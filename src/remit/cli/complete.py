@@ -22,7 +22,7 @@ def jobs(context: click.Context, _parameter: click.Parameter, incomplete: str) -
     """Recent jobs, and `last`."""
 
     async def look(remit: Remit) -> Found:
-        rows = await remit.queries.jobs(limit=_RECENT)
+        rows = await remit.service.jobs.rows(limit=_RECENT)
         return [("last", "the newest job"), *((row.job, f"{row.state} {row.name}") for row in rows)]
 
     return _offered(context, incomplete, look)
@@ -32,7 +32,7 @@ def confirmations(context: click.Context, _parameter: click.Parameter, incomplet
     """Open questions."""
 
     async def look(remit: Remit) -> Found:
-        return [(one.confirmation, one.tool or one.question) for one in await remit.queries.confirmations()]
+        return [(one.confirmation, one.tool or one.question) for one in await remit.service.confirmations.pending()]
 
     return _offered(context, incomplete, look)
 
@@ -42,7 +42,7 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
     from click.shell_completion import CompletionItem
 
     async def look(remit: Remit) -> Found:
-        known = remit.queries.recipes
+        known = remit.service.recipes
         return [(name, (known.get(name).__doc__ or "").partition("\n")[0]) for name in known.names()]
 
     return _offered(context, incomplete, look, code=True) or [CompletionItem(incomplete, type="file")]
@@ -52,7 +52,7 @@ def tools(context: click.Context, _parameter: click.Parameter, incomplete: str) 
     """Tools."""
 
     async def look(remit: Remit) -> Found:
-        return [(tool.name, tool.description) for tool in await remit.queries.tools()]
+        return [(tool.name, tool.description) for tool in await remit.service.tools.views()]
 
     return _offered(context, incomplete, look, code=True)
 

@@ -37,7 +37,7 @@ async def left(remit: Remit, job: Followed) -> Left:
     row = job.row
     waits = tuple(msgspec.to_builtins(wait) for wait in job.waits)
     if row.state == "completed":
-        return Left(job=job.job, state=row.state, result=await remit.queries.result(job.job))
+        return Left(job=job.job, state=row.state, result=await remit.service.jobs.result(job.job))
     error = _error(job)
     return Left(
         job=job.job,

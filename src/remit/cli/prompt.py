@@ -14,7 +14,6 @@ from remit.cli.terminal import forget_typed, read_line
 from remit.cli.text import clean, one_line
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.service.queries import confirmation_view
 from remit.service.views import ConfirmationView, ToolView
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Prompt:
             reason = await self._line("reason (Enter for none): ") or ""
         self.current = ""
         try:
-            decided = await self._remit.commands.decide(
+            decided = await self._remit.service.confirmations.decide(
                 question.confirmation,
                 "approve" if answer == "approve" else "deny",
                 digest=question.digest,
@@ -109,7 +108,7 @@ class Prompt:
             return None
         self.current = ""
         try:
-            replaced = await self._remit.commands.edit(
+            replaced = await self._remit.service.confirmations.edit(
                 question.confirmation, msgspec.json.decode(edited.encode()), by=self._by
             )
         except msgspec.DecodeError as error:
@@ -117,7 +116,7 @@ class Prompt:
         except RemitError as error:
             show(describe(error), self._output)
         else:
-            return confirmation_view(replaced)
+            return replaced
         return None
 
     async def _edited(self, text: str) -> str | None:
@@ -154,7 +153,7 @@ class Prompt:
 async def known_tool(remit: Remit, name: str) -> ToolView | None:
     """The tool that a question is about, where this process knows it."""
     try:
-        return await remit.queries.tool(name) if name else None
+        return await remit.service.tools.view(name) if name else None
     except RemitError:
         return None
 

@@ -136,11 +136,11 @@ async def _relay(state: State, remit: Remit, server: str) -> Any:
     from remit.mcp_server.relay import Relay
 
     try:
-        status = await remit.runtime.servers.status(server)
+        status = await remit.service.servers.status(server)
     except RemitError as error:
         state.note(f"{error.message}; it is tried again when its tools are needed")
         return None
-    return Relay(remit.runtime.servers.remote(server), remit.runtime.journal, status.capabilities)
+    return Relay(remit.service.servers.remote(server), remit.runtime.journal, status.capabilities)
 
 
 def _socket(listening: Listening) -> socket.socket:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
 from remit.journal.kinds import ErrorInfo
-from remit.service.steps import open_waits, step_rows
+from remit.service.rows import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ class Followed:
 
 async def followed(remit: Remit, job: str) -> Followed:
     """A job with everything that is recorded of it by now. Raises NotFoundError."""
-    found = Followed(await remit.queries.row(job))
-    found.history = await remit.queries.history(job)
+    found = Followed(await remit.service.jobs.row(job))
+    found.history = await remit.service.jobs.history(job)
     return found
 
 
@@ -168,7 +168,7 @@ class Watch:
         began = clock.monotonic()
         for job in self.jobs:
             if not job.ended:
-                job.row = await self._remit.queries.row(job.job)
+                job.row = await self._remit.service.jobs.row(job.job)
                 for event in await self._journal.read(stream_of(job.job), job.seq):
                     job.history.fold([event])
                     job.seq = event.seq
@@ -178,7 +178,7 @@ class Watch:
     async def _still(self) -> bool:
         """Whether nothing has happened to any job since it was looked at; what was read after its row may be newer."""
         for job in self.jobs:
-            if not job.ended and await self._remit.queries.row(job.job) != job.row:
+            if not job.ended and await self._remit.service.jobs.row(job.job) != job.row:
                 return False
         return True
 
@@ -240,14 +240,14 @@ class Watch:
         shown = asker.current
         if not shown:
             return
-        unanswered = {one.confirmation for one in await self._remit.queries.confirmations(self._asks)}
+        unanswered = {one.confirmation for one in await self._remit.service.confirmations.pending(self._asks)}
         if shown not in unanswered and asker.current == shown:
             await self._withdraw(asker)
 
     async def _pending(self, job: Followed) -> list[ConfirmationView]:
         if job.ended or not any(wait.type == "human" for wait in job.waits):
             return []
-        return await self._remit.queries.confirmations(job.job)
+        return await self._remit.service.confirmations.pending(job.job)
 
     async def _withdraw(self, asker: Asker) -> None:
         await _end(self._asking)

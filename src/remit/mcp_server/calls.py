@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.gateway.pipeline import Gateway
     from remit.mcp_server.client import Client
-    from remit.service.commands import Commands
+    from remit.service.confirmations import Confirmations
     from remit.tools.peer import Peer
 
 _KEY: Final = "decision"
@@ -27,11 +27,11 @@ _log: Final = logging.getLogger("remit.mcp")
 class Calls:
     """Makes calls for clients."""
 
-    def __init__(self, gateway: Gateway, commands: Commands) -> None:
-        """Every call goes through `gateway`; decisions of people at a client through `commands`."""
+    def __init__(self, gateway: Gateway, decisions: Confirmations) -> None:
+        """Every call goes through `gateway`; people at a client decide by `decisions`."""
         self._gateway = gateway
         self._confirmations = gateway.services.confirmations
-        self._commands = commands
+        self._decisions = decisions
 
     async def make(self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer) -> Outcome:
         """Make a call. One that waits for a person is put to the person at the client, where that can be done.
@@ -95,7 +95,7 @@ class Calls:
             heard = said(answers[_KEY])
             if heard is None:
                 return False
-            await self._commands.decide(
+            await self._decisions.decide(
                 found.id, heard.decision, digest=found.request.digest, by=client.principal, reason=heard.reason
             )
         except PeerError:

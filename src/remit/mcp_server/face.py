@@ -103,7 +103,7 @@ class Face:
         self._transport = transport
         self._relay = relay
         self._confirm = confirm
-        self._calls = Calls(runtime.gateway, runtime.commands)
+        self._calls = Calls(runtime.gateway, runtime.service.confirmations)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._connections: dict[int, Connection] = {}
         self._views: dict[str, View] = {}

@@ -1,1 +1,1 @@
-"""What every face calls: commands change something, queries look."""
+"""What every face calls: one noun per file, behind one `Service`."""

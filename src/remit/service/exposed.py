@@ -28,7 +28,7 @@ from remit.errors import (
 )
 from remit.jobs.state import ENDED, KIND, stream_of
 from remit.journal.kinds import ToolInvocationStarted, decode
-from remit.service.commands import Options
+from remit.service.jobs import Options
 from remit.tools import hints
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
@@ -36,8 +36,7 @@ from remit.tools.provider import CallContext, ToolResult
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
     from remit.journal.journal import Journal
-    from remit.service.commands import Commands
-    from remit.service.queries import Queries
+    from remit.service.service import Service
 
 PROVIDER_ID: Final = "jobs"
 WAIT_S: Final = 20.0
@@ -68,7 +67,7 @@ class ExposedJobs:
         recipes: Iterable[Recipe[..., Any]],
         patterns: Sequence[str],
         journal: Journal,
-        service: Callable[[], tuple[Commands, Queries]],
+        service: Callable[[], Service],
     ) -> None:
         """Offer the recipes whose names fit one of the patterns. `service` is asked once there is one.
 
@@ -105,7 +104,7 @@ class ExposedJobs:
                 return ToolResult(await self._start(self._recipes[name], args, ctx))
             job = await self._own(args["job"], ctx.principal)
             if name == "job.cancel":
-                await self._service()[0].cancel(job, by=ctx.principal, reason=args.get("reason", ""))
+                await self._service().jobs.cancel(job, by=ctx.principal, reason=args.get("reason", ""))
             elif name == "job.result":
                 await self._wait(job)
             return ToolResult(await self._status(job))
@@ -120,7 +119,7 @@ class ExposedJobs:
             done = await self._journal.head(stream_of(job)) is not None
         else:
             job = await self._own(args["job"], ctx.principal)
-            done = (await self._service()[1].row(job)).state == "cancelled"
+            done = (await self._service().jobs.row(job)).state == "cancelled"
         return ToolResult(await self._status(job)) if done else None
 
     async def close(self) -> None:
@@ -132,7 +131,7 @@ class ExposedJobs:
     async def _start(self, recipe: Recipe[..., Any], args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
         job = await self._job_of(ctx)
         with suppress(AppendConflictError):  # another attempt of this very call has started it
-            await self._service()[0].start(recipe.bind(args), Options(principal=ctx.principal, job=job))
+            await self._service().jobs.start(recipe.bind(args), Options(principal=ctx.principal, job=job))
         ctx.progress(0, None, f"{job} has started")
         await self._wait(job)
         return await self._status(job)
@@ -157,25 +156,25 @@ class ExposedJobs:
     async def _own(self, job: str, principal: str) -> str:
         """The job, if it is the caller's. Raises NotFoundError, which tells nothing of others."""
         with suppress(NotFoundError):
-            if (await self._service()[1].job(job)).principal == principal:
+            if (await self._service().jobs.view(job)).principal == principal:
                 return job
         raise NotFoundError(f"you have no job {job!r:.80}", code=Code.JOB_NOT_FOUND)
 
     async def _wait(self, job: str) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
-                async for _ in self._service()[1].follow(stream_of(job)):
+                async for _ in self._service().streams.follow(stream_of(job)):
                     pass
 
     async def _status(self, job: str) -> dict[str, Any]:
-        queries = self._service()[1]
-        view = await queries.job(job)
+        service = self._service()
+        view = await service.jobs.view(job)
         status: dict[str, Any] = {"job": job, "state": view.row.state}
         if view.row.state == "completed":
             status["result"] = view.result
         if view.error:
             status["error"] = view.error
-        if view.row.state not in ENDED and (questions := await queries.confirmations(job)):
+        if view.row.state not in ENDED and (questions := await service.confirmations.pending(job)):
             status["questions"] = [
                 {"confirmation": each.confirmation, "tool": each.tool, "question": each.question} for each in questions
             ]

@@ -1,96 +1,56 @@
-"""A job's history as a list of steps, and what it waits for. Pure."""
+"""Steps of jobs: decide the ones whose outcome is unknown."""
 
 from __future__ import annotations
 
-from remit.jobs.state import CallRecord, History, WaitRecord, doubt_of
-from remit.service.views import OpenWait, StepRow
-from remit.trace.step import call_state, shown
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from remit.codes import Code
+from remit.errors import StateError
+from remit.jobs.inbox import Inbox
+from remit.jobs.state import History, stream_of
+from remit.journal.kinds import StepDecided
+from remit.service.heads import open_job
+from remit.service.values import encoded
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
 
 
-def step_rows(history: History) -> tuple[StepRow, ...]:
-    """Every effect in the order it was first recorded."""
-    waits: dict[str, list[WaitRecord]] = {}
-    for (step, _), record in history.waits.items():
-        waits.setdefault(step, []).append(record)
-    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in history.places.items())
+class Steps:
+    """The steps of jobs in one journal."""
 
+    def __init__(self, journal: Journal, principal: str, poke: Callable[[], None]) -> None:
+        """`principal` decides if a call names no one else; `poke` wakes this process's engine."""
+        self._journal = journal
+        self._principal = principal
+        self._poke = poke
 
-def open_waits(history: History) -> tuple[OpenWait, ...]:
-    """What a job waits for that has not come yet."""
-    return tuple(
-        OpenWait(
-            step=step,
-            type=record.waiting.wait_type,
-            key=key,
-            reason=record.waiting.reason,
-            due_at=record.waiting.due_at,
-            attempt=_doubted(history, step, key),
-        )
-        for (step, key), record in history.waits.items()
-        if record.completed is None and history.end is None and not _ended(history, step)
-    )
+    # --- commands
 
+    async def decide(
+        self,
+        job: str,
+        step: str,
+        decision: Literal["done", "retry", "fail"],
+        value: Any = None,
+        *,
+        attempt: int | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> None:
+        """Resolve a step whose outcome is unknown (rule 3); the first decision on an attempt counts.
 
-def _ended(history: History, step: str) -> bool:
-    """Whether a call that had to wait has come to its end all the same, as its provider could tell."""
-    return step in history.calls and history.calls[step].ended
-
-
-def _doubted(history: History, step: str, key: str) -> int:
-    attempt = history.in_doubt(step)
-    return attempt if attempt is not None and key == doubt_of(attempt) else 0
-
-
-def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> StepRow:
-    waiting = any(record.completed is None for record in waits)
-    if kind == "call":
-        return _call(history, step, history.calls[step], waiting=waiting)
-    if kind in {"time", "random", "uuid"}:
-        value = str(history.values[step].value)
-        return StepRow(step=step, name=kind, state="ok", result_preview=value)
-    if kind == "child":
-        child = history.children[step]
-        return StepRow(step=step, name=f"recipe.{child.name}", state="ok", args_preview=child.version)
-    key = waits[0].waiting.correlation_key if waits else ""
-    return StepRow(
-        step=step,
-        name=f"wait.{kind}",
-        state="waiting" if waiting else "ok",
-        args_preview=key if kind != "timer" else "",
-        confirmation=key if kind == "human" else "",
-        reason=waits[0].waiting.reason if waits else "",
-    )
-
-
-def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> StepRow:
-    refused, started, finished = record.refused, record.started, record.finished
-    state = call_state(record, waiting=waiting, ended=history.end is not None)
-    if refused is not None:
-        return StepRow(
-            step=step,
-            name=f"tool.{refused.tool_name}",
-            state=state,
-            code=refused.code,
-            reason=refused.reason,
-            remedy=refused.remedy,
-            confirmation=record.confirmation or "",
-        )
-    if started is None:
-        name = f"tool.{record.wanted}" if record.wanted else "tool"
-        return StepRow(step=step, name=name, state=state, confirmation=record.confirmation or "")
-    error = finished.error if finished else None
-    return StepRow(
-        step=step,
-        name=f"tool.{started.tool_name}",
-        state=state,
-        code=error.code if error else "",
-        reason=error.message if error else "",
-        remedy=error.remedy if error else "",
-        duration_us=finished.duration_us if finished else 0,
-        attempt=started.attempt,
-        args_preview=shown(started.args, started.args_blob),
-        result_preview=shown(finished.result, finished.result_blob) if finished else "",
-        provider_id=started.provider_id,
-        capability_level=f"L{started.capability_level}",
-        confirmation=started.confirmation,
-    )
+        `attempt` is the one that was shown; without it, the attempt that waits now. Raises NotFoundError or StateError.
+        """
+        await open_job(self._journal, job)
+        waits = History(await self._journal.read(stream_of(job))).in_doubt(step)
+        if waits is None or attempt not in {None, waits}:
+            what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
+            msg = f"{what} does not wait for a decision"
+            remedy = f"`remit show {job}` lists its steps; resume the job to see which one waits."
+            raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy=remedy)
+        message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
+        result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
+        await Inbox(self._journal, job).decide(message, result)
+        self._poke()

@@ -1,4 +1,4 @@
-"""What queries answer with: plain values, the same for every face, and the shapes that `--json` prints."""
+"""The shapes that the service answers with: plain values, the same for every face, and what `--json` prints."""
 
 from __future__ import annotations
 
@@ -105,6 +105,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     args: Any
     digest: str
+    contract_hash: str
+    """Of the tool that was asked about; empty for a question of a recipe."""
     principal: str
     approvals: int
     approved_by: tuple[str, ...]

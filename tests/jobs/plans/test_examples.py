@@ -27,7 +27,7 @@ def example(name: str) -> Plan:
 async def finished(remit: Remit, plan: Plan, inputs: dict[str, Any] | None = None) -> Any:
     job = await remit.start_plan(plan, inputs)
     value = await job
-    assert (await remit.queries.replay(job.id)).verdict == "same"
+    assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     return value
 
 
@@ -60,9 +60,9 @@ async def test_publish_writes_once_a_person_approved_the_call(
         await until_waiting(remit, job.id)
         (question,) = await job.questions()
         assert (question.tool, question.args["path"]) == ("fs.write", "published/README.md")
-        await remit.commands.decide(question.confirmation, decision, by="bob", reason="as agreed")
+        await remit.service.confirmations.decide(question.confirmation, decision, by="bob", reason="as agreed")
         value = await job
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     approved = decision == "approve"
     assert (files / "published/README.md").exists() is approved
     assert (value["published"], value["code"]) == ((True, None) if approved else (False, "CONFIRMATION_DENIED"))
@@ -78,9 +78,9 @@ async def test_review_files_only_what_a_person_approved(
         (question,) = await job.questions()
         assert question.question == "Is NOTES.md good enough for out.md?"
         assert not (files / "out.md").exists()
-        await remit.commands.decide(question.confirmation, decision, by="bob", reason="as agreed")
+        await remit.service.confirmations.decide(question.confirmation, decision, by="bob", reason="as agreed")
         value = await job
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     approved = decision == "approve"
     assert value == {"filed": "out.md" if approved else None, "by": "bob", "reason": "as agreed"}
     assert (files / "out.md").exists() is approved

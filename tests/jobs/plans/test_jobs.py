@@ -81,7 +81,7 @@ async def test_a_plan_parks_at_its_wait_goes_on_and_replays_the_same(remit_in: O
         await until_waiting(remit, job.id)
         await job.signal("go", {"text": "ready"})
         assert await job == EXPECTED
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     assert sorted(shop.calls) == ["1.0.1.0.price", "1.0.1.1.price", "1.0.1.2.price", "1.3.index_note", "1.4.total"]
 
 
@@ -99,7 +99,7 @@ async def test_another_process_goes_on_and_does_nothing_twice(remit_in: OpenRemi
 async def test_the_plan_is_recorded_as_it_was_when_the_job_was_made(remit_in: OpenRemit) -> None:
     async with remit_in(work=False) as remit:
         job = await remit.start_plan(PLAN, {"orders": []})
-        history = await remit.queries.history(job.id)
+        history = await remit.service.jobs.history(job.id)
     assert history.plan is not None
     assert (history.plan.schema_version, history.plan.plan_hash) == ("taskgraph-v1", plan_hash(PLAN))
     assert read_plan(task_graph(PLAN)) == PLAN
@@ -112,7 +112,7 @@ async def test_a_failure_ends_the_job_with_its_code_and_place_and_replays_the_sa
         with pytest.raises(JobEndedError, match="order -1 is gone") as caught:
             await job
         assert (caught.value.code, caught.value.step) == (Code.TOOL_EXEC_FAILED, "1.0.1.1.price")
-        assert (await remit.queries.replay(job.id)).verdict == "same"
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     assert len(shop.calls) == 5
 
 
@@ -179,7 +179,7 @@ class Paying:
         async with remit_in(
             tools=self.tools, recipes=recipes, flags={f"jobs.{k}": v for k, v in flags.items()}
         ) as remit:
-            await remit.commands.resume(job)
+            await remit.service.jobs.resume(job)
             row = await until(remit, job, lambda row: bool(row.code))
             assert row.state == "waiting"
             return row.code

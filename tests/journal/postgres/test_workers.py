@@ -99,7 +99,7 @@ async def gate(project: Path) -> AsyncIterator[Gate]:
 
 
 async def results(remit: Remit, log: Path) -> list[Any]:
-    jobs = [await remit.commands.start_named("logged", {"path": str(log), "number": str(n)}) for n in range(JOBS)]
+    jobs = [await remit.service.jobs.start_named("logged", {"path": str(log), "number": str(n)}) for n in range(JOBS)]
     return await asyncio.gather(*(remit.job(job) for job in jobs))
 
 
@@ -129,11 +129,11 @@ async def test_a_dead_workers_jobs_are_taken_over(
         gate.open.set()
         # What was announced and not recorded may have happened: a person says so, and the job goes on.
         while not running.done():
-            for job in await remit.queries.jobs(("waiting",), limit=JOBS):
-                for step in (await remit.queries.job(job.job)).steps:
+            for job in await remit.service.jobs.rows(("waiting",), limit=JOBS):
+                for step in (await remit.service.jobs.view(job.job)).steps:
                     if step.state == "unknown":
                         with contextlib.suppress(StateError):  # it has gone on since it was looked at
-                            await remit.commands.decide_step(job.job, step.step, "done", value=1)
+                            await remit.service.steps.decide(job.job, step.step, "done", value=1)
             await remit.runtime.journal.head("job/none")
         assert await running == [3] * JOBS
     lines = [line.split()[0] for line in log.read_text().splitlines()]

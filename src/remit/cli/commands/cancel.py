@@ -34,8 +34,8 @@ def command(state: State, job: str, reason: str) -> int:
 
     async def stop() -> JobRow:
         async with state.remit(code="wanted") as remit:
-            found = await remit.queries.find(job)
-            await remit.commands.cancel(found, reason=reason)
+            found = await remit.service.jobs.find(job)
+            await remit.service.jobs.cancel(found, reason=reason)
             return await _ended(remit, found)
 
     with reserved_stdout():
@@ -58,6 +58,6 @@ async def _ended(remit: Remit, job: str) -> JobRow:
         async with asyncio.timeout(_PATIENCE_S):
             return await remit.ended(job)
     except TimeoutError:
-        return await remit.queries.row(job)
+        return await remit.service.jobs.row(job)
     finally:
         await engine.stop()

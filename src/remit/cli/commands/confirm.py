@@ -98,7 +98,7 @@ async def _list(state: State) -> int:
     from remit.cli.tables import Column, age, table
 
     async with state.remit(code="unused") as remit:
-        found = await remit.queries.confirmations()
+        found = await remit.service.confirmations.pending()
         now = remit.runtime.journal.clock.now()
     if state.as_json:
         state.output.json(found)
@@ -135,7 +135,7 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
     # checked without the tool, nor can an approval of it be remembered.
     needs_tool = answer.edit is not None or answer.remember is not None
     async with state.remit(code="needed" if needs_tool else "wanted" if not answer.given else "unused") as remit:
-        question = await remit.queries.confirmation(reference)
+        question = await remit.service.confirmations.view(reference)
         if answer.edit is not None:
             return await _edit(state, remit, question, answer)
         if answer.given:
@@ -169,7 +169,7 @@ async def _decide(state: State, remit: Remit, question: ConfirmationView, answer
     if answer.remember is not None:
         # Servers may be slow to list theirs. The answer wakes the job, whose next call is to find what is remembered.
         await known_tool(remit, question.tool)
-    decided = await remit.commands.decide(
+    decided = await remit.service.confirmations.decide(
         question.confirmation,
         "approve" if answer.approve else "deny",
         digest=answer.digest,
@@ -178,11 +178,11 @@ async def _decide(state: State, remit: Remit, question: ConfirmationView, answer
     )
     rule = ""
     if answer.remember is not None and decided.state == "approved":
-        kept = await remit.commands.remember(
-            decided, answer.remember, seconds=answer.seconds, exact=answer.exact, by=answer.by
+        kept = await remit.service.approvals.remember(
+            decided.confirmation, answer.remember, seconds=answer.seconds, exact=answer.exact, by=answer.by
         )
         rule = kept.id
-    said: dict[str, Any] = {"confirmation": decided.id, "state": decided.state, "remembered": rule}
+    said: dict[str, Any] = {"confirmation": decided.confirmation, "state": decided.state, "remembered": rule}
     if state.as_json:
         state.output.json(said)
         return exit_codes.OK
@@ -200,12 +200,9 @@ async def _decide(state: State, remit: Remit, question: ConfirmationView, answer
 async def _edit(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
     from remit.cli.prompt import known_tool, show_question
     from remit.cli.values import json_object
-    from remit.service.queries import confirmation_view
 
     args = json_object(answer.edit or "", "--edit")
-    edited = confirmation_view(
-        await remit.commands.edit(question.confirmation, args, by=answer.by, reason=answer.reason)
-    )
+    edited = await remit.service.confirmations.edit(question.confirmation, args, by=answer.by, reason=answer.reason)
     if state.as_json:
         state.output.json(edited)
         return exit_codes.OK

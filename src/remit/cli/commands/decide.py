@@ -53,8 +53,8 @@ def command(
 
     async def decide() -> str:
         async with state.remit(code="unused") as remit:
-            found = await remit.queries.find(job)
-            await remit.commands.decide_step(found, step, decision, value, attempt=attempt, reason=reason)
+            found = await remit.service.jobs.find(job)
+            await remit.service.steps.decide(found, step, decision, value, attempt=attempt, reason=reason)
             return found
 
     found = run_async(lambda _stop: decide())

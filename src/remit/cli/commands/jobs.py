@@ -37,7 +37,7 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
 
     async def look() -> tuple[list[JobRow], str]:
         async with state.remit(code="unused") as remit:
-            return await remit.queries.jobs(states, labels=wanted, limit=limit), remit.runtime.journal.url
+            return await remit.service.jobs.rows(states, labels=wanted, limit=limit), remit.runtime.journal.url
 
     rows, url = run_async(lambda _stop: look())
     if state.as_json:

@@ -38,7 +38,7 @@ def command(state: State, job: str) -> int:
 
     async def look() -> ReplayReport:
         async with state.remit() as remit:
-            return await remit.queries.replay(await remit.queries.find(job))
+            return await remit.service.jobs.replay(await remit.service.jobs.find(job))
 
     with reserved_stdout():
         report = run_async(lambda _stop: look())

@@ -38,9 +38,9 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
 
     async def choose(remit: Remit) -> list[str]:
         if everything:
-            listed = await remit.queries.jobs(_OPEN, limit=_MOST)
+            listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
             return [row.job for row in listed if await _woken(state, remit, row.job)]
-        found = list(dict.fromkeys([await remit.queries.find(job) for job in jobs]))
+        found = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
         for job in found:
             await _wake(state, remit, job)
         return found
@@ -63,7 +63,7 @@ async def _wake(state: State, remit: Remit, job: str) -> None:
     """Make a job due; say who works on it, if somebody does."""
     from remit.cli.states import holder, is_held
 
-    row = await remit.queries.row(job)
+    row = await remit.service.jobs.row(job)
     if is_held(row):
         state.note(f"{job} is being worked on by {holder(row)}")
-    await remit.commands.resume(job)
+    await remit.service.jobs.resume(job)

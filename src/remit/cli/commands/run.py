@@ -15,7 +15,7 @@ from remit.cli.values import json_object, pairs
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.jobs.recipe import Recipe
-    from remit.service.commands import Options
+    from remit.service.jobs import Options
 
 _PLANS: Final = (".yaml", ".yml", ".json")
 
@@ -88,18 +88,18 @@ class _Start:
     async def __call__(self, remit: Remit) -> list[str]:
         """The job's id. Raises UsageError."""
         from remit.cli.parameters import plan_input, recipe_input
-        from remit.service.commands import Options
+        from remit.service.jobs import Options
 
         options = Options(**self.options)
         if is_plan(self.name):
             plan = await _plan(remit, self.name)
             inputs = {**self.given, **plan_input(plan, self.words)}
-            return [await remit.commands.start_plan(plan, inputs, options)]
-        recipe = remit.queries.recipes.get(self.name)
+            return [await remit.service.jobs.start_plan(plan, inputs, options)]
+        recipe = remit.service.recipes.get(self.name)
         return [await self._recipe(remit, recipe, recipe_input(recipe, self.words), options)]
 
     async def _recipe(self, remit: Remit, recipe: Recipe[..., Any], words: dict[str, Any], options: Options) -> str:
-        return await remit.commands.start_named(recipe.name, {**self.given, **words}, options)
+        return await remit.service.jobs.start_named(recipe.name, {**self.given, **words}, options)
 
 
 def is_plan(name: str) -> bool:
@@ -110,8 +110,8 @@ def is_plan(name: str) -> bool:
 async def _plan(remit: Remit, file: str) -> Any:
     from remit.jobs.plans.source import load_plan
 
-    tools = {word for tool in await remit.queries.tools() for word in (tool.name, tool.key, tool.wire_name)}
-    return load_plan(file, tools=tools, recipes=remit.queries.recipes.names())
+    tools = {word for tool in await remit.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
+    return load_plan(file, tools=tools, recipes=remit.service.recipes.names())
 
 
 def _detach(state: State, start: _Start) -> int:
@@ -142,7 +142,7 @@ def _explain(context: click.Context, state: State, name: str) -> int:
 
     async def found() -> Recipe[..., Any] | Any:
         async with state.remit() as remit:
-            return await _plan(remit, name) if is_plan(name) else remit.queries.recipes.get(name)
+            return await _plan(remit, name) if is_plan(name) else remit.service.recipes.get(name)
 
     what = run_async(lambda _stop: found())
     formatter = context.make_formatter()

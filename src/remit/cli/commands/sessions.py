@@ -28,7 +28,7 @@ def command(state: State, limit: int) -> int:
 
     async def look() -> list[SessionRow]:
         async with state.remit(code="unused") as remit:
-            return await remit.queries.sessions(limit=limit)
+            return await remit.service.sessions.rows(limit=limit)
 
     rows = run_async(lambda _stop: look())
     if state.as_json:

@@ -34,10 +34,10 @@ def command(state: State, job: str) -> int:
         from remit.cli.watch import Followed
 
         async with state.remit(code="unused") as remit:
-            found = await remit.queries.find(job)
-            view = await remit.queries.job(found)
+            found = await remit.service.jobs.find(job)
+            view = await remit.service.jobs.view(found)
             read = Followed(view.row)
-            read.history = await remit.queries.history(found, view.events)
+            read.history = await remit.service.jobs.history(found, view.events)
             return view, read
 
     view, read = run_async(lambda _stop: look())

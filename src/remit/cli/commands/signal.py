@@ -27,8 +27,8 @@ def command(state: State, job: str, name: str, payload: str) -> int:
 
     async def send() -> str:
         async with state.remit(code="unused") as remit:
-            found = await remit.queries.find(job)
-            await remit.commands.signal(found, name, value)
+            found = await remit.service.jobs.find(job)
+            await remit.service.jobs.signal(found, name, value)
             return found
 
     found = run_async(lambda _stop: send())

@@ -28,8 +28,8 @@ def command(state: State, name: str | None) -> int:
 
     async def look() -> tuple[list[ToolView], dict[str, str]]:
         async with state.remit() as remit:
-            found = await remit.queries.tools() if name is None else [await remit.queries.tool(name)]
-            return found, await remit.queries.tool_failures()
+            found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
+            return found, await remit.service.tools.failures()
 
     found, failures = run_async(lambda _stop: look())
     if state.as_json:

@@ -34,13 +34,13 @@ def command(state: State, job: str, follow: bool) -> int:
 
 async def _trace(state: State, job: str, *, follow: bool) -> int:
     async with state.remit(code="unused") as remit:
-        found = await remit.queries.find(job)
-        stream = remit.queries.stream(found)
+        found = await remit.service.jobs.find(job)
+        stream = remit.service.streams.name(found)
         if follow:
-            async for event in remit.queries.follow(stream):
+            async for event in remit.service.streams.follow(stream):
                 _event(state, event)
         elif state.as_json:
-            for event in await remit.queries.events(stream):
+            for event in await remit.service.streams.events(stream):
                 _event(state, event)
         else:
             await _story(state, remit, found)
@@ -51,10 +51,10 @@ async def _story(state: State, remit: Remit, job: str) -> None:
     from remit.cli.states import shown_state
     from remit.cli.story import Story
 
-    row = await remit.queries.row(job)
-    told = await remit.queries.narrative(job)
+    row = await remit.service.jobs.row(job)
+    told = await remit.service.streams.narrative(job)
     if told.ended_at is not None:
-        row = await remit.queries.row(job)  # it may have ended since
+        row = await remit.service.jobs.row(job)  # it may have ended since
     Story(state.output.out, told, shown_state(row)).write()
 
 

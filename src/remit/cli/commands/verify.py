@@ -36,7 +36,7 @@ def command(context: click.Context, state: State, job: str | None, everything: b
 
     async def look() -> VerifyReport:
         async with state.remit(code="unused") as remit:
-            return await remit.queries.verify(await remit.queries.find(job) if job is not None else None)
+            return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
 
     try:
         report = run_async(lambda _stop: look())

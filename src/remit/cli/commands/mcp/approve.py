@@ -31,7 +31,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
     async def approve() -> dict[str, object] | None:
         flags = recorded(state, wrapped(name, words)) if words else None
         async with state.remit(code="unused", creates=True, flags=flags) as remit:
-            servers = remit.runtime.servers
+            servers = remit.service.servers
             seen = digest
             if seen is None:
                 found = await servers.diff(name)

@@ -44,6 +44,6 @@ async def _log_in(state: State, name: str) -> RemoteStatus:
     log_to_stderr(state.verbose)
     runtime = open_runtime(state.settings({"journal.url": ":memory:"}), authorizer=Browser(state))
     try:
-        return await runtime.servers.status(name)
+        return await runtime.service.servers.status(name)
     finally:
         await runtime.close()

@@ -24,7 +24,7 @@ def command(state: State, name: str) -> int:
 
     async def pin() -> dict[str, object]:
         async with state.remit(code="unused", creates=True) as remit:
-            pinned = await remit.runtime.servers.pin(name)
+            pinned = await remit.service.servers.pin(name)
             return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
 
     pinned = run_async(lambda _stop: pin())

@@ -38,9 +38,9 @@ def command(state: State, name: str) -> int:
 
 async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None]:
     async with state.remit(code="unused", creates=True) as remit:
-        status = await remit.runtime.servers.status(name)
-        tools = [tool for tool in await remit.queries.tools() if tool.provider_id == f"mcp_{name}"]
-        return status, tools, await remit.runtime.servers.pin_of(name)
+        status = await remit.service.servers.status(name)
+        tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
+        return status, tools, await remit.service.servers.pin_of(name)
 
 
 def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None) -> dict[str, Any]:

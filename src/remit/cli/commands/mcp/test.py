@@ -51,7 +51,7 @@ async def _try(remit: Remit, name: str) -> dict[str, Any]:
 
     began = time.perf_counter()
     try:
-        status = msgspec.to_builtins(await remit.runtime.servers.status(name))
+        status = msgspec.to_builtins(await remit.service.servers.status(name))
     except RemitError as error:
         return {"ok": False, "code": error.code.name, "reason": error.message, "remedy": error.remedy}
     return {"ok": True, "seconds": round(time.perf_counter() - began, 3), **status}

@@ -40,7 +40,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
 
     async def look() -> Explanation:
         async with state.remit() as remit:
-            return await remit.queries.explain(
+            return await remit.service.policy.explain(
                 tool, args, principal=principal or remit.settings.app.principal, kind=chosen, recipe=recipe
             )
 

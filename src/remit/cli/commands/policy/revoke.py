@@ -22,7 +22,7 @@ def command(state: State, rule: str, reason: str) -> int:
 
     async def revoke() -> None:
         async with state.remit(code="unused") as remit:
-            await remit.commands.revoke(rule, reason=reason)
+            await remit.service.approvals.revoke(rule, reason=reason)
 
     run_async(lambda _stop: revoke())
     state.note(f"{rule} is revoked")

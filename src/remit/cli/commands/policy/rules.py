@@ -31,7 +31,7 @@ def command(state: State) -> int:
 
     async def look() -> list[Remembered]:
         async with state.remit(code="unused") as remit:
-            return await remit.queries.remembered()
+            return await remit.service.approvals.active()
 
     remembered = run_async(lambda _stop: look())
     if state.as_json:

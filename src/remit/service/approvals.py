@@ -1,0 +1,60 @@
+"""Remembered approvals: a person's yes that also holds for later calls, until it expires or is revoked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.canonical import digest
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError
+from remit.policy.remembered import Remembered, Scope
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class Approvals:
+    """The remembered approvals of one journal."""
+
+    def __init__(self, services: Services, principal: str) -> None:
+        """`principal` makes and revokes them if a call names no one else."""
+        self._services = services
+        self._principal = principal
+
+    # --- queries
+
+    async def active(self) -> list[Remembered]:
+        """Those that hold now."""
+        return await self._services.remembered.active()
+
+    # --- commands
+
+    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
+        """Let a confirmation's approval hold for later calls too, within bounds. Raises NotFoundError or StateError."""
+        found = await self._services.confirmations.find(confirmation)
+        if not found.enough or found.state == "denied":
+            msg = f"{found.id} is {found.state}; only an approval can be remembered"
+            raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
+        tool = await self._services.catalog.find(found.request.tool_name)
+        if tool is None:
+            raise NotFoundError(f"{found.request.tool_name} is no tool here", code=Code.UNKNOWN_TOOL)
+        now = self._services.journal.clock.now()
+        rule = Remembered(
+            id="new",
+            tool=tool.meta.name,
+            provider_id=tool.meta.provider_id,
+            contract_hash=found.request.contract_hash,  # of what was approved, whatever this process knows by now
+            args_digest=digest(found.args) if exact else None,
+            scope=scope,
+            stream="" if scope == "everything" else found.caller,
+            principal=found.request.principal,
+            made_by=found.approved_by,
+            made_at=now,
+            expires_at=now + seconds * SECOND,
+        )
+        return await self._services.remembered.keep(rule, found.id, by or self._principal)
+
+    async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
+        """End a remembered approval. Raises NotFoundError."""
+        await self._services.remembered.revoke(rule, by or self._principal, reason)

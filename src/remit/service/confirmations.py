@@ -1,0 +1,112 @@
+"""Confirmations: questions to people, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.jobs.state import stream_of
+from remit.journal.kinds import ConfirmationDecided
+from remit.service.views import ConfirmationView
+
+if TYPE_CHECKING:
+    from remit.gateway.confirmation import Confirmation
+    from remit.gateway.services import Services
+
+_PROBLEMS = 5
+
+
+class Confirmations:
+    """The questions of one journal."""
+
+    def __init__(self, services: Services, principal: str, poke: Callable[[], None]) -> None:
+        """`principal` decides if a call names no one else; `poke` wakes this process's engine."""
+        self._services = services
+        self._journal = services.journal
+        self._principal = principal
+        self._poke = poke
+
+    # --- queries
+
+    async def pending(self, job: str | None = None) -> list[ConfirmationView]:
+        """Open questions, oldest first; not those of jobs that have ended."""
+        pending = await self._services.confirmations.pending(stream_of(job) if job else None)
+        callers = {found.caller: await self._journal.head(found.caller) for found in pending}
+        ended = {caller for caller, head in callers.items() if head is not None and head.closed}
+        return [confirmation_view(found) for found in pending if found.caller not in ended]
+
+    async def view(self, reference: str) -> ConfirmationView:
+        """One question, by its identifier or by an ending of it that fits only one open question.
+
+        Raises NotFoundError.
+        """
+        return confirmation_view(await self._services.confirmations.find(reference))
+
+    # --- commands
+
+    async def decide(
+        self,
+        reference: str,
+        decision: Literal["approve", "deny"],
+        *,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> ConfirmationView:
+        """Approve or deny a call. `digest` is the one that was shown; without it, the newest is taken as seen.
+
+        Raises NotFoundError, StateError or UsageError.
+        """
+        found = await self._services.confirmations.find(reference)
+        answer = ConfirmationDecided(
+            confirmation=found.id,
+            decision=decision,
+            digest=found.request.digest if digest is None else digest,
+            by=by or self._principal,
+            reason=reason,
+        )
+        decided = await self._services.confirmations.decide(found, answer)
+        self._poke()
+        return confirmation_view(decided)
+
+    async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Replace an open question by one with other arguments, still to be approved.
+
+        Raises NotFoundError, StateError or UsageError.
+        """
+        found = await self._services.confirmations.find(reference)
+        tool = await self._services.catalog.find(found.request.tool_name)
+        if tool is None or not isinstance(args, dict):
+            msg = f"{found.id} asks about no tool's arguments" if tool is None else "arguments are a JSON object"
+            raise UsageError(msg, code=Code.INVALID_TOOL_ARGS)
+        problems = tool.input.problems(args)
+        if problems:
+            text = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
+            raise UsageError(f"{tool.meta.name}: {text}", code=Code.INVALID_TOOL_ARGS, remedy="Edit them again.")
+        edited = await self._services.confirmations.edit(found, args, by or self._principal, reason)
+        return confirmation_view(edited)
+
+
+def confirmation_view(found: Confirmation) -> ConfirmationView:
+    """A confirmation as faces show it."""
+    request = found.request
+    return ConfirmationView(
+        confirmation=found.id,
+        state=found.state,
+        caller=found.caller,
+        step=request.step,
+        tool=request.tool_name,
+        question=request.question,
+        args=found.args,
+        digest=request.digest,
+        contract_hash=request.contract_hash,
+        principal=request.principal,
+        approvals=request.approvals,
+        approved_by=found.approved_by,
+        approvers=request.approvers,
+        rule_id=request.rule_id,
+        edited_from=request.edited_from,
+        expires_at=request.expires_at,
+    )

@@ -1,0 +1,39 @@
+"""The stream that an identifier names, and its head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError
+from remit.jobs.state import ENDED, stream_of
+
+if TYPE_CHECKING:
+    from remit.journal.event import Head
+    from remit.journal.journal import Journal
+
+SESSION: Final = "session"
+"""The kind of sessions' streams."""
+
+
+def stream_named(identifier: str) -> str:
+    """The stream of a job or a session."""
+    return f"{SESSION}/{identifier}" if identifier.startswith("ses_") else stream_of(identifier)
+
+
+async def head_of(journal: Journal, identifier: str) -> Head:
+    """The head of a job or a session. Raises NotFoundError."""
+    head = await journal.head(stream_named(identifier))
+    if head is None:
+        raise NotFoundError(f"no job {identifier}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
+    return head
+
+
+async def open_job(journal: Journal, job: str) -> Head:
+    """The head of a job that has not ended. Raises NotFoundError or StateError."""
+    head = await journal.head(stream_of(job))
+    if head is None:
+        raise NotFoundError(f"no job {job}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
+    if head.state in ENDED:
+        raise StateError(f"{job} is already {head.state}", code=Code.JOB_FINISHED, remedy="Start a new one.")
+    return head

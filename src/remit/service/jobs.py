@@ -1,0 +1,259 @@
+"""Jobs: start, find, look at, signal, cancel, resume and replay them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import NotFoundError, UsageError
+from remit.ids import decode as decode_id
+from remit.ids import new_id, trace_id
+from remit.jobs.inbox import Inbox
+from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
+from remit.jobs.program import PLANNER_VERSION
+from remit.jobs.recipe import recipe_of
+from remit.jobs.replay import ReplayReport, replay
+from remit.jobs.state import KIND, History, stream_of
+from remit.journal.blobs import pack
+from remit.journal.event import Blob, HeadPatch, HeadQuery
+from remit.journal.kinds import (
+    CancelRequested,
+    JobCompleted,
+    JobCreated,
+    JobFailed,
+    Payload,
+    PlanGenerated,
+    SignalSent,
+    decode,
+)
+from remit.redact import preview
+from remit.service.heads import head_of, open_job, stream_named
+from remit.service.rows import open_waits, step_rows
+from remit.service.values import encoded, value_of
+from remit.service.views import JobRow, JobView, job_row
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.jobs.bound import Bound
+    from remit.jobs.program import Programs
+
+T = TypeVar("T")
+_TITLE: Final = 80
+_RECENT: Final = 10_000
+_IDENTIFIER: Final = "Give job_ and 26 digits that say which job it is, or nothing for a new one."
+_PATIENCE_S: Final = 5.0
+"""Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is filed."""
+
+    title: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    priority: int = 0
+    """Higher runs first."""
+    principal: str = ""
+    """Who asks; empty: the configured principal."""
+    delay_s: float = 0.0
+    """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
+    job: str = ""
+    """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
+
+
+class Jobs:
+    """The jobs of one journal."""
+
+    def __init__(self, services: Services, programs: Programs, principal: str, poke: Callable[[], None]) -> None:
+        """`principal` starts and changes jobs if a call names no one else; `poke` wakes this process's engine."""
+        self._journal = services.journal
+        self._catalog = services.catalog
+        self._programs = programs
+        self._principal = principal
+        self._poke = poke
+
+    # --- queries
+
+    async def find(self, reference: str) -> str:
+        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier.
+
+        Raises NotFoundError.
+        """
+        if reference == "last":
+            newest = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
+            if newest:
+                return job_row(newest[0]).job
+            raise NotFoundError("there is no job yet", remedy="Start one with `remit run`.")
+        if await self._journal.head(stream_named(reference)) is not None:
+            return reference
+        heads = await self._journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
+        found = [head for head in heads if head.stream.endswith(reference)]
+        if len(found) != 1:
+            why = f"fits {len(found)} jobs" if found else "names no job"
+            raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
+        return job_row(found[0]).job
+
+    async def rows(
+        self,
+        states: tuple[str, ...] = (),
+        *,
+        labels: dict[str, str] | None = None,
+        limit: int = 20,
+        before: str | None = None,
+    ) -> list[JobRow]:
+        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        after = stream_of(before) if before else None
+        query = HeadQuery(kind=KIND, states=states, labels=labels or {}, limit=limit, before=after)
+        return [job_row(head) for head in await self._journal.heads(query)]
+
+    async def row(self, job: str) -> JobRow:
+        """A job's row. Raises NotFoundError."""
+        return job_row(await head_of(self._journal, job))
+
+    async def view(self, job: str) -> JobView:
+        """One job, whole, as it is at one moment. Raises NotFoundError."""
+        head = await head_of(self._journal, job)
+        history = await self.history(job, head.seq)
+        created, end = history.created, history.end
+        return JobView(
+            row=job_row(head),
+            kind=created.kind if created else "",
+            principal=created.principal if created else "",
+            execution_version=created.execution_version if created else "",
+            input=await value_of(self._journal, created.input, created.input_blob) if created else None,
+            result=await value_of(self._journal, end.result, end.result_blob)
+            if isinstance(end, JobCompleted)
+            else None,
+            error=msgspec.to_builtins(end.error) if isinstance(end, JobFailed) else None,
+            steps=step_rows(history),
+            waits=open_waits(history),
+            events=head.seq,
+            trace_id=trace_id(job),
+        )
+
+    async def result(self, job: str) -> Any:
+        """What a completed job returned; None for any other."""
+        # Nothing comes after the end.
+        head = await head_of(self._journal, job)
+        newest = await self._journal.read(stream_of(job), max(head.seq - 1, 0))
+        end = decode(newest[-1].kind, newest[-1].data) if newest else None
+        return await value_of(self._journal, end.result, end.result_blob) if isinstance(end, JobCompleted) else None
+
+    async def history(self, job: str, events: int | None = None) -> History:
+        """A job's events, folded: all, or the first so many."""
+        return History((await self._journal.read(stream_of(job)))[:events])
+
+    async def replay(self, job: str) -> ReplayReport:
+        """Run a job's recipe again on its record alone. Raises NotFoundError if the recipe is not known here."""
+        await head_of(self._journal, job)
+        history = await self.history(job)
+        program = await self._programs.load(history)
+        return await replay(self._journal, history, program, self._catalog, job)
+
+    # --- commands
+
+    async def start(self, bound: Bound[T], options: Options | None = None) -> str:
+        """Create a job that runs a recipe; its identifier. Raises AppendConflictError if the one given is taken."""
+        options = options or Options()
+        recipe = recipe_of(bound)
+        self._programs.recipes.add(recipe)
+        packed = pack(msgspec.json.encode(bound.input))
+        created = JobCreated(
+            kind="recipe",
+            name=recipe.name,
+            input=packed.inline,
+            input_blob=packed.ref,
+            principal=options.principal or self._principal,
+            execution_version=recipe.execution_version,
+            tool_registry_version=await self._registry_version(),
+        )
+        return await self._create(recipe.name, packed.blobs, options, created)
+
+    async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job by the recipe's name, with input as JSON or as text from a command line."""
+        return await self.start(self._programs.recipes.get(name).bind(given, strict=False), options)
+
+    async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job that carries out a task graph. Raises PlanError if the inputs do not fit."""
+        options = options or Options()
+        inputs = pack(msgspec.json.encode(bind_inputs(plan, given)))
+        graph = pack(msgspec.json.encode(task_graph(plan)))
+        name = plan.name or "plan"
+        created = JobCreated(
+            kind="plan",
+            name=name,
+            input=inputs.inline,
+            input_blob=inputs.ref,
+            principal=options.principal or self._principal,
+            execution_version=PLANNER_VERSION,
+            planner_version=PLANNER_VERSION,
+            tool_registry_version=await self._registry_version(),
+        )
+        planned = PlanGenerated(
+            task_graph=graph.inline,
+            task_graph_blob=graph.ref,
+            planner_version=PLANNER_VERSION,
+            schema_version=SCHEMA_VERSION,
+            plan_hash=plan_hash(plan),
+        )
+        return await self._create(name, inputs.blobs + graph.blobs, options, created, planned)
+
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
+        """Send a signal to a job that has not ended. Raises NotFoundError, StateError or UsageError."""
+        await open_job(self._journal, job)
+        if not name:
+            raise UsageError("a signal needs a name", code=Code.SIGNAL_INVALID)
+        message = SignalSent(name=name, by=by or self._principal)
+        await self._post(job, message, encoded(payload, Code.SIGNAL_INVALID))
+
+    async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
+        """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
+        await open_job(self._journal, job)
+        await self._post(job, CancelRequested(by=by or self._principal, reason=reason))
+
+    async def resume(self, job: str) -> None:
+        """Make a job due now, whatever it waits for. Raises NotFoundError or StateError."""
+        await open_job(self._journal, job)
+        await self._journal.wake(stream_of(job))
+        self._poke()
+
+    # --- common
+
+    async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
+        job = _fit(options.job) if options.job else new_id("job")
+        now = self._journal.clock.now()
+        created = events[0]
+        given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
+        patch = HeadPatch(
+            state="pending",
+            due_at=now + int(options.delay_s * SECOND),
+            priority=options.priority,
+            title=options.title or f"{name} {preview(given, _TITLE)}",
+            labels={**options.labels, "remit.name": name},
+        )
+        await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
+        self._poke()
+        return job
+
+    async def _registry_version(self) -> str:
+        await self._catalog.tools(_PATIENCE_S)
+        return self._catalog.version
+
+    async def _post(self, job: str, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
+        await Inbox(self._journal, job).post(message, value)
+        self._poke()
+
+
+def _fit(job: str) -> str:
+    """An identifier that a caller chose. Raises UsageError if it is not one."""
+    prefix, _, digits = job.partition("_")
+    try:
+        decode_id(digits)
+    except ValueError as error:
+        raise UsageError(f"{job!r} is not a job's identifier: {error}", remedy=_IDENTIFIER) from error
+    if prefix != KIND:
+        raise UsageError(f"{job!r} is not a job's identifier", remedy=_IDENTIFIER)
+    return job

@@ -1,0 +1,42 @@
+"""Policy: what it says to a call, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remit.policy.decision import Caller, CallerKind, Query
+from remit.policy.explain import Explanation, explain
+from remit.tools.catalog import ResolveError
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class PolicyRules:
+    """The rules of this process."""
+
+    def __init__(self, services: Services) -> None:
+        """Ask the policy of `services`."""
+        self._services = services
+
+    # --- queries
+
+    async def explain(
+        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+    ) -> Explanation:
+        """What policy says to a call, and what part every rule has in that."""
+        try:
+            found, args = await self._services.catalog.resolve(tool, args)
+        except ResolveError:
+            known = self._services.catalog.known(tool)
+        else:
+            known = found
+        query = Query(
+            tool=known.meta if known else None,
+            key=known.key if known else tool,
+            args=args,
+            caller=Caller(principal=principal, kind=kind, recipe=recipe),
+            contract_hash=known.contract_hash if known else "",
+            now=self._services.journal.clock.now(),
+        )
+        return explain(self._services.policy, query, await self._services.remembered.active())

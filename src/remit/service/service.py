@@ -1,0 +1,65 @@
+"""The service: everything that a face may do, one noun per file.
+
+Every face stands on it: the CLI, MCP clients, Python. Each noun has queries, which change nothing, and commands, which
+are durable when they return. Their methods take and return plain values, so that they can be called over a wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.jobs.recipe import Recipes
+from remit.service.approvals import Approvals
+from remit.service.confirmations import Confirmations
+from remit.service.jobs import Jobs
+from remit.service.mcp import McpServers
+from remit.service.policy import PolicyRules
+from remit.service.sessions import Sessions
+from remit.service.steps import Steps
+from remit.service.streams import Streams
+from remit.service.tools import Tools
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.jobs.program import Programs
+    from remit.tools.pins import Pins
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """The nouns."""
+
+    jobs: Jobs
+    steps: Steps
+    streams: Streams
+    sessions: Sessions
+    confirmations: Confirmations
+    approvals: Approvals
+    policy: PolicyRules
+    tools: Tools
+    recipes: Recipes
+    servers: McpServers
+
+
+def service_over(
+    services: Services, programs: Programs, pins: Pins, *, principal: str, poke: Callable[[], None]
+) -> Service:
+    """The service over one journal and one catalog.
+
+    `principal` asks and decides if a call names no one else. `poke` wakes the engine of this process.
+    """
+    journal = services.journal
+    return Service(
+        jobs=Jobs(services, programs, principal, poke),
+        steps=Steps(journal, principal, poke),
+        streams=Streams(journal),
+        sessions=Sessions(journal),
+        confirmations=Confirmations(services, principal, poke),
+        approvals=Approvals(services, principal),
+        policy=PolicyRules(services),
+        tools=Tools(services),
+        recipes=programs.recipes,
+        servers=McpServers(services.catalog, pins),
+    )

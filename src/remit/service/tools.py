@@ -1,0 +1,67 @@
+"""Tools: the catalog as faces show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.gateway.readiness import Snapshot
+from remit.service.views import ToolView
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.tools.catalog import Tool
+
+
+class Tools:
+    """The tools of this process."""
+
+    def __init__(self, services: Services) -> None:
+        """Look at the catalog of `services`."""
+        self._services = services
+        self._catalog = services.catalog
+
+    # --- queries
+
+    async def views(self) -> list[ToolView]:
+        """The catalog, by name."""
+        return [tool_view(tool) for tool in sorted(await self._catalog.tools(), key=lambda t: t.meta.name)]
+
+    async def view(self, name: str) -> ToolView:
+        """One tool by its full name, wire name, or a key that covers no other; also a quarantined one.
+
+        Raises ResolveError.
+        """
+        known = await self._catalog.find(name)
+        return tool_view(known or (await self._catalog.resolve(name, {}))[0])
+
+    async def failures(self) -> dict[str, str]:
+        """Why tools are missing, by the provider that could not be listed."""
+        await self._catalog.tools()
+        return dict(self._catalog.failures)
+
+    async def readiness(self) -> Snapshot:
+        """Which dependencies of tools are ready."""
+        return await self._services.readiness.snapshot()
+
+
+def tool_view(tool: Tool) -> ToolView:
+    """A tool as faces show it."""
+    meta = tool.meta
+    return ToolView(
+        name=meta.name,
+        key=tool.key,
+        wire_name=tool.wire_name,
+        provider_id=meta.provider_id,
+        description=meta.description,
+        capability_level=meta.capability_level.name,
+        side_effects=meta.side_effects,
+        idempotent=meta.idempotent,
+        requires_confirm=meta.requires_confirm,
+        timeout_ms=meta.timeout_ms,
+        version=meta.version,
+        contract_hash=tool.contract_hash,
+        input_schema=meta.input_schema,
+        output_schema=meta.output_schema,
+        quarantined=tool.quarantined or "",
+        remedy=tool.remedy,
+    )

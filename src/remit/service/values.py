@@ -1,0 +1,27 @@
+"""JSON values on their way into the journal and out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.codes import Code
+    from remit.journal.journal import Journal
+
+
+async def value_of(journal: Journal, inline: Any, ref: Any) -> Any:
+    """The value that an event holds, or that stands in a blob; None if neither does."""
+    found = await journal.value(inline, ref)
+    return msgspec.json.decode(found) if found is not None else None
+
+
+def encoded(value: Any, code: Code) -> bytes:
+    """The value as JSON. Raises UsageError with `code` if it cannot be written as JSON."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"the value cannot be sent: {error}", code=code, remedy="Send plain JSON values.") from error

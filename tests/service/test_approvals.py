@@ -1,0 +1,59 @@
+"""Approvals that hold for later calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit import Run, recipe, tool
+from remit.errors import StateError
+from tests.opened import OpenRemit, until_waiting
+
+
+@tool("pad.write")
+def write(text: str) -> str:
+    """Write."""
+    return text
+
+
+@tool("pad.write")
+def rewrite(text: str, loudly: bool = False) -> str:
+    """Write, in a later version."""
+    return text.upper() if loudly else text
+
+
+@recipe("pads")
+async def pads(run: Run) -> Any:
+    """Write."""
+    return await run.attempt("pad.write", {"text": "x"})
+
+
+async def asked(remit_in: OpenRemit) -> tuple[str, str]:
+    """A job that waits for the approval of a call, and the question."""
+    async with remit_in(tools=[write], recipes=[pads]) as remit:
+        job = await remit.start(pads())
+        await until_waiting(remit, job.id)
+        (question,) = await job.questions()
+        return job.id, question.confirmation
+
+
+async def test_a_remembered_approval_is_of_the_contract_that_was_shown(remit_in: OpenRemit) -> None:
+    job, question = await asked(remit_in)
+    async with remit_in(tools=[rewrite], work=False) as remit:
+        decided = await remit.service.confirmations.decide(question, "approve", by="bob")
+        kept = await remit.service.approvals.remember(decided.confirmation, "everything", seconds=60, exact=False)
+        today = await remit.service.tools.view("pad.write")
+        assert kept.contract_hash == decided.contract_hash != today.contract_hash
+        assert (await remit.service.jobs.view(job)).principal == kept.principal == "alice"
+
+
+async def test_only_an_approval_can_be_remembered(remit_in: OpenRemit) -> None:
+    _, question = await asked(remit_in)
+    async with remit_in(tools=[write], work=False) as remit:
+        for state in ("pending", "denied"):
+            with pytest.raises(StateError, match=f"is {state}"):
+                await remit.service.approvals.remember(question, "everything", seconds=60, exact=False)
+            if state == "pending":
+                await remit.service.confirmations.decide(question, "deny", by="bob")
+        assert await remit.service.approvals.active() == []
