@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from remit import Remit
+from remit.engines.local import LocalEngine
 from remit.service.views import JobRow
 
 
@@ -15,6 +16,13 @@ class OpenRemit(Protocol):
     def __call__(self, **given: Any) -> Remit:
         """`flags` are settings; everything else is Remit's own."""
         ...
+
+
+def local_engine(remit: Remit) -> LocalEngine:
+    """Its engine, with its two halves."""
+    engine = remit.runtime.engine
+    assert isinstance(engine, LocalEngine)
+    return engine
 
 
 async def until(remit: Remit, job: str, reached: Callable[[JobRow], bool]) -> JobRow:

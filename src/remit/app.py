@@ -26,7 +26,7 @@ from remit.jobs.bound import Bound
 from remit.jobs.ended import Ended
 from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
-from remit.jobs.state import ENDED
+from remit.jobs.state import ENDED, stream_of
 from remit.journal.writer import StreamWriter
 from remit.service.jobs import Options
 from remit.service.service import Service
@@ -245,7 +245,7 @@ async def _end(runtime: Runtime, job: str) -> Ended | JobRow:
     """Wait until a job has ended; where it completed in this process, what it returned, without reading it again."""
     engine = runtime.engine
     while True:
-        future = engine.ended(job)
+        future = engine.ended(stream_of(job))
         try:
             row = await runtime.service.jobs.row(job)
             if row.state in ENDED:

@@ -15,6 +15,7 @@ from remit.chance import Chance, SystemChance
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.engines.local import LocalEngine
+from remit.engines.port import Engine
 from remit.errors import SettingsError
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
@@ -58,7 +59,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     journal: Journal
     services: Services
     gateway: Gateway
-    engine: LocalEngine
+    engine: Engine
     service: Service
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.cli.live import Silent
 from remit.cli.watch import Followed, Watch, followed
+from remit.jobs.state import stream_of
 from remit.service.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
 
@@ -88,7 +89,7 @@ OPEN: dict[str, Any] = {"tools": [write], "recipes": [memo, sleepy], "work": Fal
 
 async def start(remit: Remit, bound: Any) -> Followed:
     job = await remit.start(bound)
-    remit.runtime.engine.start(only={job.id})
+    remit.runtime.engine.start(only={stream_of(job.id)})
     return Followed(await job.row())
 
 

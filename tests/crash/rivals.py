@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from remit import CallContext, Remit, Run, recipe, tool
+from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from tests.crash.worker import WITNESS, settings, witness
 
@@ -94,8 +95,8 @@ def work_until_frozen(folder: str, job: str, connection: Connection) -> None:
 
     async def main() -> None:
         async with opened(Path(folder), work=False) as remit:
-            ended = remit.runtime.engine.ended(job)
-            remit.runtime.engine.start(only={job})
+            ended = remit.runtime.engine.ended(stream_of(job))
+            remit.runtime.engine.start(only={stream_of(job)})
             connection.send((await ended).how)
 
     asyncio.run(main())

@@ -23,7 +23,7 @@ from remit.journal.journal import Journal
 from remit.journal.kinds import WaitCompleted
 from remit.settings import load
 from remit.wiring import open_store
-from tests.opened import OpenRemit, until_waiting
+from tests.opened import OpenRemit, local_engine, until_waiting
 
 NOW = {"jobs.drain_seconds": 0}
 
@@ -75,7 +75,7 @@ async def test_of_chosen_jobs_too_no_more_are_taken_than_there_is_room_for(remit
     flags = {"jobs.concurrency": 2, "jobs.lease_seconds": 3_600}
     async with remit_in(recipes=[short], flags=flags, work=False) as remit:
         jobs = [await remit.start(short()) for _ in range(5)]
-        remit.runtime.engine.start(only={job.id for job in jobs})
+        remit.runtime.engine.start(only={stream_of(job.id) for job in jobs})
         async with asyncio.timeout(20):
             assert [await job for job in jobs] == ["done"] * 5
         kinds = {event.kind for job in jobs for event in await remit.service.streams.events(f"job/{job.id}")}
@@ -222,12 +222,12 @@ async def test_what_a_living_process_holds_is_left_alone(remit_in: OpenRemit) ->
 
 async def test_who_no_longer_waits_for_a_job_is_forgotten(remit_in: OpenRemit) -> None:
     async with remit_in() as remit:
-        engine = remit.runtime.engine
+        engine = local_engine(remit)
         first, second = engine.ended("none"), engine.ended("none")
         for future in (first, second):
             future.cancel()
             await asyncio.wait([future])
-        assert engine._ended == {}
+        assert engine.holding._ended == {}
 
 
 @pytest.mark.parametrize("why", ["no such job", "time is up"])
@@ -246,7 +246,7 @@ async def test_who_waits_in_vain_for_the_end_of_a_job_is_forgotten(remit_in: Ope
                 async with asyncio.timeout(0):
                     await remit.ended(job.id)
         await asyncio.sleep(0)  # noqa: TID251 - what was given up is told of, and nothing waited for
-        assert remit.runtime.engine._ended == {}
+        assert local_engine(remit).holding._ended == {}
 
 
 async def test_draining_lets_a_call_end_and_begins_nothing_new(remit_in: OpenRemit) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from remit import Run, recipe, tool
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, local_engine
 
 
 @tool("news.never", level="L0", timeout=600)
@@ -34,12 +34,12 @@ async def test_the_last_of_many_messages_in_a_row_is_not_slept_through(remit_in:
 async def test_a_message_between_the_lease_and_the_pass_is_not_slept_through(remit_in: OpenRemit) -> None:
     # Looking for other jobs to work on may take a while, and nobody tells a pass of anything before it is known.
     async with remit_in(tools=[never], recipes=[listens], work=False) as remit:
-        engine = remit.runtime.engine
+        engine = local_engine(remit)
         job = await remit.start(listens())
-        (lease,) = await engine._claim(1)
+        (lease,) = await engine.claiming.due(1)
         await job.cancel()
-        telling = asyncio.create_task(engine._tell())
-        await engine._begin(lease)
+        telling = asyncio.create_task(engine.holding._tell())
+        await engine.holding.begin(lease)
         async with asyncio.timeout(20):
             assert (await remit.ended(job.id)).state == "cancelled"
         telling.cancel()

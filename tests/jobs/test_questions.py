@@ -32,7 +32,7 @@ async def test_a_question_is_asked_in_the_transaction_that_records_that_the_job_
 
         monkeypatch.setattr(journal, "commit", noted)
         job = await remit.start(asks())
-        ended = remit.runtime.engine.ended(job.id)
+        ended = remit.runtime.engine.ended(stream_of(job.id))
         remit.runtime.engine.start()
         assert (await ended).how == "parked"
         assert committed == [["job_waiting", "confirmation_requested"]]
@@ -53,7 +53,7 @@ async def test_a_pass_that_lost_its_job_asks_nobody(remit_in: OpenRemit, monkeyp
 
         monkeypatch.setattr(journal, "commit", taken_over_first)
         job = await remit.start(asks())
-        ended = engine.ended(job.id)
+        ended = engine.ended(stream_of(job.id))
         engine.start()
         assert (await ended).how == "lost"
         assert await journal.heads(ASKED) == []

@@ -145,7 +145,7 @@ class Watch:
     async def run(self) -> None:
         """Return once every job has ended or is left to others. Raises JournalError where the journal fails."""
         engine = self._remit.runtime.engine
-        failed = engine.ended("")  # no job has this name: it ends only with the engine, by what made it stop
+        failed = engine.ended("")  # no stream has this name: it ends only with the engine, by what made it stop
         try:
             if engine.failure is not None:
                 raise engine.failure

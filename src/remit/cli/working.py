@@ -59,7 +59,7 @@ async def _work(
         stop.hurry = engine.stop
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         try:
-            engine.start(only=set(chosen))
+            engine.start(only={stream_of(job) for job in chosen})
             jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
             async with view:
                 await Watch(remit, jobs, view, asker, patient=patient).run()

@@ -25,7 +25,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.program import Programs
 from remit.jobs.questions import Questions
 from remit.jobs.run import Run
-from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
+from remit.jobs.state import CODE, KIND, WAITING, History, job_of, stuck_by
 from remit.jobs.versions import Versions
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch, Lease
@@ -283,6 +283,9 @@ class Pass:
 
 class Runner:
     """What every pass of this process works with."""
+
+    kind: Final = KIND
+    """The kind of the streams it works on."""
 
     def __init__(
         self,

@@ -52,8 +52,10 @@ def command(state: State, job: str, reason: str) -> int:
 
 async def _ended(remit: Remit, job: str) -> JobRow:
     """Where the job stands once it has ended, or did not in time."""
+    from remit.jobs.state import stream_of
+
     engine = remit.runtime.engine
-    engine.start(only={job})
+    engine.start(only={stream_of(job)})
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await remit.ended(job)

@@ -47,7 +47,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         engine.start()
         settings = remit.settings
         _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
-        await _unless_stopped(stop, engine.ended(""))  # no job has this name: it ends only with the engine
+        await _unless_stopped(stop, engine.ended(""))  # no stream has this name: it ends only with the engine
         drain = settings.jobs.drain_seconds
         if engine.running:
             _log.info("stops: %d jobs have %d s to end", len(engine.running), drain)

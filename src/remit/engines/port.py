@@ -1,0 +1,99 @@
+"""What an engine is: it places work on this process. Jobs are one kind of work; other kinds of streams may follow.
+
+An engine has two halves. *Holding* (holding.py) keeps the leases that this process has, runs their passes and lets them
+end; *claiming* (claiming.py) finds streams that are due. An adapter to a distributed engine that places work itself
+needs the holding half alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from remit.errors import JournalError
+    from remit.jobs.ended import Ended
+    from remit.journal.event import Lease
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+
+class Pass(Protocol):
+    """One pass of this process over a stream that it has leased."""
+
+    stream: str
+    epoch: int
+    """The fencing token of its lease."""
+    writer: StreamWriter
+
+    async def run(self) -> Ended:
+        """Go as far as possible. Raises JournalError if the journal fails."""
+        ...
+
+    def news(self, wakes: int) -> None:
+        """The stream was woken so often by now."""
+        ...
+
+    def halt(self) -> None:
+        """Begin nothing new."""
+        ...
+
+    async def give_up(self) -> None:
+        """Release the lease, so that another worker goes on at once."""
+        ...
+
+
+class Work(Protocol):
+    """One kind of stream, and how this process works on it."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the streams that are leased, such as `job`."""
+        ...
+
+    @property
+    def journal(self) -> Journal:
+        """Where they are."""
+        ...
+
+    def take(self, lease: Lease) -> Pass:
+        """A pass over a stream that was just leased."""
+        ...
+
+
+class Engine(Protocol):
+    """Runs streams of one kind, several at once, until they end or wait."""
+
+    owner: str
+    """Names this worker in every lease that it takes."""
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Why the engine stopped by itself; its streams go on elsewhere, or here once the journal works again."""
+        ...
+
+    @property
+    def running(self) -> list[str]:
+        """Streams under way."""
+        ...
+
+    def start(self, *, only: AbstractSet[str] | None = None) -> None:
+        """Begin to work; with `only`, on these streams and no others."""
+        ...
+
+    def poke(self) -> None:
+        """There may be work."""
+        ...
+
+    def ended(self, stream: str) -> asyncio.Future[Ended]:
+        """A future for the next time a pass of this process over a stream ends. Raises JournalError as `failure`."""
+        ...
+
+    async def drain(self, seconds: float) -> bool:
+        """Take no more, begin no new effects, and let calls under way end, for so long; whether all did."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop everything at once. What is recorded stays; the leases are given up."""
+        ...
