@@ -10,7 +10,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
-from remit.jobs.runner import Pass
+from remit.jobs.execution import JobExecution
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch
 from remit.journal.journal import Journal
@@ -88,7 +88,7 @@ async def borrowed(remit: Remit, folder: Path, job: str) -> None:
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     """No news reach a pass, so that it does not find out by itself that it is over."""
-    monkeypatch.setattr(Pass, "news", lambda _self, _wakes: None)
+    monkeypatch.setattr(JobExecution, "news", lambda _self, _wakes: None)
 
 
 async def test_a_clock_that_jumps_past_a_lease_takes_no_job_from_its_own_worker(remit_in: OpenRemit) -> None:

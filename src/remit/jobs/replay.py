@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 import msgspec
 
 from remit.errors import JournalError, NondeterminismError, RunError
-from remit.jobs.branch import Branch, current
-from remit.jobs.effects import Answer, Asked, Effects, Wait
+from remit.jobs.activity import Activity
+from remit.jobs.effects.port import Answer, CallRequest, Wait
+from remit.jobs.effects.recorded import Effects
 from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.run import Run
+from remit.jobs.running import Running
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.jobs.versions import Difference, differences
 from remit.journal.kinds import ChildStarted, JobCancelled, JobCompleted, JobFailed
@@ -22,6 +24,7 @@ from remit.redact import preview
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
+    from remit.jobs.effects.matching import Matching
     from remit.jobs.program import Program
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
@@ -50,17 +53,16 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Difference, ...] = ()
 
 
-class _Recorded:
-    """A world in which nothing new can happen: a branch that wants something new stops there."""
+class _Refusal:
+    """A handler that does nothing new: a branch that wants something new stops there."""
 
-    def __init__(self) -> None:
+    def __init__(self, activity: Activity) -> None:
         self.ends: list[tuple[str, str]] = []
         """Places where the recording ends, and what the recipe wants there."""
-        self.quiet = asyncio.Event()
-        self.active = 1
+        self._activity = activity
 
-    async def call(self, asked: Asked, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
-        return await self._stop(asked.step, f"a call of {asked.tool}")
+    async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
+        return await self._stop(request.step, f"a call of {request.tool}")
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         return await self._stop(step, kind.KIND.removesuffix("_recorded"))
@@ -73,86 +75,69 @@ class _Recorded:
 
     async def _stop(self, step: str, wanted: str) -> Never:
         self.ends.append((step, wanted))
-        self.block()
+        self._activity.block()
         try:
             while True:
                 await asyncio.get_running_loop().create_future()
         finally:
-            self.unblock()
+            self._activity.unblock()
 
-    def block(self) -> None:
-        self.active -= 1
-        if self.active == 0:
-            self.quiet.set()
-
-    def unblock(self) -> None:
-        self.active += 1
-
-    def progress(self, done: float | None, total: float | None, message: str) -> None:
-        """Nobody watches a replay."""
+    def progress(self, done: float | None, total: float | None, message: str, /) -> None:
+        """Do nothing: a replay shows no progress."""
 
     def now(self) -> int:
         return 0  # bounds of waits are compared by what was recorded, not by today's clock
 
 
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
-    """Run a program on a history. Raises JournalError where recorded values cannot be read."""
+    """Run a program on a history. Raises JournalError if recorded values cannot be read."""
     drifts = tuple(await differences(history, program, catalog))
     recorded = len(history.places)
-    world = _Recorded()
-    effects = Effects(history, journal, world)
-    run = Run(job, history.created.principal if history.created else "", effects)
-    task = asyncio.create_task(_rooted(run, program))
-    task.add_done_callback(lambda _task: world.quiet.set())
-    while not task.done():
-        await world.quiet.wait()
-        world.quiet.clear()
+    activity = Activity()
+    handler = _Refusal(activity)
+    effects = Effects(history, journal, handler, activity)
+    running = Running(Run(job, history.created.principal if history.created else "", effects), effects, program.start)
+    while not running.done:
+        await activity.attention.wait()
+        activity.attention.clear()
         await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
-        if world.active == 0:
-            effects.over()
-            task.cancel()
-            await asyncio.wait([task])
-    divergence = await _compare(task, effects, world, history, journal)
-    if divergence is None and not world.ends:
-        divergence = _left_over(effects, history)
-    same: Verdict = "incomplete" if world.ends or history.end is None else "same"
+        if activity.active == 0:
+            await running.end()
+    divergence = await _compare(running, handler, history, journal)
+    if divergence is None and not handler.ends:
+        divergence = _left_over(running.matching, history)
+    same: Verdict = "incomplete" if handler.ends or history.end is None else "same"
     return ReplayReport(
         job=job,
         verdict="diverged" if divergence else same,
-        steps=recorded - len(effects.left),
+        steps=recorded - len(running.matching.left),
         divergence=divergence,
         drifts=drifts,
     )
 
 
-async def _rooted(run: Run, program: Program) -> Any:
-    current.set(Branch("", asyncio.current_task()))
-    return await program.start(run)
-
-
-async def _compare(
-    task: asyncio.Task[Any], effects: Effects, world: _Recorded, history: History, journal: Journal
-) -> Divergence | None:
-    error = effects.failure or (None if task.cancelled() else task.exception())
+async def _compare(running: Running, handler: _Refusal, history: History, journal: Journal) -> Divergence | None:
+    task = running.task
+    error = running.matching.failure or (None if task.cancelled() else task.exception())
     if isinstance(error, NondeterminismError):
         return Divergence(step=error.step, recorded=error.recorded, now=error.asked)
     if isinstance(error, JournalError):
         raise error
     if isinstance(error, Exception):
         return _compare_error(error, history)
-    if world.ends or task.cancelled():
-        if isinstance(history.end, JobCompleted | JobFailed) and world.ends:
-            step, wanted = world.ends[0]
+    if handler.ends or task.cancelled():
+        if isinstance(history.end, JobCompleted | JobFailed) and handler.ends:
+            step, wanted = handler.ends[0]
             return Divergence(step=step, recorded="nothing: the job had ended", now=wanted)
         return None
     return await _compare_result(task.result(), history, journal)
 
 
-def _left_over(effects: Effects, history: History) -> Divergence | None:
+def _left_over(matching: Matching, history: History) -> Divergence | None:
     """A recorded effect that the recipe did not come by any more."""
-    if effects.skipped is None or isinstance(history.end, JobCancelled):
+    if matching.skipped is None or isinstance(history.end, JobCancelled):
         return None
-    return Divergence(step=effects.skipped, recorded=f"an effect ({history.places[effects.skipped]})", now="nothing")
+    return Divergence(step=matching.skipped, recorded=f"an effect ({history.places[matching.skipped]})", now="nothing")
 
 
 def _compare_error(error: Exception, history: History) -> Divergence | None:

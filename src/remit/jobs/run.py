@@ -17,11 +17,12 @@ from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.branch import Branch, current
-from remit.jobs.effects import Effects, Wait
+from remit.jobs.effects.port import Wait
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
     from remit.jobs.bound import Bound
+    from remit.jobs.effects.recorded import Effects
 
 T = TypeVar("T")
 
@@ -86,15 +87,15 @@ class Run:
         tasks = [self._start(branch, f"{place}.{index}.") for index, branch in enumerate(branches)]
         if not tasks:
             return []
-        world = self._effects.world
-        ends = _Countdown(len(tasks), world.unblock)
+        activity, matching = self._effects.activity, self._effects.matching
+        ends = _Countdown(len(tasks), activity.unblock)
         for task in tasks:
             task.add_done_callback(ends.one)
-        world.block()
+        activity.block()
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
-            self._effects.cut_short(place)
+            matching.cut_short(place)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -103,7 +104,7 @@ class Run:
             if not task.cancelled():
                 task.exception()  # the first error is raised below; unseen, the others would be complained of
             elif task.cancelling():
-                self._effects.over()  # not by its own code
+                matching.over()  # not by its own code
         errors = [task.exception() for task in tasks if not task.cancelled()]  # all are looked at, one is raised
         first = next((error for error in errors if error is not None), None)
         if first is not None:
@@ -113,16 +114,16 @@ class Run:
     async def until(self, future: asyncio.Future[T]) -> T:
         """Wait for another branch of this run, without keeping the job from being parked meanwhile."""
         if not future.done():
-            self._effects.go_on()
-            world = self._effects.world
-            world.block()
-            future.add_done_callback(lambda _future: world.unblock())
+            self._effects.matching.go_on()
+            activity = self._effects.activity
+            activity.block()
+            future.add_done_callback(lambda _future: activity.unblock())
         return await future
 
     async def sleep(self, seconds: float, *, key: str | None = None) -> None:
         """Go on after `seconds`; the job holds no worker meanwhile, and it may be days."""
         step = current.get().place(key)
-        due = self._effects.world.now() + int(max(0.0, seconds) * SECOND)
+        due = self._effects.handler.now() + int(max(0.0, seconds) * SECOND)
         await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=due))
 
     async def now(self, *, key: str | None = None) -> int:
@@ -143,7 +144,7 @@ class Run:
     async def wait_signal(self, name: str, *, timeout: float | None = None, key: str | None = None) -> Any:
         """The payload of the next signal of this name; earlier ones count. Raises TimeoutError after `timeout` s."""
         step = current.get().place(key)
-        due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
+        due = None if timeout is None else self._effects.handler.now() + int(timeout * SECOND)
         answer = await self._effects.wait(Wait(step=step, type="signal", key=name, due_at=due))
         if answer.timed_out:
             raise TimeoutError(f"no signal {name!r} within {timeout:g} s")
@@ -154,7 +155,7 @@ class Run:
     ) -> Confirmed:
         """Ask a person, and wait for the answer however long it takes; after `timeout` s the answer is no."""
         step = current.get().place(key)
-        due = None if timeout is None else self._effects.world.now() + int(timeout * SECOND)
+        due = None if timeout is None else self._effects.handler.now() + int(timeout * SECOND)
         asks = {"question": question, "details": msgspec.to_builtins(details)}
         asked = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
         name = question_id(self.job_id, step)
@@ -177,16 +178,16 @@ class Run:
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Show people how far the run is; never recorded."""
-        self._effects.world.progress(done, total, message)
+        self._effects.handler.progress(done, total, message)
 
     # --- branches
 
     def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
-        self._effects.world.unblock()  # a branch more is active; its end takes it back
+        self._effects.activity.unblock()  # a branch more is active; its end takes it back
         context = copy_context()
         task = asyncio.get_running_loop().create_task(self._guard(branch), context=context)
         context.run(current.set, Branch(prefix, task))
-        task.add_done_callback(lambda _task: self._effects.world.block())
+        task.add_done_callback(lambda _task: self._effects.activity.block())
         return task
 
     async def _guard(self, branch: Awaitable[T]) -> T:

@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.codes import Code
 from remit.gateway.outcome import refused
-from remit.jobs.effects import Answer
+from remit.jobs.effects.port import Answer
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.recipe import Recipes, recipe

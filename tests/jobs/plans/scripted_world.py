@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, cast
 
 from remit.codes import Code
 from remit.gateway.outcome import Outcome, refused
+from remit.jobs.activity import Activity
 from remit.jobs.branch import Branch, current
-from remit.jobs.effects import Answer, Asked, Effects, Wait
+from remit.jobs.effects.port import Answer, CallRequest, Wait
+from remit.jobs.effects.recorded import Effects
 from remit.jobs.run import Run
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.journal.journal import Journal
@@ -49,20 +51,19 @@ class ScriptedWorld:
         self.children: list[str] = []
         self.shown: list[tuple[str, float | None, float | None]] = []
         self.most_pending = 0
-        self.quiet = asyncio.Event()
-        self.active = 1
+        self.activity = Activity()
         self._pending: deque[tuple[asyncio.Future[None], Effect]] = deque()
 
     async def run(self, program: Callable[[Run], Awaitable[Any]], choose: Choose = lambda _count: 0) -> Any:
         """Run to the end; `choose` says which of so many pending effects ends next."""
-        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self))
+        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self, self.activity))
         task = asyncio.ensure_future(self._rooted(run, program))
-        task.add_done_callback(lambda _task: self.quiet.set())
+        task.add_done_callback(lambda _task: self.activity.attention.set())
         try:
             while not task.done():
-                await self.quiet.wait()
-                self.quiet.clear()
-                if self.active == 0 and not task.done():
+                await self.activity.attention.wait()
+                self.activity.attention.clear()
+                if self.activity.active == 0 and not task.done():
                     assert self._pending, "the run waits for nothing that could come"
                     self._end(choose(len(self._pending)))
         finally:
@@ -72,7 +73,7 @@ class ScriptedWorld:
     def _end(self, index: int) -> None:
         future, _ = self._pending[index]
         del self._pending[index]
-        self.active += 1
+        self.activity.unblock()
         future.set_result(None)
 
     async def _rooted(self, run: Run, program: Callable[[Run], Awaitable[Any]]) -> Any:
@@ -84,16 +85,16 @@ class ScriptedWorld:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append((future, effect))
         self.most_pending = max(self.most_pending, len(self._pending))
-        self.block()
+        self.activity.block()
         await future
 
-    # --- the world
+    # --- the handler
 
-    async def call(self, asked: Asked, record: CallRecord) -> Outcome:
-        await self._pend(Effect(asked.step, "call", asked.tool, asked.args, asked.timeout_s))
-        if asked.tool not in self.tools:
-            return refused(Code.UNKNOWN_TOOL, f"no tool is named {asked.tool}")
-        given = self.tools[asked.tool](asked.args)
+    async def call(self, request: CallRequest, record: CallRecord) -> Outcome:
+        await self._pend(Effect(request.step, "call", request.tool, request.args, request.timeout_s))
+        if request.tool not in self.tools:
+            return refused(Code.UNKNOWN_TOOL, f"no tool is named {request.tool}")
+        given = self.tools[request.tool](request.args)
         if isinstance(given, Exception):
             raise given
         return given if isinstance(given, Outcome) else Outcome(status="ok", value=given)
@@ -110,15 +111,7 @@ class ScriptedWorld:
     async def child(self, started: ChildStarted) -> None:
         self.children.append(started.name)
 
-    def block(self) -> None:
-        self.active -= 1
-        if self.active == 0:
-            self.quiet.set()
-
-    def unblock(self) -> None:
-        self.active += 1
-
-    def progress(self, done: float | None, total: float | None, message: str) -> None:
+    def progress(self, done: float | None, total: float | None, message: str, /) -> None:
         self.shown.append((message, done, total))
 
     def now(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from remit import Remit, Run, recipe
-from remit.jobs.effects import Answer
+from remit.jobs.effects.port import Answer
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Plan
 from remit.jobs.plans.source import load_plan

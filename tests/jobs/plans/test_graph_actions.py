@@ -6,7 +6,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import RunError, VersionError
-from remit.jobs.effects import Answer
+from remit.jobs.effects.port import Answer
 from remit.jobs.recipe import Recipes
 from tests.jobs.plans.plan_runs import RECIPES, call, ok, ran, world_of
 

@@ -7,7 +7,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import RunError
 from remit.gateway.outcome import refused
-from remit.jobs.effects import Answer
+from remit.jobs.effects.port import Answer
 from remit.jobs.run import CallError
 from tests.jobs.plans.plan_runs import TIMED_OUT, call, last, ok, ran, world_of
 from tests.jobs.plans.scripted_world import Choose

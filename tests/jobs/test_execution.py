@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from remit import JobEndedError, Run, recipe, tool
+from remit.jobs.execution import JobExecution
 from remit.jobs.program import Program, Programs
-from remit.jobs.runner import Pass
 from remit.jobs.state import History
 from remit.journal.copy import copy
 from remit.service.jobs import Options
@@ -116,20 +116,20 @@ async def test_a_cancellation_that_comes_while_the_job_is_loaded_is_heard(
 ) -> None:
     bank = Bank(stands_still_at="first")
     loading, told = asyncio.Event(), asyncio.Event()
-    load, news = Programs.load, Pass.news
+    load, news = Programs.load, JobExecution.news
 
     async def slowly(self: Programs, history: History) -> Program:
         loading.set()
         await told.wait()
         return await load(self, history)
 
-    def tell(self: Pass, wakes: int) -> None:
+    def tell(self: JobExecution, wakes: int) -> None:
         news(self, wakes)
         told.set()
 
     async with remit_in(tools=[bank.tool], recipes=[pays], flags=NOW) as remit:
         monkeypatch.setattr(Programs, "load", slowly)
-        monkeypatch.setattr(Pass, "news", tell)
+        monkeypatch.setattr(JobExecution, "news", tell)
         job = await remit.start(pays())
         await loading.wait()
         await job.cancel()

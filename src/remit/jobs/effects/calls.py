@@ -1,0 +1,128 @@
+"""Calls of tools, from the first attempt to the final outcome: approvals, retries, and attempts with an unknown end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.gateway.call import Progress, Request
+from remit.jobs.effects.doubt import Doubts, repeats
+from remit.jobs.effects.port import CallRequest, Wait
+from remit.tools.meta import Retry
+
+if TYPE_CHECKING:
+    from remit.gateway.outcome import Outcome
+    from remit.gateway.pipeline import Gateway
+    from remit.jobs.effects.questions import Questions
+    from remit.jobs.effects.recorder import Recorder
+    from remit.jobs.effects.waits import Waits
+    from remit.jobs.state import CallRecord
+
+_RETRY: Final = Retry()
+"""How long to wait if the tool does not say so any more."""
+_APPROVAL: Final = "approval"
+"""Why a call waits for a confirmation."""
+
+
+class Calls:
+    """Makes the calls of one execution through the gateway."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        gateway: Gateway,
+        waits: Waits,
+        doubts: Doubts,
+        questions: Questions,
+        *,
+        principal: str,
+        recipe: str,
+        progress: Progress,
+    ) -> None:
+        """Call in the name of `principal`."""
+        self._recorder = recorder
+        self._gateway = gateway
+        self._waits = waits
+        self._doubts = doubts
+        self._questions = questions
+        self._principal = principal
+        self._recipe = recipe
+        self._progress = progress
+
+    async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
+        """Make a call until its outcome is final: through approval, retries, and the decision on an unknown outcome."""
+        await self._recorder.begin()
+        made, last = record.attempts, record.started.invocation_id if record.started else ""
+        if made or record.confirmation:
+            settled = await self._taken_up(request, record)
+            if settled is not None:
+                return settled
+        while True:
+            if self._recorder.activity.halting:  # what the call waited for came while the worker was on its way out
+                await self._recorder.activity.halt()
+            asked = self._request(request, record, made + 1)
+            outcome = await self._gateway.call(asked, self._recorder.writer, self._progress)
+            if outcome.status == "pending" and outcome.confirmation is not None:
+                record.confirmation = outcome.confirmation
+                await self._approval(request.step, record.confirmation)
+                continue
+            if outcome.invocation_id is not None:  # announced; otherwise the attempt before is in doubt
+                made, last = made + 1, outcome.invocation_id
+            if outcome.uncertain:
+                settled = await self._doubts.decided(request, last, made)
+                if settled is not None:
+                    return settled
+                record.repeats = ""
+            elif outcome.again is not None:
+                record.repeats = outcome.again
+                await self._back_off(request, made)
+            else:
+                await self._recorder.end()
+                return outcome
+
+    async def _taken_up(self, request: CallRequest, record: CallRecord) -> Outcome | None:
+        """Go on where an earlier execution left a call; None if it is to be made, or made again."""
+        started = record.started
+        if started is not None and (record.unknown or self._doubts.is_decided(started)):
+            settled = await self._doubts.settle(request, record, started)
+            if settled is not None:
+                return settled
+        elif started is not None and record.finished is not None:
+            record.repeats = repeats(started)
+            await self._back_off(request, record.attempts)
+        for confirmation in self._unanswered(request.step) if record.confirmation else ():
+            await self._approval(request.step, confirmation)
+        return None
+
+    def _request(self, request: CallRequest, record: CallRecord, attempt: int) -> Request:
+        return Request(
+            tool=request.tool,
+            args=request.args,
+            step=request.step,
+            principal=self._principal,
+            caller="job",
+            recipe=self._recipe,
+            timeout_s=request.timeout_s,
+            attempt=attempt,
+            repeats=record.repeats,
+            tries_again=True,
+            confirmation=record.confirmation,
+            hash=request.hash,
+        )
+
+    async def _back_off(self, request: CallRequest, failed_attempts: int) -> None:
+        tool = await self._gateway.services.catalog.find(request.tool)
+        retry = tool.meta.retry if tool is not None and tool.meta.retry is not None else _RETRY
+        due = self._recorder.now() + retry.delay_ms(failed_attempts) * 1_000
+        await self._waits.until(Wait(step=request.step, type="timer", key=f"retry:{failed_attempts + 1}", due_at=due))
+
+    async def _approval(self, step: str, confirmation: str) -> None:
+        due = await self._questions.expires_at(confirmation)
+        await self._waits.until(Wait(step=step, type="human", key=confirmation, due_at=due, reason=_APPROVAL))
+
+    def _unanswered(self, step: str) -> list[str]:
+        """Approvals that an earlier execution left the step waiting for."""
+        return [
+            key
+            for (place, key), record in self._recorder.history.waits.items()
+            if place == step and record.completed is None and record.waiting.reason == _APPROVAL
+        ]

@@ -1,0 +1,53 @@
+"""The handler of a worker: calls tools, reads clock and chance, waits, and records everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.jobs.effects.calls import Calls
+from remit.jobs.effects.doubt import Doubts
+from remit.jobs.effects.values import Values
+from remit.jobs.effects.waits import Waits
+
+if TYPE_CHECKING:
+    from remit.chance import Chance
+    from remit.gateway.call import Progress
+    from remit.gateway.pipeline import Gateway
+    from remit.jobs.effects.questions import Questions
+    from remit.jobs.effects.recorder import Recorder
+    from remit.jobs.inbox import Inbox
+    from remit.journal.kinds import ChildStarted
+
+
+class LiveEffects:
+    """One part per kind of effect, all with the same recorder; `call`, `value` and `wait` are theirs."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        gateway: Gateway,
+        inbox: Inbox,
+        questions: Questions,
+        chance: Chance,
+        principal: str,
+        recipe: str,
+        progress: Progress,
+    ) -> None:
+        """Go on with a job where its history ends."""
+        self._recorder = recorder
+        self.waits = Waits(recorder, inbox, questions, principal)
+        doubts = Doubts(recorder, gateway, self.waits, inbox)
+        calls = Calls(
+            recorder, gateway, self.waits, doubts, questions, principal=principal, recipe=recipe, progress=progress
+        )
+        self.call = calls.make
+        self.value = Values(recorder, chance).read
+        self.wait = self.waits.wait
+        self.progress = progress
+        self.now = recorder.now
+
+    async def child(self, started: ChildStarted) -> None:
+        """Record that another recipe begins."""
+        await self._recorder.begin()
+        await self._recorder.record(started)

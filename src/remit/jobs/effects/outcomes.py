@@ -1,0 +1,76 @@
+"""Outcomes and answers out of the journal, as they were given live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.gateway.outcome import EvidenceItem, Outcome
+from remit.jobs.effects.port import Answer
+from remit.journal.kinds import ErrorInfo, GateRefused, TimerFired, WaitCompleted
+
+if TYPE_CHECKING:
+    from remit.jobs.state import CallRecord
+    from remit.journal.journal import Journal
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
+    """The outcome of a call that has ended. Raises JournalError if its value cannot be read."""
+    if record.refused is not None:
+        return _refused(record.refused)
+    finished = record.finished
+    if finished is None:
+        msg = "an outcome was asked for that is not recorded"
+        raise AssertionError(msg)
+    if finished.error is not None:
+        return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
+    evidence = tuple(msgspec.convert(item, EvidenceItem) for item in record.evidence) if finished.evidence else ()
+    encoded: bytes | msgspec.Raw | None
+    if isinstance(finished.result, msgspec.Raw):
+        encoded = finished.result
+    else:
+        encoded = await journal.value(finished.result, finished.result_blob)
+    return Outcome(
+        status="ok",
+        value=_decode(encoded) if encoded is not None else None,
+        evidence=evidence,
+        invocation_id=finished.invocation_id,
+        duration_us=finished.duration_us,
+    )
+
+
+def _refused(refused: GateRefused) -> Outcome:
+    return Outcome(
+        status="blocked",
+        code=Code[refused.code],
+        reason=refused.reason,
+        remedy=refused.remedy,
+        confirmation=refused.confirmation or None,
+    )
+
+
+def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Outcome:
+    """A failed call's outcome from its recorded error."""
+    code = Code[error.code]
+    return Outcome(
+        status="blocked" if code.status == "blocked" else "failed",
+        code=code,
+        reason=error.message,
+        remedy=error.remedy,
+        cause=error.cause or None,
+        invocation_id=invocation_id,
+        duration_us=duration_us,
+    )
+
+
+async def recorded_answer(completed: WaitCompleted | TimerFired, journal: Journal) -> Answer:
+    """What a wait ended with. Raises JournalError if its payload cannot be read."""
+    if isinstance(completed, TimerFired):
+        return Answer()
+    encoded = await journal.value(completed.payload, completed.payload_blob)
+    payload = _decode(encoded) if encoded is not None else None
+    return Answer(payload=payload, by=completed.by, timed_out=completed.timed_out)

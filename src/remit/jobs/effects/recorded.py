@@ -1,0 +1,127 @@
+"""The one place where what a recipe asks for meets what its journal holds.
+
+Recorded and the same: the recorded outcome, and nothing happens. Recorded and different: NONDETERMINISTIC, with both
+sides. Not recorded: the handler does it, which is live (live.py) or refuses (replay.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import digest
+from remit.errors import NondeterminismError, NotCanonicalError
+from remit.gateway.call import asked
+from remit.gateway.outcome import Outcome
+from remit.jobs.effects.matching import Matching, effect_name
+from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome
+from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Wait
+from remit.jobs.state import CallRecord, History, Value
+from remit.redact import line, preview_of
+
+if TYPE_CHECKING:
+    from remit.jobs.activity import Activity
+    from remit.journal.journal import Journal
+    from remit.journal.kinds import ChildStarted
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Effects:
+    """Matches effects with a history, and hands the rest to a handler."""
+
+    def __init__(self, history: History, journal: Journal, handler: EffectHandler, activity: Activity) -> None:
+        """Effects of one pass over a job."""
+        self.history = history
+        self.handler = handler
+        self.activity = activity
+        self.matching = Matching(history, activity)
+        self._journal = journal
+
+    async def call(self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None) -> Outcome:
+        """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits."""
+        matching = self.matching
+        try:
+            arguments_hash, encoded = digest(args), _encode(args)
+        except (NotCanonicalError, TypeError):  # the gateway refuses them, as they are
+            arguments_hash, encoded = "", b""
+        if matching.enter(step, "call"):
+            await matching.give_way(step)
+        record = self.history.calls.get(step)
+        if record is None:
+            record = self.history.call(step)
+        else:
+            self._compare(step, record, tool, args, arguments_hash)
+            if record.ended:
+                with matching.uncut(step):
+                    return await recorded_outcome(record, self._journal)
+        if encoded:
+            args = _decode(encoded)
+        matching.begin(step, "call")
+        request = CallRequest(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
+        with matching.uncut(step):
+            outcome = await self.handler.call(request, record)
+        # It is in the journal, where another pass finds it; this one never comes by the place again.
+        self.history.forget(step)
+        # What is not recorded is not given: the recipe would go another way when it runs again.
+        return outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        """A recorded value of the clock or of chance."""
+        matching, name = self.matching, kind.KIND.removesuffix("_recorded")
+        if matching.enter(step, name):
+            await matching.give_way(step)
+        found = self.history.values.get(step)
+        if found is not None:
+            return found
+        matching.begin(step, name)
+        with matching.uncut(step):
+            return await self.handler.value(step, kind)
+
+    async def wait(self, wait: Wait) -> Answer:
+        """What a wait ended with."""
+        matching, step = self.matching, wait.step
+        if matching.enter(step, wait.type):
+            await matching.give_way(step)
+        record = self.history.waits.get((step, wait.key))
+        if record is None:
+            if step in self.history.places:
+                raise matching.fail(NondeterminismError(step, effect_name(wait.type), f"to wait for {wait.words}"))
+            matching.begin(step, wait.type)
+        elif record.waiting.request_hash not in {"", wait.request_hash}:
+            asked_before = f"the question {line(record.waiting.reason)!r}"
+            raise matching.fail(NondeterminismError(step, asked_before, f"another one: {line(wait.reason)!r}"))
+        with matching.uncut(step):
+            if record is not None and record.completed is not None:
+                return await recorded_answer(record.completed, self._journal)
+            return await self.handler.wait(wait, record)
+
+    async def child(self, started: ChildStarted) -> None:
+        """Enter another recipe."""
+        matching, step = self.matching, started.step
+        if matching.enter(step, "child"):
+            await matching.give_way(step)
+        found = self.history.children.get(step)
+        if found is None:
+            matching.begin(step, "child")
+            with matching.uncut(step):
+                await self.handler.child(started)
+        elif (found.name, found.request_hash) != (started.name, started.request_hash):
+            raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
+
+    def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
+        recorded_tool, recorded_hash = record.asked
+        if not recorded_hash:
+            return  # nothing was announced yet
+        same = recorded_hash == (arguments_hash if recorded_tool else asked(tool, arguments_hash))
+        if same and recorded_tool in {"", tool}:
+            return
+        if record.started is not None:
+            recorded_tool = record.started.tool_name
+            shown = record.started.args
+            words = f"{recorded_tool} {bytes(shown).decode()}" if isinstance(shown, msgspec.Raw) else recorded_tool
+        else:
+            words = f"{recorded_tool} with arguments {recorded_hash[:19]}…"
+        raise self.matching.fail(NondeterminismError(step, words[:400], f"{tool} {preview_of(args)}"))

@@ -1,0 +1,55 @@
+"""Records what a live execution does, in the job's stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remit.journal.kinds import Payload, RecoveryCompleted
+
+if TYPE_CHECKING:
+    from remit.jobs.activity import Activity
+    from remit.jobs.state import History
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+
+class Recorder:
+    """The only writer of a job's effects in this process."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        writer: StreamWriter,
+        history: History,
+        activity: Activity,
+        *,
+        step_by_step: bool = False,
+    ) -> None:
+        """`step_by_step` ends the execution after each new effect (always-replay, for tests)."""
+        self.journal = journal
+        self.writer = writer
+        self.history = history
+        self.activity = activity
+        self._replayed = len(history.places)
+        self._step_by_step = step_by_step
+
+    def now(self) -> int:
+        """Microseconds since the Unix epoch."""
+        return self.journal.clock.now()
+
+    async def begin(self) -> None:
+        """Begin a new effect: everything recorded has been replayed by now."""
+        if self.activity.halting:
+            await self.activity.halt()
+        if self.history.recovering:
+            self.history.recovering = False
+            await self.record(RecoveryCompleted(replayed_steps=self._replayed))
+
+    async def record(self, payload: Payload, blobs: tuple[Any, ...] = ()) -> None:
+        """Append an event, to be committed with the next batch."""
+        await self.journal.append(self.writer, payload, synced=False, blobs=blobs)
+
+    async def end(self) -> None:
+        """End an effect that is recorded."""
+        if self._step_by_step:
+            await self.activity.halt()

@@ -1,0 +1,62 @@
+"""A program under way: its task, and the places it comes by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from remit.errors import RunError
+from remit.jobs.branch import Branch, current
+
+if TYPE_CHECKING:
+    from remit.jobs.effects.recorded import Effects
+    from remit.jobs.run import Run
+
+
+class Running:
+    """A program that runs in a task of its own, from its beginning."""
+
+    def __init__(self, run: Run, effects: Effects, start: Callable[[Run], Awaitable[Any]]) -> None:
+        """Start the program; `effects` are those of `run`."""
+        self.matching = effects.matching
+        self.activity = effects.activity
+        self.task = asyncio.create_task(_rooted(run, start), name=f"remit:{run.job_id}")
+        self.task.add_done_callback(lambda _task: self.activity.attention.set())
+
+    @property
+    def done(self) -> bool:
+        """Whether the program has come to an end."""
+        return self.task.done()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether every branch waits, and nothing has happened since that could end a wait."""
+        return self.activity.active == 0 and not self.activity.attention.is_set() and not self.done
+
+    def outcome(self) -> BaseException | None:
+        """The error of a program that is done; None if it returned."""
+        if not self.task.cancelled():
+            return self.task.exception()
+        if self.task.cancelling():
+            self.matching.over()  # not by its own code: the process stops, and everything with it
+        return RunError("the recipe cancelled itself", remedy="Do not let the recipe raise CancelledError itself.")
+
+    async def end(self) -> None:
+        """End the program, wherever it is; it begins nothing more."""
+        self.matching.over()
+        await end(self.task)
+
+
+async def end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for its end; its error, if any, was looked at before or is of no interest."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
+    current.set(Branch("", asyncio.current_task()))
+    return await start(run)

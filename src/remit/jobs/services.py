@@ -1,0 +1,31 @@
+"""What every execution of a process works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from remit.chance import Chance
+    from remit.gateway.pipeline import Gateway
+    from remit.jobs.program import Programs
+    from remit.jobs.versions import Versions
+    from remit.journal.journal import Journal
+
+
+class JobServices(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a process that jobs use."""
+
+    journal: Journal
+    gateway: Gateway
+    programs: Programs
+    versions: Versions
+    chance: Chance
+    max_value_bytes: int
+    """Bytes that a recipe may return."""
+    report: Callable[[str, float | None, float | None, str], None]
+    """Called with job, done, total and message."""
+    step_by_step: bool = False
+    """Whether an execution ends after each new effect (always-replay, for tests)."""
