@@ -137,6 +137,17 @@ class Code(Enum):
     INTERRUPTED = Row(ERROR, 499, False, "Stopped from the keyboard; the job can be resumed.")
     UNHANDLED_EXCEPTION = Row(ERROR, 500, False, "A defect in Remit or in code it runs.")
 
+    # --- ours: HTTP
+    UNAUTHENTICATED = Row(ERROR, 401, False, "The request brings no token, or one that is not valid here.")
+    SCOPE_REQUIRED = Row(ERROR, 403, False, "The request's token lacks the scope that this needs.")
+    HOST_REFUSED = Row(ERROR, 421, False, "The server does not go by the name in the Host header.")
+    ORIGIN_REFUSED = Row(ERROR, 403, False, "The request comes from a web page of another origin.")
+    PATH_UNKNOWN = Row(ERROR, 404, False, "Nothing is served at this path.")
+    METHOD_NOT_ALLOWED = Row(ERROR, 405, False, "The path does not take this HTTP method.")
+    NOT_ACCEPTABLE = Row(ERROR, 406, False, "The request accepts none of the media types that are answered here.")
+    REQUEST_INVALID = Row(ERROR, 400, False, "The request's headers or body cannot be read.")
+    REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
+
     # --- ours: folders and files
     FOLDER_NOT_FOUND = Row(FAILED, 404, False, "The folder does not exist or is not a folder.")
     FOLDER_EMPTY = Row(FAILED, 422, False, "The folder holds nothing that can be read as text.")

@@ -210,7 +210,7 @@ def test_a_port_that_is_taken_is_a_clear_error(project: Project) -> None:
 def test_the_network_is_refused_without_clients(project: Project) -> None:
     done = project.here("mcp", "serve", "--http", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - what is refused
     assert done.status == 2
-    assert "nobody has a token" in done.err
+    assert "no client has a token" in done.err
     assert done.out == ""
 
 

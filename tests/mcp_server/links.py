@@ -17,16 +17,20 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from remit import Remit
+from remit.clock import SystemClock
+from remit.http.access import SCOPES, Access
+from remit.http.guard import Guard
+from remit.http.router import Mount, Router
+from remit.http.serving import listen, serve
+from remit.http.token import Token, digest_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.message import Message
-from remit.mcp_server import http
-from remit.mcp_server.endpoint import PATH
+from remit.mcp_server.endpoint import PATH, Endpoint
 from remit.mcp_server.face import Face
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.stdio import _Conversation
-from remit.settings.mcp_client import McpClient
 
 MODERN = "2026-07-28"
 
@@ -117,20 +121,32 @@ class _Wire:
 @contextmanager
 def listening() -> Iterator[socket.socket]:
     """A socket on a port that the kernel chose."""
-    taken = socket.create_server(("127.0.0.1", 0))
+    taken = listen("127.0.0.1", 0)
     try:
         yield taken
     finally:
         taken.close()
 
 
+def person(name: str) -> Token:
+    """The token of a client that may do all; its text is `token-of-<name>`."""
+    return Token(digest_of(f"token-of-{name}"), Access(name, SCOPES))
+
+
+def application(
+    face: Face, *, host: str = "127.0.0.1", clients: Sequence[Token] = (), hosts: Sequence[str] = ()
+) -> Router:
+    """What is served."""
+    return Router(Guard.of(host, hosts, clients, SystemClock()), [Mount(PATH, Endpoint(face), "call")])
+
+
 @asynccontextmanager
-async def serving(face: Face, *, clients: Sequence[McpClient] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
+async def serving(face: Face, *, clients: Sequence[Token] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
     """The face over HTTP, until the block ends; its URL."""
     stop = asyncio.Event()
     with listening() as taken:
-        app = http.application(face, host="127.0.0.1", hosts=hosts, clients=clients)
-        task = asyncio.create_task(http.serve(app, taken, stop))
+        app = application(face, hosts=hosts, clients=clients)
+        task = asyncio.create_task(serve(app, taken, stop))
         try:
             yield f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"
         finally:

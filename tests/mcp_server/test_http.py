@@ -11,20 +11,16 @@ from mcp.shared.exceptions import MCPError
 
 from remit.codes import Code
 from remit.errors import SettingsError
+from remit.http import serving as http
 from remit.journal.kinds import SessionOpened
-from remit.mcp_server import http
 from remit.mcp_server.endpoint import PATH
-from remit.mcp_server.guard import Guard
-from remit.mcp_server.http import application
-from remit.mcp_server.refusal import Refusal
-from remit.settings.mcp_client import McpClient
-from tests.mcp_server.links import MODERN, at, facing, listening, serving, sessions, text_of
+from tests.mcp_server.links import MODERN, application, at, facing, listening, person, serving, sessions, text_of
 from tests.mcp_server.test_calls import Door
 from tests.mcp_server.test_listing import echo, names, write
 from tests.opened import OpenRemit
 
 ERAS = pytest.mark.parametrize("era", ["legacy", MODERN])
-PEOPLE = [McpClient(principal=name, token=f"token-of-{name}") for name in ("ann", "ben")]
+PEOPLE = [person(name) for name in ("ann", "ben")]
 INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -76,26 +72,13 @@ async def test_where_clients_are_named_only_they_are_let_in(remit_in: OpenRemit,
     assert "token-of" not in answer.text
 
 
-def test_a_token_is_its_client_s_and_no_other_s() -> None:
-    guard = Guard(["localhost"], PEOPLE)
-
-    def whose(authorization: str) -> str | None:
-        return guard.admit({"host": "localhost", "authorization": authorization})
-
-    assert whose("Bearer token-of-ben") == "ben"
-    assert whose("bearer token-of-ann") == "ann"
-    for wrong in ("", "Bearer", "Bearer ", "Bearer token-of-ben ", "Basic token-of-ben", "token-of-ben"):
-        with pytest.raises(Refusal, match="Authentication required"):
-            whose(wrong)
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104 - what must be refused
 async def test_nobody_listens_to_the_network_without_tokens(remit_in: OpenRemit, host: str) -> None:
     async with remit_in() as remit, facing(remit) as face:
-        with pytest.raises(SettingsError, match="nobody has a token") as raised:
-            application(face, host=host, hosts=(), clients=())
+        with pytest.raises(SettingsError, match="no client has a token") as raised:
+            application(face, host=host)
         assert raised.value.code is Code.SETTINGS_INVALID
-        application(face, host=host, hosts=(), clients=PEOPLE)
+        application(face, host=host, clients=PEOPLE)
 
 
 @ERAS
@@ -199,7 +182,7 @@ async def test_it_stops_within_seconds_whatever_is_open(remit_in: OpenRemit, era
     async with remit_in(tools=[door.tool]) as remit, facing(remit) as face:
         stop = asyncio.Event()
         with listening() as taken:
-            app = application(face, host="127.0.0.1", hosts=(), clients=())
+            app = application(face)
             task = asyncio.create_task(http.serve(app, taken, stop))
             url = f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"
             async with at(url, mode=era, cache=None, read_timeout_seconds=20) as client:

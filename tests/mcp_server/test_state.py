@@ -11,8 +11,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from remit.mcp_server import face as face_module
-from remit.settings.mcp_client import McpClient
-from tests.mcp_server.links import LINKS, MODERN, Link, at, facing, serving
+from tests.mcp_server.links import LINKS, MODERN, Link, at, facing, person, serving
 from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.opened import OpenRemit
 
@@ -166,7 +165,7 @@ async def test_only_so_many_calls_wait_for_answers(
 
 
 async def test_somebody_else_s_state_is_refused(remit_in: OpenRemit, notes: Notes) -> None:
-    people = [McpClient(principal=name, token=f"token-of-{name}") for name in ("ann", "ben")]
+    people = [person(name) for name in ("ann", "ben")]
     given = {"mode": MODERN, "cache": None, "elicitation_callback": Person(said("approve"))}
     async with (
         remit_in(tools=[notes.tool]) as remit,

@@ -19,9 +19,8 @@ from remit.journal.kinds import ToolInvocationStarted
 from remit.service import exposed
 from remit.service.exposed import ExposedJobs
 from remit.service.jobs import Options
-from remit.settings.mcp_client import McpClient
 from remit.testing.providers import call_context
-from tests.mcp_server.links import MODERN, at, facing, serving, sessions
+from tests.mcp_server.links import MODERN, at, facing, person, serving, sessions
 from tests.opened import OpenRemit
 
 MAY = [{"effect": "allow", "tools": ["recipe.*", "job.*"]}]
@@ -197,7 +196,7 @@ async def test_a_job_that_asks_says_what(remit_in: OpenRemit, monkeypatch: pytes
 
 
 async def test_others_jobs_are_as_if_there_were_none(remit_in: OpenRemit) -> None:
-    people = [McpClient(principal=name, token=f"token-of-{name}") for name in ("ann", "ben")]
+    people = [person(name) for name in ("ann", "ben")]
     flags = {"mcp.expose": ["*"], "policy.rules": MAY}
     async with (
         remit_in(recipes=[add], flags=flags) as remit,

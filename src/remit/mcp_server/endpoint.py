@@ -34,11 +34,14 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.http.router import REQUEST, Request
 from remit.jsonrpc.inbound import Inbound, answer_to
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
-from remit.mcp_server.refusal import Refusal
+from remit.mcp_server.refusal import RpcError
 from remit.mcp_server.sessions import Session, Sessions
 
 if TYPE_CHECKING:
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
 
     from remit.jsonrpc.message import Message
     from remit.mcp_server.face import Face
-    from remit.mcp_server.guard import Guard
 
 PATH: Final = "/mcp"
 SESSION: Final = "mcp-session-id"
@@ -63,11 +65,10 @@ _decode: Final = msgspec.json.Decoder().decode
 class Endpoint:
     """Answers at `/mcp` while it is running."""
 
-    def __init__(self, face: Face, guard: Guard) -> None:
-        """Serve `face` to whom `guard` lets in."""
+    def __init__(self, face: Face) -> None:
+        """Serve `face`."""
         self._face = face
         self._server = server = face.server
-        self._guard = guard
         self._lifespan: Any = None
         self._sessions = Sessions(server, None)
         self._serving: set[asyncio.Task[None]] = set()
@@ -92,19 +93,17 @@ class Endpoint:
         self._face.hush()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request (ASGI)."""
-        try:
-            if scope["path"].removesuffix("/") != PATH:
-                raise Refusal(404, "Not Found")
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            caller = Caller(self._guard.admit(headers), headers.get(SESSION))
-            version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
-            if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
-                await self._older(scope, headers, caller, receive, send)
-            else:
-                await self._newer(scope, headers, caller, receive, send)
-        except Refusal as refusal:
-            await refusal.say(send)
+        """Answer a request that the guard let in (ASGI). Raises Refusal."""
+        if scope["path"].removesuffix("/") != PATH:
+            raise Problem(Code.PATH_UNKNOWN)
+        request: Request = scope[REQUEST]
+        headers = request.headers
+        caller = Caller(request.access.principal, headers.get(SESSION))
+        version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._older(scope, headers, caller, receive, send)
+        else:
+            await self._newer(scope, headers, caller, receive, send)
 
     # --- since 2026-07-28
 
@@ -112,9 +111,9 @@ class Endpoint:
         self, scope: Scope, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "POST":
-            raise Refusal(405, "Method Not Allowed", allow="POST")
+            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
         if _accepted(headers.get("accept", "")) != (True, True):
-            raise Refusal(406, "Not Acceptable: application/json and text/event-stream are answered")
+            raise Problem(Code.NOT_ACCEPTABLE, "application/json and text/event-stream are answered.")
         message = await _message(headers, receive)
         request_id = as_request_id(message.get("id"))
         if "id" not in message:
@@ -123,7 +122,7 @@ class Endpoint:
             return
         method, params = message.get("method"), message.get("params")
         if request_id is None or not isinstance(method, str) or not isinstance(params, dict | None):
-            raise Refusal.rpc(400, INVALID_REQUEST, "the body has to be one request or notification")
+            raise RpcError(400, INVALID_REQUEST, "the body has to be one request or notification")
         route = self._route(scope, headers, message, request_id)
         outbox = Outbox()
         inbound = Inbound(outbox, request_id, params, asking=None, metadata=_from(caller))
@@ -176,9 +175,9 @@ class Endpoint:
             case "GET":
                 session = self._session(caller)
                 if not _accepted(headers.get("accept", ""))[1]:
-                    raise Refusal.rpc(406, INVALID_REQUEST, "Not Acceptable: an event stream is what there is")
+                    raise RpcError(406, INVALID_REQUEST, "Not Acceptable: an event stream is what there is")
                 if session.outbox.open:
-                    raise Refusal.rpc(409, INVALID_REQUEST, "Conflict: this session listens already")
+                    raise RpcError(409, INVALID_REQUEST, "Conflict: this session listens already")
                 with session.used():
                     await Exchange(session.outbox, receive, send, _named(session)).stream(session.ended)
             case "DELETE":
@@ -186,15 +185,15 @@ class Endpoint:
                 await self._sessions.end(session)
                 await _accept(send, 200, _named(session))
             case _:
-                raise Refusal(405, "Method Not Allowed", allow="GET, POST, DELETE")
+                raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, POST, DELETE"})
 
     async def _posted(self, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send) -> None:
         if _accepted(headers.get("accept", "")) != (True, True):
-            raise Refusal.rpc(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
+            raise RpcError(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
         message = await _message(headers, receive)
         asks = "id" in message and "method" in message
         if asks and as_request_id(message["id"]) is None:
-            raise Refusal.rpc(400, INVALID_REQUEST, "the id has to be text or a whole number")
+            raise RpcError(400, INVALID_REQUEST, "the id has to be text or a whole number")
         if asks and message["method"] == "initialize" and caller.session is None:
             await self._begin(message, caller, receive, send)
             return
@@ -210,7 +209,7 @@ class Endpoint:
         """A session begins, if its first request is answered."""
         session = self._sessions.begin(caller.principal)
         if session is None:
-            raise Refusal.rpc(503, INVALID_REQUEST, "Too many open sessions")
+            raise RpcError(503, INVALID_REQUEST, "Too many open sessions")
         answer = None
         try:
             with session.used():
@@ -234,10 +233,10 @@ class Endpoint:
 
     def _session(self, caller: Caller) -> Session:
         if caller.session is None:
-            raise Refusal.rpc(400, INVALID_REQUEST, "Bad Request: Missing session ID")
+            raise RpcError(400, INVALID_REQUEST, "Bad Request: Missing session ID")
         session = self._sessions.find(caller.session, caller.principal)
         if session is None:  # also where it is somebody else's: who asks learns nothing about that
-            raise Refusal.rpc(404, INVALID_REQUEST, "Session not found")
+            raise RpcError(404, INVALID_REQUEST, "Session not found")
         return session
 
 
@@ -245,29 +244,29 @@ class Endpoint:
 async def _message(headers: Mapping[str, str], receive: Receive) -> dict[str, Any]:
     """The one message that a request brings. Raises Refusal."""
     if not headers.get("content-type", "").lower().startswith(_JSON):
-        raise Refusal(400, "Invalid Content-Type header")
+        raise Problem(Code.REQUEST_INVALID, "The Content-Type has to be application/json.")
     try:
         message = _decode(await _body(headers, receive))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Refusal.rpc(400, PARSE_ERROR, "Parse error") from None
+        raise RpcError(400, PARSE_ERROR, "Parse error") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise Refusal.rpc(400, INVALID_REQUEST, "the body has to be one message of JSON-RPC 2.0")
+        raise RpcError(400, INVALID_REQUEST, "the body has to be one message of JSON-RPC 2.0")
     return message
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
     declared = headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > MAX_REQUEST_BYTES:
-        raise Refusal(413, "Request body too large")
+        raise Problem(Code.REQUEST_TOO_LARGE)
     pieces, size, more = [], 0, True
     while more:
         event = await receive()
         if event["type"] == "http.disconnect":
-            raise Refusal(400, "the client left")
+            raise Problem(Code.REQUEST_INVALID, "The client left before the end of its request.")
         pieces.append(event.get("body", b""))
         size += len(pieces[-1])
         if size > MAX_REQUEST_BYTES:
-            raise Refusal(413, "Request body too large")
+            raise Problem(Code.REQUEST_TOO_LARGE)
         more = event.get("more_body", False)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -291,7 +290,7 @@ def _check(rejection: InboundLadderRejection | None, about: RequestId | None) ->
 
 def _refuse(rejection: InboundLadderRejection, about: RequestId | None) -> NoReturn:
     status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
-    raise Refusal.rpc(status, rejection.code, rejection.message, rejection.data, about)
+    raise RpcError(status, rejection.code, rejection.message, rejection.data, about)
 
 
 def _from(caller: Caller) -> ServerMessageMetadata:

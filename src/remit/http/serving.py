@@ -1,24 +1,18 @@
-"""Serving any number of clients over streamable HTTP: on loopback, or to who brings a token."""
+"""Listening and serving: until the process is told to stop, and then no longer than the grace."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from remit.codes import Code
-from remit.errors import SettingsError
-from remit.mcp_server.endpoint import Endpoint
-from remit.mcp_server.guard import LOOPBACK, Guard
-
 if TYPE_CHECKING:
-    from remit.mcp_server.face import Face
-    from remit.settings.mcp_client import McpClient
+    from remit.http.router import Part
 
 KEPT_S: Final = 15
 """Seconds that a client's connection is kept for its next request: longer than clients keep theirs, as a rule."""
@@ -26,24 +20,28 @@ GRACE_S: Final = 2
 """Seconds for requests under way when the server stops."""
 
 
-def application(face: Face, *, host: str, hosts: Sequence[str], clients: Sequence[McpClient]) -> Endpoint:
-    """The ASGI application that answers at `/mcp`.
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 lets the system choose. Raises OSError.
 
-    `host` is where it listens, `hosts` are further names that clients may know it by; the tokens of `clients` are the
-    expanded ones. Raises SettingsError where anybody on the network could call.
+    It names its protocol, and so do the connections that it accepts: asyncio sets TCP_NODELAY only on those. Without
+    that, each answer on a kept connection waits 40 ms for the client's delayed acknowledgement.
     """
-    if host not in LOOPBACK and not clients:
-        raise SettingsError(
-            f"{host} can be reached by others, and nobody has a token",
-            code=Code.SETTINGS_INVALID,
-            remedy="Name who may connect in [[mcp.clients]], or listen on 127.0.0.1.",
-        )
-    names = [*(LOOPBACK if host in LOOPBACK else (host,)), *hosts]
-    return Endpoint(face, Guard(names, clients))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen()
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
-async def serve(app: Endpoint, listening: socket.socket, stop: asyncio.Event) -> None:
-    """Serve on a socket that listens, until told to stop; requests under way have `GRACE_S` to end."""
+async def serve(app: Part, listening: socket.socket, stop: asyncio.Event) -> None:
+    """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end."""
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,0 +1,1 @@
+"""HTTP for every face: who may connect, what they may do, how they are refused, and serving itself."""

@@ -1,0 +1,38 @@
+"""What a request may do: in whose name it comes, and its scopes."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.problem import Problem
+
+Scope = Literal["read", "call", "decide", "tickets", "work", "admin"]
+"""`read` jobs, traces and tools · `call` tools, start jobs · `decide` on questions · `tickets` · `work` · `admin`."""
+SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What the bearer of a token may do."""
+
+    principal: str | None
+    """Who its calls are recorded and judged as; None if the server knows no tokens: the process's own principal."""
+    scopes: frozenset[Scope]
+    tools: tuple[str, ...] = ()
+    """Names or globs of the tools that it may see and call; empty: all that policy allows."""
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether it has the scope; `admin` stands for all."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def require(self, scope: Scope) -> None:
+        """Raise Problem if it lacks the scope (RFC 6750, section 3.1)."""
+        if not self.allows(scope):
+            header = f'Bearer error="insufficient_scope", scope="{scope}"'
+            raise Problem(Code.SCOPE_REQUIRED, f"This needs the scope {scope}.", {"www-authenticate": header})
+
+
+ANYBODY: Final = Access(None, SCOPES)
+"""What a request may do if the server knows no tokens, which it may only on loopback."""

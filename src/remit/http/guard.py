@@ -1,0 +1,84 @@
+"""Who may connect: programs on this machine, or bearers of a token; and no web page of another origin."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.errors import SettingsError
+from remit.http.access import ANYBODY, Access
+from remit.http.problem import Problem
+from remit.http.token import digest_of
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.http.token import Token
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_SCHEMES: Final = ("http", "https")
+
+
+class Guard:
+    """Looks at a request before anything of it is read."""
+
+    def __init__(self, names: Sequence[str], tokens: Sequence[Token], clock: Clock) -> None:
+        """Be known as `names` and nothing else; let in bearers of `tokens`, or everybody if there are none."""
+        self._names = frozenset(f"[{name}]" if ":" in name else name.lower() for name in names)
+        self._tokens = tuple(tokens)
+        self._clock = clock
+
+    @classmethod
+    def of(cls, host: str, known_as: Sequence[str], tokens: Sequence[Token], clock: Clock) -> Guard:
+        """The guard of a server that listens at `host`; `known_as` are further names that clients may use.
+
+        Raises SettingsError if anybody on the network could call.
+        """
+        if host not in LOOPBACK and not tokens:
+            raise SettingsError(
+                f"{host} can be reached by others, and no client has a token",
+                code=Code.SETTINGS_INVALID,
+                remedy="Name who may connect in [[mcp.clients]], or listen on 127.0.0.1.",
+            )
+        return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
+
+    def admit(self, headers: Mapping[str, str]) -> Access:
+        """What the request may do; `headers` have names in lower case. Raises Problem.
+
+        A page in a browser can be made to reach us under a name of its own (DNS rebinding); it cannot hide that name.
+        """
+        access = self._access(headers.get("authorization", "")) if self._tokens else ANYBODY
+        if not self._known(headers.get("host", "")):
+            raise Problem(Code.HOST_REFUSED)
+        scheme, between, host = headers.get("origin", "").partition("://")
+        if (scheme or between) and not (scheme in _SCHEMES and self._known(host)):
+            raise Problem(Code.ORIGIN_REFUSED)
+        return access
+
+    def _known(self, host: str) -> bool:
+        """Whether we go by this name, with any port."""
+        name, colon, port = host.lower().rpartition(":")
+        if not colon or port.endswith("]"):
+            return host.lower() in self._names
+        return name in self._names and port.isascii() and port.isdigit()
+
+    def _access(self, authorization: str) -> Access:
+        """Every digest is compared, in constant time, so that no token can be guessed by measuring."""
+        kind, _, token = authorization.partition(" ")
+        given = digest_of(token if kind.lower() == "bearer" else "")
+        found = None
+        for known in self._tokens:
+            if hmac.compare_digest(known.digest, given):
+                found = known
+        if found is None:
+            raise _unauthenticated("The request brings no valid token.")
+        if found.expires is not None and self._clock.now() >= found.expires:
+            raise _unauthenticated("The token has expired.")
+        return found.access
+
+
+def _unauthenticated(why: str) -> Problem:
+    return Problem(
+        Code.UNAUTHENTICATED, why, {"www-authenticate": f'Bearer error="invalid_token", error_description="{why}"'}
+    )

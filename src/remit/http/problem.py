@@ -1,0 +1,37 @@
+"""Refusals as problem details (RFC 9457), with the stable code beside the standard members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.refusal import Refusal
+
+KIND: Final = "application/problem+json"
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+
+
+class Problem(Refusal):
+    """A request that is refused, in a form that every HTTP client can read.
+
+    The body holds `type` (about:blank: the code says more than a URI would), `title`, `status`, `detail` and
+    `error_code`, as the contract's 503 has it (tickets, "Codes"), then what else the code is documented with.
+    """
+
+    def __init__(self, code: Code, detail: str = "", headers: Mapping[str, str] | None = None, **members: Any) -> None:
+        """Refuse with the code's HTTP status; `detail` is a sentence about this request, else the code's meaning."""
+        self.code = code
+        self.detail = detail or code.meaning
+        body = {
+            "type": "about:blank",
+            "title": _PHRASES.get(code.http, "Client Closed Request"),
+            "status": code.http,
+            "detail": self.detail,
+            "error_code": code.name,
+            **members,
+        }
+        super().__init__(code.http, msgspec.json.encode(body), KIND, headers)

@@ -1,0 +1,93 @@
+"""One ASGI application for all that is served: the guard first, then the part that a path belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.http.refusal import Refusal
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+    from remit.http.access import Access, Scope
+    from remit.http.guard import Guard
+
+REQUEST: Final = "remit.request"
+"""Where a part finds the Request in an ASGI scope."""
+
+
+class Request(NamedTuple):
+    """What the router knows of a request that it passes on."""
+
+    headers: dict[str, str]
+    """Names in lower case; of several with one name, the last."""
+    access: Access
+
+
+class Part(Protocol):
+    """What answers at some paths: an ASGI application with a life of its own."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Serve within the block; what is under way at its end is given up."""
+        ...
+
+    def hush(self) -> None:
+        """End streams that clients only listen to: the server stops, and nothing waits for them."""
+        ...
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer a request that the guard let in (ASGI). May raise Refusal until the answer has begun."""
+        ...
+
+
+class Mount(NamedTuple):
+    """A part in its place."""
+
+    path: str
+    """`/mcp`: that path and all below it."""
+    part: Part
+    scope: Scope
+    """What a token needs to reach it at all."""
+
+
+class Router:
+    """Passes requests to the part with the longest path."""
+
+    def __init__(self, guard: Guard, mounts: Sequence[Mount]) -> None:
+        """Serve `mounts` to whom `guard` lets in."""
+        self._guard = guard
+        self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block."""
+        async with AsyncExitStack() as stack:
+            for mount in self._mounts:
+                await stack.enter_async_context(mount.part.running())
+            yield
+
+    def hush(self) -> None:
+        """End the streams that clients only listen to."""
+        for mount in self._mounts:
+            mount.part.hush()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer a request (ASGI); which paths there are is told to those who are let in."""
+        try:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            access = self._guard.admit(headers)
+            mount = self._mount(scope["path"])
+            access.require(mount.scope)
+            await mount.part({**scope, REQUEST: Request(headers, access)}, receive, send)
+        except Refusal as refusal:
+            await refusal.say(send)
+
+    def _mount(self, path: str) -> Mount:
+        for mount in self._mounts:
+            if path == mount.path or path.startswith(f"{mount.path.rstrip('/')}/"):
+                return mount
+        raise Problem(Code.PATH_UNKNOWN)
