@@ -39,7 +39,9 @@ async def fill(journal: Journal, *, streams: int = 3) -> None:
             Blob(sha256(text), text, until) for text, until in ((b"%d" % number, None), (b"e%d" % number, 2**52))
         )
         await journal.append(writers[-1], note(2), note(3), synced=True, blobs=blobs)
-    await journal.append(writers[-1], note(4), synced=True, patch=HeadPatch(state="done", closed=True, due_at=None))
+    await journal.append(
+        writers[-1], note(4), synced=True, patch=HeadPatch(state="done", closed=True, due_at=None, route="r")
+    )
 
 
 async def contents(journal: Journal) -> list[object]:

@@ -15,7 +15,7 @@ from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
 
 _MAX_INT = 2**63
-_PATCHED = ("state", "due_at", "priority", "closed", "title", "labels")
+_PATCHED = ("state", "due_at", "priority", "closed", "route", "title", "labels")
 
 
 class Shelf:
@@ -113,6 +113,7 @@ class Shelf:
             and not head.closed
             and (head.lease_owner is None or (head.lease_until or 0) <= claim.now)
             and (not claim.states or head.state in claim.states)
+            and _served(head, claim.routes)
         ]
         due.sort(key=lambda head: (-head.priority, head.due_at, order[head.stream]))
         return [self._lease(head, claim) for head in due[: claim.limit]]
@@ -173,14 +174,15 @@ class Shelf:
         found = [h for h in self.heads.values() if h.kind == kind and h.lease_owner is not None and not h.closed]
         return sorted(found, key=lambda head: head.lease_until or 0)
 
-    def next_due(self, kind: str) -> int | None:
+    def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         """The earliest due time of a kind."""
-        open_ones = [head for head in self.heads.values() if head.kind == kind and not head.closed]
+        open_ones = [h for h in self.heads.values() if h.kind == kind and not h.closed and _served(h, routes)]
         return min((head.due_at for head in open_ones if head.due_at is not None), default=None)
 
 
 def _created(append: Append) -> Head:
-    fresh: dict[str, Any] = {"state": "", "due_at": None, "priority": 0, "closed": False, "title": "", "labels": {}}
+    fresh: dict[str, Any] = {"state": "", "due_at": None, "priority": 0, "closed": False, "route": ""}
+    fresh |= {"title": "", "labels": {}}
     last = append.events[-1]
     return Head(
         stream=append.stream,
@@ -201,11 +203,15 @@ def _changes(patch: HeadPatch) -> dict[str, Any]:
     return {name: value for name in _PATCHED if (value := getattr(patch, name)) is not msgspec.UNSET}
 
 
+def _served(head: Head, routes: tuple[str, ...]) -> bool:
+    return not routes or head.route in {"", *routes}
+
+
 def _unfit(patch: HeadPatch) -> bool:
     numbers = [value for value in (patch.due_at, patch.priority) if isinstance(value, int)]
     if any(not -_MAX_INT <= number < _MAX_INT for number in numbers):
         return True
-    return not all(isinstance(value, str | msgspec.UnsetType) for value in (patch.state, patch.title))
+    return not all(isinstance(value, str | msgspec.UnsetType) for value in (patch.state, patch.route, patch.title))
 
 
 def _matches(head: Head, query: HeadQuery) -> bool:

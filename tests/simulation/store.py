@@ -178,9 +178,9 @@ class ShelfStore:
         heads = self.shelf.heads
         return await self._done("wakes", lambda: {s: heads[s].wakes for s in streams if s in heads})
 
-    async def next_due(self, kind: str) -> int | None:
+    async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         """When the next stream of a kind wants a worker."""
-        return await self._done("next_due", lambda: self.shelf.next_due(kind))
+        return await self._done("next_due", lambda: self.shelf.next_due(kind, routes))
 
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that somebody holds."""

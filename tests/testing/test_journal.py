@@ -149,8 +149,16 @@ async def no_blob(_store: SqliteStore, _digest: str) -> None:
     return None
 
 
-async def nothing_due(_store: SqliteStore, _kind: str) -> None:
+async def nothing_due(_store: SqliteStore, _kind: str, _routes: tuple[str, ...]) -> None:
     return None
+
+
+async def any_route(store: SqliteStore, claim: Claim) -> list[Lease]:
+    return await store.claim(msgspec.structs.replace(claim, routes=()))
+
+
+async def due_on_any_route(store: SqliteStore, kind: str, _routes: tuple[str, ...]) -> int | None:
+    return await store.next_due(kind, ())
 
 
 async def unmoved(store: SqliteStore, since: int) -> int:
@@ -181,6 +189,8 @@ BREAKS: list[tuple[str, Instead, str]] = [
     ("heads", endless, "check_lists_page_by_page"),
     ("heads", oldest_first, "check_the_newest_stream_comes_first"),
     ("blob", no_blob, "check_values_of_any_size_are_kept"),
+    ("claim", any_route, "check_a_claim_takes_only_the_routes_it_serves"),
+    ("next_due", due_on_any_route, "check_a_claim_takes_only_the_routes_it_serves"),
     ("next_due", nothing_due, "check_next_due_is_the_earliest"),
     ("changed", unmoved, "check_changed_returns_at_once_for_a_newcomer"),
 ]

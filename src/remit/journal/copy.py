@@ -142,6 +142,7 @@ def _patch(head: Head) -> HeadPatch:
         due_at=head.due_at,
         priority=head.priority,
         closed=head.closed,
+        route=head.route,
         title=head.title,
         labels=head.labels,
     )

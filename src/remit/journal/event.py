@@ -64,6 +64,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """How often something from outside asked the stream's worker to look again."""
     closed: bool
     """Nothing will ever happen to the stream again: it is never due, leased or woken."""
+    route: str
+    """Which workers can take it, in the words of whoever uses the kind; empty: any of them."""
     title: str
     labels: dict[str, str]
     created_at: int
@@ -77,6 +79,7 @@ class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int | msgspec.UnsetType | None = UNSET
     priority: int | msgspec.UnsetType = UNSET
     closed: bool | msgspec.UnsetType = UNSET
+    route: str | msgspec.UnsetType = UNSET
     title: str | msgspec.UnsetType = UNSET
     labels: dict[str, str] | msgspec.UnsetType = UNSET
     release: bool = False
@@ -177,5 +180,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 1
     states: tuple[str, ...] = ()
     """Only streams in one of these states; empty: any."""
+    routes: tuple[str, ...] = ()
+    """Only streams without a route, or with one of these; empty: any."""
     state: str | None = None
     """The state they are put in; None: they keep theirs."""

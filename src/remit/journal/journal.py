@@ -283,9 +283,9 @@ class Journal:
         """How often each of these streams was woken."""
         return await self._store.wakes(streams)
 
-    async def next_due(self, kind: str) -> int | None:
-        """When the next stream of a kind wants a worker."""
-        return await self._store.next_due(kind)
+    async def next_due(self, kind: str, routes: tuple[str, ...] = ()) -> int | None:
+        """When the next stream of a kind wants a worker, of those that a claim for these routes finds."""
+        return await self._store.next_due(kind, routes)
 
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that somebody holds."""

@@ -1,4 +1,4 @@
-"""What a storage backend guarantees. Journal (journal.py) is its only caller; testing/journal.py is its contract suite.
+"""What a storage backend guarantees. Journal (journal.py) is its only caller; testing/journal/ is its contract suite.
 
 Promises of every backend, on every machine it runs on:
 
@@ -91,8 +91,8 @@ class Store(Protocol):
         """How often each of these streams was woken, in one look."""
         ...
 
-    async def next_due(self, kind: str) -> int | None:
-        """When the next stream of a kind wants a worker; None: none does."""
+    async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
+        """When the next stream of a kind wants a worker, of those a claim for these routes finds; None: none does."""
         ...
 
     async def leases(self, kind: str) -> list[Head]:

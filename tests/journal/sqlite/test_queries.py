@@ -97,7 +97,7 @@ def plans(db: apsw.Connection, ask: Callable[[], object]) -> list[str]:
         lambda db: queries.events(db, "job/a", 0, 10),
         lambda db: queries.blob(db, "sha256:0"),
         lambda db: queries.claim(db, terms(states=("pending", "running"))),
-        lambda db: queries.next_due(db, "job"),
+        lambda db: queries.next_due(db, "job", ()),
         lambda db: queries.leases(db, "job"),
         lambda db: queries.renew(db, [("job/a", 1)], START),
         lambda db: queries.wakes(db, ["job/a"]),

@@ -1,9 +1,9 @@
 """Group commit on the event loop: one task sends everything that waits as one statement, and then what came meanwhile.
 
 A connection that is lost in the middle of a commit leaves its outcome open, and perhaps a copy of the group on its way.
-The outcome is never guessed: the task connects again and has it settled in `writers` (schema.py). Either the group was
-written, or its number is used up and no copy of it can be written any more. Only then is it sent again, under the next
-number, or anything else written.
+The outcome is never guessed: the task connects again and has it settled in `writers` (functions.py). Either the group
+was written, or its number is used up and no copy of it can be written any more. Only then is it sent again, under the
+next number, or anything else written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from remit.errors import AppendConflictError, JournalError
 from remit.journal.batching import conflict, journal_closed, settle
 from remit.journal.event import Commit
 from remit.journal.postgres.errors import again, lost, state_of, translated
+from remit.journal.postgres.functions import CONFLICT, LATE
 from remit.journal.postgres.groups import Group
-from remit.journal.postgres.schema import CONFLICT, LATE
 from remit.journal.postgres.server import ANSWER_S
 
 if TYPE_CHECKING:

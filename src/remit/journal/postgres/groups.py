@@ -1,4 +1,4 @@
-"""How a group of commits becomes one statement of schema.py's functions. Pure: commits in, columns out."""
+"""How a group of commits becomes one statement of functions.py. Pure: commits in, columns out."""
 
 from __future__ import annotations
 

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
+from remit.journal.rows import COLUMNS, HEADS, to_head
 
 if TYPE_CHECKING:
     import asyncpg
 
-_COLUMNS: Final = (
-    "stream, kind, state, seq, epoch, hash, lease_owner, lease_until, due_at, priority, wakes, closed, title, labels, "
-    "created_at, updated_at"
-)
-_HEADS: Final = f"SELECT {_COLUMNS} FROM heads"  # noqa: S608 - fixed parts
 _EVENTS: Final = """
 SELECT seq, kind, at, data, hash FROM events
 WHERE stream = (SELECT id FROM heads WHERE stream = $1) AND seq > $2 ORDER BY seq LIMIT $3
@@ -33,7 +29,8 @@ _PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days
 _TELL: Final = "pg_notify(current_schema() || '_changed', 'heads')"
 """Every process hears of leases that are taken or given back, once in a transaction. Nobody waits for a renewal."""
 _CLAIM: Final = f"""
-SELECT (head).*, was_state, was_owner, was_due, {_TELL} FROM claim($1, $2, $3, $4, $5, $6, $7)
+SELECT {", ".join(f"(head).{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
+FROM claim($1, $2, $3, $4, $5, $6, $7, $8)
 """  # noqa: S608 - fixed parts
 _ACQUIRE: Final = f"""
 WITH free AS (
@@ -42,7 +39,8 @@ WITH free AS (
     FOR NO KEY UPDATE
 )
 UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5, state = coalesce($6, state)
-FROM free WHERE h.id = free.id RETURNING h.*, was_state, was_owner, was_due, {_TELL}
+FROM free WHERE h.id = free.id
+RETURNING {", ".join(f"h.{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
 """  # noqa: S608 - fixed parts
 _RENEW: Final = """
 WITH held AS (
@@ -57,7 +55,7 @@ UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = $1,
     due_at = CASE WHEN wakes = $2 THEN $3::bigint ELSE $4::bigint END
 WHERE stream = $5 AND epoch = $6 RETURNING {_TELL}
 """  # noqa: S608 - fixed parts
-_HELD: Final = f"{_HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
+_HELD: Final = f"{HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
 _TORN: Final = """
 SELECT h.stream, h.seq, count(e.seq) AS found, coalesce(max(e.seq), 0) AS last
 FROM heads h LEFT JOIN events e ON e.stream = h.id
@@ -67,31 +65,10 @@ _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
-def _to_head(row: asyncpg.Record) -> Head:
-    return Head(
-        stream=row["stream"],
-        kind=row["kind"],
-        state=row["state"],
-        seq=row["seq"],
-        epoch=row["epoch"],
-        hash=row["hash"],
-        lease_owner=row["lease_owner"],
-        lease_until=row["lease_until"],
-        due_at=row["due_at"],
-        priority=row["priority"],
-        wakes=row["wakes"],
-        closed=row["closed"],
-        title=row["title"],
-        labels=msgspec.json.decode(row["labels"], type=dict[str, str]),
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
-
-
 async def head(db: asyncpg.Connection, stream: str) -> Head | None:
     """The head of a stream."""
-    row = await db.fetchrow(f"{_HEADS} WHERE stream = $1", stream)
-    return _to_head(row) if row else None
+    row = await db.fetchrow(f"{HEADS} WHERE stream = $1", stream)
+    return to_head(row) if row else None
 
 
 async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
@@ -113,8 +90,8 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"labels @> {given(msgspec.json.encode(query.labels).decode())}::jsonb")
     if query.before is not None:
         where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
-    sql = f"{_HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"
-    return [_to_head(row) for row in await db.fetch(sql, *values)]
+    sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"
+    return [to_head(row) for row in await db.fetch(sql, *values)]
 
 
 async def events(db: asyncpg.Connection, stream: str, after: int, limit: int) -> list[Event]:
@@ -151,6 +128,7 @@ async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
         request.limit,
         request.states,
         request.state,
+        request.routes,
     )
     return [_lease(row) for row in rows]
 
@@ -163,7 +141,7 @@ async def acquire(db: asyncpg.Connection, stream: str, request: Claim, over: str
 
 def _lease(row: asyncpg.Record) -> Lease:
     return Lease(
-        head=_to_head(row),
+        head=to_head(row),
         previous_state=row["was_state"],
         previous_owner=row["was_owner"],
         previous_due=row["was_due"],
@@ -190,15 +168,15 @@ async def wakes(db: asyncpg.Connection, streams: Sequence[str]) -> dict[str, int
     return {row[0]: row[1] for row in rows}
 
 
-async def next_due(db: asyncpg.Connection, kind: str) -> int | None:
+async def next_due(db: asyncpg.Connection, kind: str, routes: Sequence[str]) -> int | None:
     """The earliest due time of a kind, over all priorities."""
-    found: int | None = await db.fetchval("SELECT next_due($1)", kind)
+    found: int | None = await db.fetchval("SELECT next_due($1, $2)", kind, routes)
     return found
 
 
 async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
     """Heads that somebody holds."""
-    return [_to_head(row) for row in await db.fetch(_HELD, kind)]
+    return [to_head(row) for row in await db.fetch(_HELD, kind)]
 
 
 async def integrity(db: asyncpg.Connection) -> list[str]:

@@ -1,19 +1,8 @@
-"""The tables and functions, and how an older schema becomes a newer one.
+"""The tables, and how an older schema becomes a newer one.
 
 `heads` leaves room in its pages and keeps what appends change out of its indexes, so that a head moves without touching
-one. A group of commits is one statement, and so one round trip and one transaction. It calls
-
-- `fold` with appends that only add events, each to another stream: two statements, however many there are. It returns
-  the places of those that were refused, from 1;
-- `each` with commits of any kind, one after the other. It returns the places of those that were refused, from -1 down.
-  Where one that spans several streams is refused it raises `RM001`, which undoes the whole group: its caller then sends
-  the commits one by one;
-- `done` with both, which leaves in `writers` that this group was the last of its writer, and what was refused: whoever
-  lost the connection in the middle of a commit learns there what became of it, or uses up its number. A group that
-  arrives late, over a connection that was given up since, is refused with `RM002`.
-
-Heads are locked in the order of their names, so that two groups rarely wait for each other in a circle; where they do,
-PostgreSQL ends one of them, and it is sent again.
+one. Migrations change tables; the functions (functions.py) are made anew after them. A function that got other
+arguments stays beside the new one: processes of an older Remit that still run go on with it.
 """
 
 from __future__ import annotations
@@ -22,12 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.postgres.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     import asyncpg
-
-CONFLICT: Final = "RM001"
-LATE: Final = "RM002"
 
 _TABLES: Final = """
 CREATE TABLE heads (
@@ -73,175 +60,13 @@ CREATE TABLE writers (
 ) WITH (fillfactor = 20);
 """
 
-_DONE: Final = """
-CREATE FUNCTION done(me bigint, number bigint, flush boolean, moved boolean, missed int[])
-RETURNS int[] LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE writers SET groups = number, refused = missed, at = now() WHERE id = me AND groups = number - 1;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'this group came too late' USING ERRCODE = 'RM002';
-    END IF;
-    IF NOT flush THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
-    END IF;
-    PERFORM pg_notify(current_schema() || '_changed', CASE WHEN moved THEN 'heads' ELSE 'events' END);
-    RETURN missed;
-END $$;
+_ROUTES: Final = """
+ALTER TABLE heads ADD COLUMN route text COLLATE "C" NOT NULL DEFAULT '';
+DROP INDEX heads_due;
+CREATE INDEX heads_due ON heads (kind, route, priority, due_at, id) WHERE due_at IS NOT NULL AND NOT closed;
 """
 
-_FOLD: Final = """
-CREATE FUNCTION fold(
-    streams text[], seqs bigint[], epochs bigint[], hashes bytea[], lasts bigint[], chained bytea[], ats bigint[],
-    owners int[], places bigint[], kinds text[], times bigint[], payloads bytea[], links bytea[]
-) RETURNS int[] LANGUAGE plpgsql AS $$
-DECLARE
-    ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(streams)]);
-    moved record;
-BEGIN
-    FOR moved IN
-        UPDATE heads h SET seq = g.last, hash = g.chain, updated_at = g.at
-        FROM unnest(streams, seqs, epochs, hashes, lasts, chained, ats) WITH ORDINALITY
-            AS g (stream, seq, epoch, hash, last, chain, at, place)
-        WHERE h.stream = g.stream AND h.seq = g.seq AND h.epoch = g.epoch AND h.hash = g.hash
-        RETURNING h.id, g.place::int AS place
-    LOOP
-        ids[moved.place] := moved.id;
-    END LOOP;
-    INSERT INTO events (stream, seq, kind, at, data, hash)
-        SELECT ids[e.owner], e.seq, e.kind, e.at, e.data, e.hash
-        FROM unnest(owners, places, kinds, times, payloads, links) AS e (owner, seq, kind, at, data, hash)
-        WHERE ids[e.owner] IS NOT NULL;
-    RETURN ARRAY(SELECT place::int FROM generate_series(1, cardinality(streams)) AS place WHERE ids[place] IS NULL);
-END $$;
-"""
-
-_EACH: Final = """
-CREATE FUNCTION each(
-    touched text[], ends int[], stamps bigint[],
-    streams text[], sorts text[], seqs bigint[], epochs bigint[], hashes bytea[], seen bigint[],
-    lasts bigint[], chained bytea[], ats bigint[], patches jsonb[], event_ends int[],
-    places bigint[], kinds text[], times bigint[], payloads bytea[], links bytea[],
-    wake_ends int[], woken text[],
-    blob_ends int[], digests text[], contents bytea[], untils bigint[]
-) RETURNS int[] LANGUAGE plpgsql AS $$
-DECLARE
-    missed int[] := '{}';
-    first int := 1; first_event int := 1; first_wake int := 1; first_blob int := 1;
-    found_id bigint; p jsonb; accepted boolean;
-BEGIN
-    PERFORM 1 FROM heads WHERE stream = ANY (touched) ORDER BY stream FOR NO KEY UPDATE;
-    FOR c IN 1 .. cardinality(ends) LOOP
-        accepted := true;
-        FOR a IN first .. ends[c] LOOP
-            p := patches[a];
-            found_id := NULL;
-            IF seqs[a] = 0 AND chained[a] IS NOT NULL THEN
-                INSERT INTO heads (
-                    stream, kind, state, seq, hash, due_at, priority, closed, title, labels, created_at, updated_at
-                ) VALUES (
-                    streams[a], sorts[a], coalesce(p ->> 'state', ''), lasts[a], chained[a], (p ->> 'due_at')::bigint,
-                    coalesce((p ->> 'priority')::bigint, 0), coalesce((p ->> 'closed')::boolean, false),
-                    coalesce(p ->> 'title', ''), coalesce(p -> 'labels', '{}'), ats[a], ats[a]
-                ) ON CONFLICT (stream) DO NOTHING RETURNING id INTO found_id;
-            ELSE
-                UPDATE heads SET seq = lasts[a], hash = coalesce(chained[a], hash), updated_at = ats[a],
-                    state = CASE WHEN p ? 'state' THEN p ->> 'state' ELSE state END,
-                    due_at = CASE WHEN p ? 'due_at' THEN (p ->> 'due_at')::bigint ELSE due_at END,
-                    priority = CASE WHEN p ? 'priority' THEN (p ->> 'priority')::bigint ELSE priority END,
-                    closed = CASE WHEN p ? 'closed' THEN (p ->> 'closed')::boolean ELSE closed END,
-                    title = CASE WHEN p ? 'title' THEN p ->> 'title' ELSE title END,
-                    labels = CASE WHEN p ? 'labels' THEN p -> 'labels' ELSE labels END,
-                    lease_owner = CASE WHEN (p ->> 'release')::boolean THEN NULL ELSE lease_owner END,
-                    lease_until = CASE WHEN (p ->> 'release')::boolean THEN NULL ELSE lease_until END
-                WHERE stream = streams[a] AND seq = seqs[a] AND epoch = epochs[a] AND hash = hashes[a]
-                    AND (seen[a] IS NULL OR wakes = seen[a])
-                RETURNING id INTO found_id;
-            END IF;
-            IF found_id IS NULL THEN
-                IF first < ends[c] THEN
-                    RAISE EXCEPTION 'refused' USING ERRCODE = 'RM001';
-                END IF;
-                missed := missed || -c;
-                accepted := false;
-            ELSIF first_event <= event_ends[a] THEN
-                INSERT INTO events (stream, seq, kind, at, data, hash)
-                SELECT found_id, places[e], kinds[e], times[e], payloads[e], links[e]
-                FROM generate_series(first_event, event_ends[a]) AS e;
-            END IF;
-            first_event := event_ends[a] + 1;
-        END LOOP;
-        IF accepted AND first_blob <= blob_ends[c] THEN
-            INSERT INTO blobs AS b (digest, data, at, until)
-            SELECT DISTINCT ON (digests[d]) digests[d], contents[d], stamps[c], untils[d]
-            FROM generate_series(first_blob, blob_ends[c]) AS d ORDER BY digests[d], untils[d] DESC NULLS FIRST
-            ON CONFLICT (digest) DO UPDATE SET until = excluded.until
-            WHERE b.until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > b.until);
-        END IF;
-        IF accepted AND first_wake <= wake_ends[c] THEN
-            FOR w IN first_wake .. wake_ends[c] LOOP
-                UPDATE heads SET wakes = wakes + 1, due_at =
-                    CASE WHEN lease_owner IS NULL THEN least(coalesce(due_at, stamps[c]), stamps[c]) ELSE due_at END
-                WHERE stream = woken[w] AND NOT closed;
-            END LOOP;
-        END IF;
-        first := ends[c] + 1; first_wake := wake_ends[c] + 1; first_blob := blob_ends[c] + 1;
-    END LOOP;
-    RETURN missed;
-END $$;
-"""
-
-_CLAIM: Final = """
-CREATE FUNCTION claim(
-    sort text, who text, moment bigint, ends bigint, most int, wanted text[], becomes text
-) RETURNS TABLE (head heads, was_state text, was_owner text, was_due bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    rank bigint := 9223372036854775807;
-    got int := 0;
-    due record;
-BEGIN
-    -- One index search per priority in use, however many streams wait for a later time.
-    LOOP
-        SELECT max(h.priority) INTO rank FROM heads h
-            WHERE h.kind = sort AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed;
-        EXIT WHEN rank IS NULL OR got >= most;
-        FOR due IN
-            SELECT h.id, h.state, h.lease_owner, h.due_at FROM heads h
-            WHERE h.kind = sort AND h.priority = rank AND h.due_at <= moment AND h.due_at IS NOT NULL AND NOT h.closed
-                AND (h.lease_owner IS NULL OR h.lease_until <= moment)
-                AND (cardinality(wanted) = 0 OR h.state = ANY (wanted))
-            ORDER BY h.due_at, h.id LIMIT most - got FOR NO KEY UPDATE SKIP LOCKED
-        LOOP
-            UPDATE heads h SET epoch = h.epoch + 1, lease_owner = who, lease_until = ends, due_at = ends,
-                state = coalesce(becomes, h.state)
-            WHERE h.id = due.id RETURNING h.* INTO head;
-            was_state := due.state; was_owner := due.lease_owner; was_due := due.due_at;
-            got := got + 1;
-            RETURN NEXT;
-        END LOOP;
-    END LOOP;
-END $$;
-"""
-
-_DUE: Final = """
-CREATE FUNCTION next_due(sort text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    rank bigint := 9223372036854775807;
-    due bigint;
-    earliest bigint;
-BEGIN
-    LOOP
-        SELECT max(h.priority) INTO rank FROM heads h
-            WHERE h.kind = sort AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed;
-        EXIT WHEN rank IS NULL;
-        SELECT min(h.due_at) INTO due FROM heads h
-            WHERE h.kind = sort AND h.priority = rank AND h.due_at IS NOT NULL AND NOT h.closed;
-        earliest := least(earliest, due);
-    END LOOP;
-    RETURN earliest;
-END $$;
-"""
-
-MIGRATIONS: Final = (_TABLES + _DONE + _FOLD + _EACH + _CLAIM + _DUE,)
+MIGRATIONS: Final = (_TABLES, _ROUTES)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 
@@ -269,6 +94,7 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
             raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
         for script in MIGRATIONS[version or 0 :]:
             await connection.execute(script)
+        await connection.execute(FUNCTIONS)
         await connection.execute("UPDATE remit_version SET version = $1", VERSION)
 
 

@@ -140,9 +140,9 @@ class PostgresStore:
         """How often each of these streams was woken."""
         return await self._reading(lambda db: queries.wakes(db, streams))
 
-    async def next_due(self, kind: str) -> int | None:
+    async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         """When the next stream of a kind wants a worker."""
-        return await self._reading(lambda db: queries.next_due(db, kind))
+        return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that somebody holds."""

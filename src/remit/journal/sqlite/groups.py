@@ -28,8 +28,9 @@ UPDATE heads SET seq = ?, hash = ?, updated_at = ?{patch}
 WHERE stream = ? AND seq = ? AND epoch = ? AND hash = ?{guard}
 """
 _CREATE: Final = """
-INSERT INTO heads (stream, kind, state, seq, hash, due_at, priority, closed, title, labels, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
+INSERT INTO heads (
+    stream, kind, state, seq, hash, due_at, priority, closed, route, title, labels, created_at, updated_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
 """
 _WAKE: Final = """
 UPDATE heads SET wakes = wakes + 1,
@@ -172,6 +173,7 @@ class GroupWriter:
                 _or(patch.due_at, None),
                 _or(patch.priority, 0),
                 _or(patch.closed, default=False),
+                _or(patch.route, ""),
                 _or(patch.title, ""),
                 msgspec.json.encode(_or(patch.labels, {})).decode(),
                 append.at,
@@ -199,7 +201,7 @@ def _patched(patch: HeadPatch) -> tuple[tuple[str, ...], tuple[object, ...]]:
     """Columns and values a patch sets."""
     columns: list[str] = []
     values: list[object] = []
-    for name in ("state", "due_at", "priority", "closed", "title"):
+    for name in ("state", "due_at", "priority", "closed", "route", "title"):
         value = getattr(patch, name)
         if value is not msgspec.UNSET:
             columns.append(name)

@@ -6,40 +6,44 @@ for each other in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import apsw
 import msgspec
 
 from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
+from remit.journal.rows import COLUMNS, HEADS, to_head
 
-_COLUMNS: Final = (
-    "stream, kind, state, seq, epoch, hash, lease_owner, lease_until, due_at, priority, wakes, closed, title, labels, "
-    "created_at, updated_at"
-)
-_HEADS: Final = f"SELECT {_COLUMNS} FROM heads"  # noqa: S608 - fixed parts
-_HEAD: Final = _HEADS + " WHERE stream = ?"
+_HEAD: Final = HEADS + " WHERE stream = ?"
 _EVENTS: Final = """
 SELECT seq, kind, at, data, hash FROM events
 WHERE stream = (SELECT id FROM heads WHERE stream = ?) AND seq > ? ORDER BY seq LIMIT ?
 """
+_ROUTES: Final = """
+WITH RECURSIVE used (route) AS (
+    SELECT min(route) FROM heads WHERE kind = ?1 AND due_at IS NOT NULL AND NOT closed
+    UNION ALL
+    SELECT (SELECT min(route) FROM heads WHERE kind = ?1 AND route > used.route AND due_at IS NOT NULL AND NOT closed)
+    FROM used WHERE used.route IS NOT NULL
+) SELECT route FROM used WHERE route IS NOT NULL
+"""
 _TOP_PRIORITY: Final = """
-SELECT max(priority) FROM heads WHERE kind = ? AND priority < ? AND due_at IS NOT NULL AND NOT closed
+SELECT max(priority) FROM heads WHERE kind = ? AND route = ? AND priority < ? AND due_at IS NOT NULL AND NOT closed
 """
 _EARLIEST: Final = """
-SELECT min(due_at) FROM heads WHERE kind = ? AND priority = ? AND due_at IS NOT NULL AND NOT closed
+SELECT min(due_at) FROM heads WHERE kind = ? AND route = ? AND priority = ? AND due_at IS NOT NULL AND NOT closed
 """
 _DUE: Final = """
-WHERE kind = ? AND priority = ? AND due_at <= ? AND due_at IS NOT NULL AND NOT closed
-  AND (lease_owner IS NULL OR lease_until <= ?3){states}
+WHERE kind = ? AND route = ? AND priority = ? AND due_at <= ?4 AND due_at IS NOT NULL AND NOT closed
+  AND (lease_owner IS NULL OR lease_until <= ?4){states}
 ORDER BY due_at, id LIMIT ?
 """
 _LEASE: Final = """
 UPDATE heads SET epoch = epoch + 1, lease_owner = ?1, lease_until = ?2, due_at = ?2, state = coalesce(?3, state)
 WHERE stream = ?4
 """
-_FREE: Final = f"""{_HEADS}
+_FREE: Final = f"""{HEADS}
 WHERE stream = ?1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= ?2 OR lease_owner = ?3)
 """
 _RENEW: Final = """
@@ -50,41 +54,21 @@ _GIVE_BACK: Final = """
 UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = ?1, due_at = CASE WHEN wakes = ?2 THEN ?3 ELSE ?4 END
 WHERE stream = ?5 AND epoch = ?6
 """
-_HELD: Final = f"""{_HEADS}
+_HELD: Final = f"""{HEADS}
 WHERE kind = ? AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until
 """
 _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
+_DUE_AT: Final = 1 + COLUMNS.index("due_at")
 _NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
-
-
-def _to_head(row: Sequence[Any]) -> Head:
-    return Head(
-        stream=row[0],
-        kind=row[1],
-        state=row[2],
-        seq=row[3],
-        epoch=row[4],
-        hash=row[5],
-        lease_owner=row[6],
-        lease_until=row[7],
-        due_at=row[8],
-        priority=row[9],
-        wakes=row[10],
-        closed=bool(row[11]),
-        title=row[12],
-        labels=msgspec.json.decode(row[13], type=dict[str, str]),
-        created_at=row[14],
-        updated_at=row[15],
-    )
 
 
 def head(db: apsw.Connection, stream: str) -> Head | None:
     """The head of a stream."""
     row = db.execute(_HEAD, (stream,)).fetchone()
-    return _to_head(row) if row else None
+    return to_head(row) if row else None
 
 
 def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
@@ -108,8 +92,8 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     if query.before is not None:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)
-    sql = f"{_HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-    return [_to_head(row) for row in db.execute(sql, (*values, query.limit))]
+    sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+    return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
 
 
 def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Event]:
@@ -137,25 +121,49 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
 
 
 def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
-    """Lease due streams: one index search per priority in use, however many streams wait."""
+    """Lease due streams: one index search per route and priority in use, however many streams wait."""
     states = f" AND state IN ({', '.join('?' * len(request.states))})" if request.states else ""
-    sql = _HEADS + _DUE.format(states=states)
+    sql = f"SELECT id, {', '.join(COLUMNS)} FROM heads {_DUE.format(states=states)}"  # noqa: S608 - fixed parts
     found: list[Head] = []
-    below = _NO_PRIORITY
-    while len(found) < request.limit:
-        priority = db.execute(_TOP_PRIORITY, (request.kind, below)).get
-        if priority is None:
+    for priority, routes in _queues(db, request.kind, request.routes):
+        limit = request.limit - len(found)
+        rows: list[Sequence[Any]] = []
+        for route in routes:
+            rows += db.execute(sql, (request.kind, route, priority, request.now, *request.states, limit))
+        if len(routes) > 1:
+            rows.sort(key=_longest_due)
+        found += [to_head(row[1:]) for row in rows[:limit]]
+        if len(found) == request.limit:
             break
-        values = (request.kind, priority, request.now, *request.states, request.limit - len(found))
-        found += [_to_head(row) for row in db.execute(sql, values)]
-        below = priority
     return [_lease(db, head, request) for head in found]
+
+
+def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
+    return row[_DUE_AT], row[0]
+
+
+def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Every priority in which streams wait for a worker, the highest first, with the routes they wait on."""
+    below = dict.fromkeys(("", *routes) if routes else [row[0] for row in db.execute(_ROUTES, (kind,))], _NO_PRIORITY)
+    tops: dict[str, int] = {}
+    while True:
+        for route, priority in below.items():
+            top = db.execute(_TOP_PRIORITY, (kind, route, priority)).get
+            if top is not None:
+                tops[route] = top
+        if not tops:
+            return
+        highest = max(tops.values())
+        below = {route: highest for route, top in tops.items() if top == highest}
+        yield highest, list(below)
+        for route in below:
+            del tops[route]
 
 
 def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
     """Lease one stream; nothing if it is closed or somebody else's lease runs."""
     rows = db.execute(_FREE, (stream, request.now, over)).fetchall()
-    return [_lease(db, _to_head(row), request) for row in rows]
+    return [_lease(db, to_head(row), request) for row in rows]
 
 
 def _lease(db: apsw.Connection, found: Head, request: Claim) -> Lease:
@@ -195,20 +203,19 @@ def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
 
 
-def next_due(db: apsw.Connection, kind: str) -> int | None:
+def next_due(db: apsw.Connection, kind: str, routes: Sequence[str]) -> int | None:
     """The earliest due time of a kind, over all priorities."""
-    earliest: int | None = None
-    below = _NO_PRIORITY
-    while (priority := db.execute(_TOP_PRIORITY, (kind, below)).get) is not None:
-        due = db.execute(_EARLIEST, (kind, priority)).get
-        earliest = due if earliest is None else min(earliest, due)
-        below = priority
-    return earliest
+    dues = [
+        db.execute(_EARLIEST, (kind, route, priority)).get
+        for priority, waiting in _queues(db, kind, routes)
+        for route in waiting
+    ]
+    return min(dues, default=None)
 
 
 def leases(db: apsw.Connection, kind: str) -> list[Head]:
     """Heads that somebody holds."""
-    return [_to_head(row) for row in db.execute(_HELD, (kind,))]
+    return [to_head(row) for row in db.execute(_HELD, (kind,))]
 
 
 def integrity(db: apsw.Connection) -> list[str]:

@@ -61,6 +61,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX blobs_until ON blobs (until) WHERE until IS NOT NULL;
     """,
+    """
+    ALTER TABLE heads ADD COLUMN route TEXT NOT NULL DEFAULT '';
+    DROP INDEX heads_due;
+    CREATE INDEX heads_due ON heads (kind, route, priority, due_at) WHERE due_at IS NOT NULL AND NOT closed;
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 

@@ -6,7 +6,7 @@ from remit.clock import SECOND
 from remit.journal.event import Claim, HeadPatch
 from remit.journal.journal import Journal
 from remit.testing.clock import START
-from remit.testing.journal.storage import LEASE, Storage, due, holder, job, note, opened, terms
+from remit.testing.journal.storage import LEASE, Storage, due, head_of, holder, job, note, opened, terms
 
 
 async def _claimed(journal: Journal, claim: Claim) -> list[str]:
@@ -66,6 +66,48 @@ async def check_a_new_priority_counts_at_once(storage: Storage) -> None:
         writer = await job(journal, "job/b")
         await journal.append(writer, synced=True, patch=HeadPatch(priority=1))
         assert await _claimed(journal, terms(limit=2)) == ["job/b", "job/a"]
+
+
+async def check_a_claim_takes_only_the_routes_it_serves(storage: Storage) -> None:
+    """And streams without one; a claim that names none takes any. `next_due` speaks of the same streams."""
+    async with opened(storage) as journal:
+        await job(journal, "job/other", due(START - 3, route="other", priority=5))
+        await job(journal, "job/mine", due(START - 1, route="mine"))
+        await job(journal, "job/anyone", due(START - 2))
+        await job(journal, "job/urgent", due(START, route="yours", priority=1))
+        await job(journal, "job/later", due(START + SECOND, route="mine", priority=-1))
+        assert await journal.next_due("job", ("mine",)) == START - 2
+        assert await _claimed(journal, terms(limit=1, routes=("mine", "yours"))) == ["job/urgent"]
+        assert await _claimed(journal, terms(limit=9, routes=("mine", "mine"))) == ["job/anyone", "job/mine"]
+        assert await _claimed(journal, terms(limit=9, routes=("mine", "yours"))) == []
+        assert await journal.next_due("job", ("yours",)) == START + LEASE
+        assert await journal.next_due("job", ("other",)) == START - 3
+        assert await journal.next_due("job") == START - 3
+        assert await _claimed(journal, terms(limit=9)) == ["job/other"]
+
+
+async def check_a_stream_can_be_put_on_another_route(storage: Storage) -> None:
+    """At its making and with any later append; lists show it."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a", due(route="old"))
+        assert (await head_of(journal)).route == "old"
+        await journal.append(writer, synced=True, patch=HeadPatch(route="new"))
+        assert (await head_of(journal)).route == "new"
+        assert await _claimed(journal, terms(routes=("old",))) == []
+        (lease,) = await journal.claim(terms(routes=("new",)))
+        assert (lease.head.stream, lease.head.route) == ("job/a", "new")
+
+
+async def check_many_routes_share_one_order(storage: Storage) -> None:
+    """Whatever their routes: the highest priority, then the longest due, then the oldest stream."""
+    async with opened(storage) as journal:
+        for number in range(30):
+            await job(journal, f"job/{number:02}", due(START - number % 7, route=f"r{number % 4}", priority=number % 2))
+        order = sorted(range(30), key=lambda number: (-(number % 2), -(number % 7), number))
+        served = tuple(f"r{number}" for number in range(4))
+        expected = [f"job/{number:02}" for number in order]
+        assert await _claimed(journal, terms(limit=11, routes=served)) == expected[:11]
+        assert await _claimed(journal, terms(limit=30)) == expected[11:]
 
 
 async def check_next_due_is_the_earliest(storage: Storage) -> None:
