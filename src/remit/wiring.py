@@ -102,7 +102,7 @@ def open_runtime(
         ],
         order=settings.tools.preferred_provider_order,
         choose=settings.tools.choose,
-        closed=settings.tools.schema_gate == "strict",
+        closed=settings.tools.schema_gate != "off",
     )
     services = _services(settings, journal, catalog, policy)
     gateway = Gateway(services)

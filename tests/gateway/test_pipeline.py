@@ -51,7 +51,16 @@ ANYTHING = JSON | st.recursive(
 
 def test_the_stages_in_their_order() -> None:
     assert [stage.__name__ for stage in STAGES] == [
-        *("Refuse", "Resolve", "Recall", "Allow", "Ready", "Admit", "Confirm", "Announce", "Settle", "Invoke")
+        "RecordRefusal",
+        "Resolve",
+        "LoadConfirmation",
+        "Authorize",
+        "Ready",
+        "ValidateArguments",
+        "Confirm",
+        "Announce",
+        "RecordOutcome",
+        "Invoke",
     ]
 
 

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.gateway.result import Checked, Results, _too_deep, words
+from remit.gateway.schema_gate import SchemaGate
 from remit.gateway.services import Limits
+from remit.metrics.registry import Registry
 from remit.testing.clock import ManualClock
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit
@@ -27,7 +29,8 @@ def tool(**changes: Any) -> Tool:
 
 
 def check(result: object, *, of: Tool | None = None, **limits: Any) -> Checked:
-    return Results(Limits(**limits), ManualClock()).check(of or tool(), result)
+    given = Limits(**limits)
+    return Results(given, ManualClock(), SchemaGate(given.schema_gate, Registry())).check(of or tool(), result)
 
 
 def code(result: object, *, of: Tool | None = None, **limits: Any) -> Code | None:

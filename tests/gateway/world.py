@@ -120,7 +120,7 @@ class World:
         self.store = store
         self.clock = clock
         self.journal = Journal(store, clock)
-        self.catalog = Catalog(providers, closed=parts["limits"].schema_gate == "strict")
+        self.catalog = Catalog(providers, closed=parts["limits"].schema_gate != "off")
         self.readiness = Readiness(clock, parts["required"], parts["optional"], timeout_s=0.05)
         self.confirmations = Confirmations(self.journal)
         self.remembered = RememberedApprovals(self.journal)

@@ -14,6 +14,7 @@ from remit.policy.decision import CallerKind
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmation
+    from remit.gateway.schema_gate import Misfit
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.policy.decision import Decision
@@ -74,6 +75,7 @@ class Call:
         "idempotency_key",
         "invocation_id",
         "journal",
+        "misfit",
         "peer",
         "progress",
         "request",
@@ -102,6 +104,7 @@ class Call:
     invocation_id: str  # announce; empty before
     span_id: str  # announce
     idempotency_key: str  # announce: names the intent, the same for every attempt
+    misfit: Misfit | None  # validate_arguments: what does not fit and may pass
     duration_us: int  # invoke
     result: object  # invoke: what the provider gave, not yet checked
 
@@ -115,6 +118,7 @@ class Call:
         self.peer = peer
         self.stage = ""
         self.confirmation = None
+        self.misfit = None
         self.rule_id = ""
         self.invocation_id = ""
         self.take(request.args, request.hash)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
+from remit.gateway.meter import Meter
 from remit.gateway.reconcile import Reconciler, Verdict
 from remit.gateway.services import Services
-from remit.gateway.stages.admit import Admit
-from remit.gateway.stages.allow import Allow
 from remit.gateway.stages.announce import Announce
+from remit.gateway.stages.authorize import Authorize
 from remit.gateway.stages.confirm import Confirm
 from remit.gateway.stages.invoke import Invoke
+from remit.gateway.stages.load_confirmation import LoadConfirmation
 from remit.gateway.stages.ready import Ready
-from remit.gateway.stages.recall import Recall
-from remit.gateway.stages.refuse import Refuse
+from remit.gateway.stages.record_outcome import RecordOutcome
+from remit.gateway.stages.record_refusal import RecordRefusal
 from remit.gateway.stages.resolve import Resolve
-from remit.gateway.stages.settle import Settle
+from remit.gateway.stages.validate_arguments import ValidateArguments
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -27,18 +29,21 @@ if TYPE_CHECKING:
 
 
 STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
-    Refuse,  # journals what the stages below refuse
+    RecordRefusal,  # journals what the stages below refuse
     Resolve,  # finds the tool behind the name
-    Recall,  # brings back a confirmation the call waits for, with the arguments a person may have edited
-    Allow,  # policy: allow, ask or deny
+    LoadConfirmation,  # brings back a confirmation the call waits for, with the arguments a person may have edited
+    Authorize,  # policy: allow, ask or deny
     Ready,  # are the tool's dependencies there?
-    Admit,  # arguments against the tool's input schema
+    ValidateArguments,  # arguments against the tool's input schema
     Confirm,  # asks a person, or checks what the person approved
     Announce,  # journals the intent, durably before any side effect
-    Settle,  # on the way back: result against the output schema, evidence, the outcome event
+    RecordOutcome,  # on the way back: result against the output schema, evidence, the outcome event
     Invoke,  # calls the provider, within the deadline
 )
 """What a call passes, in this order."""
+
+
+_WORD: Final = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class Gateway:
@@ -49,6 +54,7 @@ class Gateway:
         self.services = services
         self._enter = _compose([make(services) for make in STAGES])
         self._reconciler = Reconciler(services)
+        self._meter = Meter(services.metrics)
 
     async def call(
         self, request: Request, writer: StreamWriter, progress: Progress = no_progress, peer: Peer | None = None
@@ -60,17 +66,32 @@ class Gateway:
         Never raises for what the caller can cause (rule 5). Raises JournalError where nothing can be recorded any more,
         and passes cancellation on: the call then stands announced without an outcome.
         """
-        return await self._enter(Call(request, self.services.journal, writer, progress, peer))
+        call = Call(request, self.services.journal, writer, progress, peer)
+        self._meter.running += 1
+        try:
+            outcome = await self._enter(call)
+        except BaseException as error:
+            self._meter.broken(call, error)
+            raise
+        finally:
+            self._meter.running -= 1
+        self._meter.end(call, outcome)
+        return outcome
 
     async def reconcile(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """Ask the provider what came of an announced call nobody saw the end of, and record what it knows (rule 3)."""
         return await self._reconciler.ask(started, writer)
 
 
+def name_of(stage: Callable[..., Stage]) -> str:
+    """The name of a stage as refusals record it: `validate_arguments` for ValidateArguments."""
+    return _WORD.sub(r"_\1", stage.__name__).lower()
+
+
 def _compose(stages: list[Stage]) -> Proceed:
     enter: Proceed = _end
     for stage in reversed(stages):
-        enter = _bind(stage, type(stage).__name__.lower(), enter)
+        enter = _bind(stage, name_of(type(stage)), enter)
     return enter
 
 

@@ -34,7 +34,7 @@ class Reconciler:
         """Work with these services."""
         self._catalog = services.catalog
         self._journal = services.journal
-        self._results = Results(services.limits, services.journal.clock)
+        self._results = Results(services.limits, services.journal.clock, services.schema_gate)
 
     async def ask(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """What the provider knows of the call; an outcome is recorded."""

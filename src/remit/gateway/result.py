@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -13,22 +11,21 @@ from remit.canonical import MAX_DEPTH
 from remit.codes import Code
 from remit.gateway.evidence import EvidenceLimits, Kept, keep, problem
 from remit.gateway.outcome import Outcome, failed
+from remit.gateway.schema_gate import CALL_RESULT, Misfit
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, ToolInvocationFinished
-from remit.redact import line
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
+    from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.services import Limits
     from remit.journal.event import Blob
     from remit.tools.catalog import Tool
-    from remit.tools.problem import SchemaProblem
 
 StepOutcome = Literal["pure", "side_effect_committed", "retryable_failure", "permanent_failure", "uncertain"]
 """What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
-_log: Final = logging.getLogger("remit.gateway")
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 _NOTHING: Final = Kept((), ())
@@ -45,15 +42,17 @@ class Checked(msgspec.Struct, frozen=True):
     encoded: bytes = b""
     value: Any = None
     kept: Kept = _NOTHING
+    misfit: Misfit | None = None
+    """What does not fit the output schema, and passed."""
 
 
 class Results:
     """Checks results: that JSON holds them, their size, the tool's output schema, and the evidence."""
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
+    def __init__(self, limits: Limits, clock: Clock, gate: SchemaGate) -> None:
         """Check within these limits; what evidence brings is kept from now on."""
         self._clock = clock
-        self._mode = limits.schema_gate
+        self._gate = gate
         self._max_bytes = limits.max_value_bytes
         self._evidence = EvidenceLimits(
             inline=limits.evidence_inline_bytes,
@@ -74,10 +73,13 @@ class Results:
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
             why = f"{tool.meta.name} returned what JSON cannot hold: {words(error)}"
             return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))
-        failure = failure or self._against_schema(tool, value)
         if failure is not None:
             return Checked(failure)
-        return self._with_evidence(tool, result, encoded, value) if result.evidence else Checked(None, encoded, value)
+        misfit = self._gate.check(CALL_RESULT, tool.output, value, tool.meta.name) if tool.output is not None else None
+        if misfit is not None and misfit.rejected:
+            return Checked(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
+        kept = self._evidence_of(tool, result) if result.evidence else _NOTHING
+        return Checked(None, encoded, value, kept, misfit) if isinstance(kept, Kept) else Checked(kept)
 
     def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
         if len(encoded) > self._max_bytes:
@@ -88,26 +90,14 @@ class Results:
             return failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY)
         return None
 
-    def _against_schema(self, tool: Tool, value: Any) -> Outcome | None:
-        if self._mode == "off" or tool.output is None:
-            return None
-        problems = tool.output.problems(value)
-        if not problems:
-            return None
-        text = problem_text(problems)
-        if self._mode == "strict":
-            return failed(Code.RESULT_INVALID, f"{tool.meta.name}: {text}", _REMEDY)
-        _log.warning("schema_gate_warn tool=%s boundary=call_result: %s", tool.meta.name, text)
-        return None
-
-    def _with_evidence(self, tool: Tool, result: ToolResult, encoded: bytes, value: Any) -> Checked:
+    def _evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
         candidates: object = result.evidence
         wrong = "" if isinstance(candidates, list | tuple) else f"evidence is a list, not {type(candidates).__name__}"
         for candidate in () if wrong else result.evidence:
             wrong = wrong or problem(candidate)
         if wrong:
-            return Checked(failed(Code.INVALID_EVIDENCE_CANDIDATE, f"{tool.meta.name}: {wrong}", _REMEDY))
-        return Checked(None, encoded, value, keep(result.evidence, self._evidence, self._clock.now()))
+            return failed(Code.INVALID_EVIDENCE_CANDIDATE, f"{tool.meta.name}: {wrong}", _REMEDY)
+        return keep(result.evidence, self._evidence, self._clock.now())
 
 
 def events_of(
@@ -157,11 +147,6 @@ def _error(outcome: Outcome) -> ErrorInfo | None:
         cause=outcome.cause or "",
         retryable=outcome.code.retryable,
     )
-
-
-def problem_text(problems: Sequence[SchemaProblem]) -> str:
-    """The first problems a schema has with a value."""
-    return line("; ".join(f"{p.path or '/'} {p.message} ({p.code.name})" for p in problems[:5]), 1_000)
 
 
 def words(error: BaseException) -> str:

@@ -7,7 +7,9 @@ import msgspec
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals
+from remit.gateway.schema_gate import Mode, SchemaGate
 from remit.journal.journal import Journal
+from remit.metrics.registry import Registry
 from remit.policy.rules import Policy
 from remit.tools.catalog import Catalog
 
@@ -15,7 +17,7 @@ from remit.tools.catalog import Catalog
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds a call and what is kept of it."""
 
-    schema_gate: str = "strict"
+    schema_gate: Mode = "strict"
     """`off`, `warn` or `strict` (contract: tickets, "Gates")."""
     max_value_bytes: int = 16 * 1024 * 1024
     confirm_expires_s: int = 86_400
@@ -36,3 +38,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     confirmations: Confirmations
     remembered: RememberedApprovals
     limits: Limits
+    metrics: Registry = msgspec.field(default_factory=Registry)
+
+    @property
+    def schema_gate(self) -> SchemaGate:
+        """The gate for values at any boundary; what every one of them counts is the same."""
+        return SchemaGate(self.limits.schema_gate, self.metrics)

@@ -1,4 +1,4 @@
-"""Refuse: every refusal below leaves a record."""
+"""RecordRefusal: every refusal below leaves a record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_NAME: Final = 200
 
 
-class Refuse:
+class RecordRefusal:
     """Journals a blocked outcome as `gate_refused`."""
 
     def __init__(self, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""Allow: what policy says of this call."""
+"""Authorize: what policy says of this call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_denied_call_is_recorded_with_rule_and_policy(ran: list[object])
                 code="POLICY_DENIED",
                 reason="Notes are closed.",
                 remedy=outcome.remedy,
-                stage="allow",
+                stage="authorize",
                 arguments_hash=digest(HELLO),
                 principal=ALICE,
                 rule_id="no-notes",

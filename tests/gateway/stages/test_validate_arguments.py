@@ -1,4 +1,4 @@
-"""Admit: the arguments against the tool's input schema."""
+"""ValidateArguments: the arguments against the tool's input schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_arguments_that_do_not_are_refused_with_what_is_wrong_and_where() 
             assert part in outcome.reason
         assert "remit tools math.add" in outcome.remedy
         refused = await world.last(GateRefused)
-        assert (refused.stage, refused.rule_id) == ("admit", "default:L0")
+        assert (refused.stage, refused.rule_id) == ("validate_arguments", "default:L0")
 
 
 async def test_what_is_wrong_with_a_value_does_not_quote_it() -> None:
@@ -54,7 +54,7 @@ async def test_a_warning_gate_reports_and_lets_pass(caplog: pytest.LogCaptureFix
     async with opened(echo(input_schema=schema), schema_gate="warn") as world:
         with caplog.at_level(logging.WARNING, "remit.gateway"):
             assert (await world.call(args={"a": "one"})).value == {"a": "one"}
-        assert "schema_gate_warn tool=odd.tool boundary=call_args: /a" in caplog.text
+        assert "schema_gate_warn tool=odd.tool boundary=call_args direction=internal: /a" in caplog.text
 
 
 async def test_an_open_gate_does_not_look() -> None:
@@ -103,7 +103,7 @@ async def test_a_timeout_has_to_be_positive(seconds: Any) -> None:
             assert outcome.ok
         else:
             assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_BUDGET)
-            assert (await world.last(GateRefused)).stage == "admit"
+            assert (await world.last(GateRefused)).stage == "validate_arguments"
 
 
 async def started_args(world: World) -> Any:

@@ -1,4 +1,4 @@
-"""Recall: a call that waited for a person comes back with what the person decided on."""
+"""LoadConfirmation: a call that waited for a person comes back with what the person decided on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 
-class Recall:
+class LoadConfirmation:
     """Loads the confirmation a request names; an edited one brings its own arguments, which pass every check again."""
 
     def __init__(self, services: Services) -> None:

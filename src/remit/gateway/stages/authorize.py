@@ -1,4 +1,4 @@
-"""Allow: what policy says of this call."""
+"""Authorize: what policy says of this call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 
-class Allow:
+class Authorize:
     """Decides deny > ask > allow; a remembered approval can turn an ask into an allow, nothing else."""
 
     def __init__(self, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""Refuse: every refusal leaves a record."""
+"""RecordRefusal: every refusal leaves a record."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NO = {"id": "no-notes", "effect": "deny", "tools": ["note.*"]}
     ("name", "args", "asked", "stage"),
     [
         ("nobody.knows", {}, {}, "resolve"),
-        ("note.write", HELLO, {}, "allow"),
-        ("math.add", {"a": "x", "b": 1}, {}, "admit"),
-        ("math.add", {"a": 1, "b": 1}, {"timeout_s": -1}, "admit"),
+        ("note.write", HELLO, {}, "authorize"),
+        ("math.add", {"a": "x", "b": 1}, {}, "validate_arguments"),
+        ("math.add", {"a": 1, "b": 1}, {"timeout_s": -1}, "validate_arguments"),
     ],
 )
 async def test_the_record_names_the_stage_that_refused(

@@ -1,4 +1,4 @@
-"""Settle: on the way back, the result is checked, its evidence kept, and what came of the call recorded."""
+"""RecordOutcome: on the way back, the result is checked, its evidence kept, and the outcome recorded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _UNCHECKED: Final = Checked()
 
 
-class Settle:
+class RecordOutcome:
     """Records `tool_invocation_finished`, and `evidence_attached` before it."""
 
     def __init__(self, services: Services) -> None:
-        self._results = Results(services.limits, services.journal.clock)
+        self._results = Results(services.limits, services.journal.clock, services.schema_gate)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record what came of it; the value is given on as a replay would give it."""

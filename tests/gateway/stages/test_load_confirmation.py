@@ -1,4 +1,4 @@
-"""Recall: a call that waited for a person comes back with what the person decided on."""
+"""LoadConfirmation: a call that waited for a person comes back with what the person decided on."""
 
 from __future__ import annotations
 

@@ -1,0 +1,115 @@
+"""The schema gate: a value at a boundary against its schema (contract: tickets, "Gates").
+
+`strict` refuses what does not fit, `warn` counts and reports it and lets it pass, `off` does not look. The gate never
+changes a value and never raises. It serves every boundary: calls and their results here, tickets where they come in.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+from remit.codes import Code
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from remit.metrics.registry import Registry
+    from remit.tools.problem import SchemaProblem
+
+Mode = Literal["off", "warn", "strict"]
+Direction = Literal["ingress", "internal"]
+
+WARN: Final = "schema_gate_warn"
+"""Audit name of a value that did not fit and passed."""
+REJECT: Final = "schema_gate_reject"
+"""Audit name of a value that was refused."""
+_SHOWN: Final = 5
+_MAX_TEXT: Final = 1_000
+_log: Final = logging.getLogger("remit.gateway")
+
+
+class Boundary(NamedTuple):
+    """A place where values are checked."""
+
+    name: str
+    """Such as `call_args`, `call_result`, `ticket_create`, `ticket_complete`, `ticket_derive`."""
+    direction: Direction
+    """`ingress`: the value comes from outside; `internal`: from a part of Remit or a tool."""
+    kind: str
+    """What the value belongs to: `tool`, or the kind of a ticket."""
+    code: Code = Code.SCHEMA_VALIDATION_FAILED
+    """What a refusal is answered with."""
+
+
+CALL_ARGS: Final = Boundary("call_args", "internal", "tool", Code.INVALID_TOOL_ARGS)
+CALL_RESULT: Final = Boundary("call_result", "internal", "tool", Code.RESULT_INVALID)
+
+
+class Checks(Protocol):
+    """A schema that can check values."""
+
+    def problems(self, value: Any) -> Sequence[SchemaProblem]:
+        """What is wrong with a value; empty if it fits. Never raises."""
+        ...
+
+
+class Misfit(NamedTuple):
+    """A value that does not fit its schema."""
+
+    problems: tuple[SchemaProblem, ...]
+    rejected: bool
+    """Whether it must not pass."""
+
+    @property
+    def text(self) -> str:
+        """The first problems, in one line for people. They never quote the value."""
+        return line("; ".join(self.lines), _MAX_TEXT)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Each of the first problems: place, words and code."""
+        return tuple([f"{each.path or '/'} {each.message} ({each.code.name})" for each in self.problems[:_SHOWN]])
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The warn codes of all problems, each once."""
+        return tuple(dict.fromkeys(each.code.name for each in self.problems))
+
+
+class SchemaGate:
+    """Checks, counts and reports."""
+
+    def __init__(self, mode: Mode, metrics: Registry) -> None:
+        """Count in `metrics`, once for each problem and each refusal."""
+        self._mode = mode
+        self._warnings = metrics.counter(
+            "schema_warning_total",
+            "Problems that the schema gate found and let pass.",
+            "warn_code",
+            "kind",
+            "direction",
+            "boundary",
+        )
+        self._rejects = metrics.counter(
+            "schema_strict_reject_total", "Values that the schema gate refused.", "kind", "direction", "boundary"
+        )
+
+    def check(self, boundary: Boundary, schema: Checks, value: Any, of: str) -> Misfit | None:
+        """What is wrong with a value; None if it fits or the gate is off. `of` names the tool or ticket in the log."""
+        if self._mode == "off":
+            return None
+        problems = schema.problems(value)
+        return self._misfit(boundary, tuple(problems), of) if problems else None
+
+    def _misfit(self, boundary: Boundary, problems: tuple[SchemaProblem, ...], of: str) -> Misfit:
+        misfit = Misfit(problems, rejected=self._mode == "strict")
+        name, direction, kind, _ = boundary
+        if misfit.rejected:
+            self._rejects.add(kind, direction, name)
+        else:
+            for problem in problems:
+                self._warnings.add(problem.code.name, kind, direction, name)
+        audit, level = (REJECT, logging.INFO) if misfit.rejected else (WARN, logging.WARNING)
+        _log.log(level, "%s %s=%s boundary=%s direction=%s: %s", audit, kind, of, name, direction, misfit.text)
+        return misfit

@@ -1,0 +1,128 @@
+"""One metric: numbers by the values of its labels.
+
+Counting is a dictionary update, well below a microsecond, and belongs to the thread of the event loop; another thread
+may read at any time. A metric keeps at most `MAX_SERIES` combinations of label values. What comes after them is counted
+under `OTHER` in every label: the totals stay right, and a caller who invents names cannot fill the memory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import Final, NamedTuple
+
+MAX_SERIES: Final = 1_000
+"""Combinations of label values that one metric keeps."""
+OTHER: Final = "other"
+"""The value of every label of what is counted beyond them."""
+SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Upper bounds of a histogram's buckets, for durations."""
+
+Labels = tuple[str, ...]
+
+
+class Sample(NamedTuple):
+    """One number."""
+
+    suffix: str
+    """What follows the metric's name: empty, or `_bucket`, `_sum`, `_count` of a histogram."""
+    labels: tuple[tuple[str, str], ...]
+    """Names and values; a bucket's upper bound comes last, as `le`."""
+    value: float
+
+
+class Counter:
+    """A number that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, meaning: str, labels: Sequence[str]) -> None:
+        self.name = name
+        self.meaning = meaning
+        self.labels = tuple(labels)
+        self._values: dict[Labels, float] = {}
+
+    def add(self, *labels: str, by: float = 1) -> None:
+        """Count one more, or more than one; the values of the labels in their order."""
+        values = self._values
+        found = values.get(labels)
+        if found is None:
+            labels = _bounded(labels, self.labels, values)
+            found = values.get(labels, 0)
+        values[labels] = found + by
+
+    def value(self, *labels: str) -> float:
+        """What was counted with these labels."""
+        return self._values.get(labels, 0)
+
+    def samples(self) -> Iterator[Sample]:
+        """Every number, as it is now."""
+        return (Sample("", _named(self.labels, labels), value) for labels, value in self._values.copy().items())
+
+
+class Gauge:
+    """A number that goes up and down: its owner knows it, and is asked when it is read."""
+
+    kind = "gauge"
+    labels: Labels = ()
+
+    def __init__(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        self.name = name
+        self.meaning = meaning
+        self._read = read
+
+    def samples(self) -> Iterator[Sample]:
+        """The number, as it is now."""
+        yield Sample("", (), self._read())
+
+
+class Histogram:
+    """How many of the values it was given lie below each bound, and their sum."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, meaning: str, labels: Sequence[str], bounds: Sequence[float] = SECONDS) -> None:
+        self.name = name
+        self.meaning = meaning
+        self.labels = tuple(labels)
+        self._bounds = tuple(bounds)
+        self._series: dict[Labels, list[float]] = {}  # one number per bucket, those above every bound, the sum
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Take one value; the values of the labels in their order."""
+        series = self._series.get(labels)
+        if series is None:
+            labels = _bounded(labels, self.labels, self._series)
+            series = self._series.setdefault(labels, [0.0] * (len(self._bounds) + 2))
+        series[bisect_left(self._bounds, value)] += 1
+        series[-1] += value
+
+    def count(self, *labels: str) -> float:
+        """How many values it was given with these labels."""
+        return sum(self._series.get(labels, [0.0])[:-1])
+
+    def samples(self) -> Iterator[Sample]:
+        """Every number, as it is now; a bucket counts what lies in the buckets before it, too."""
+        for labels, live in self._series.copy().items():
+            *counts, total = live.copy()
+            named, below = _named(self.labels, labels), 0.0
+            for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
+                below += count
+                yield Sample("_bucket", (*named, ("le", "+Inf" if bound == float("inf") else f"{bound:g}")), below)
+            yield Sample("_sum", named, total)
+            yield Sample("_count", named, below)
+
+
+Metric = Counter | Gauge | Histogram
+
+
+def _bounded(labels: Labels, names: Labels, known: Sized) -> Labels:
+    """The labels under which something new is counted. Raises ValueError for a wrong number of them."""
+    if len(labels) != len(names):
+        msg = f"{len(names)} labels were declared ({', '.join(names)}), {len(labels)} were given"
+        raise ValueError(msg)
+    return labels if len(known) < MAX_SERIES else (OTHER,) * len(names)
+
+
+def _named(names: Labels, values: Labels) -> tuple[tuple[str, str], ...]:
+    return tuple(zip(names, values, strict=True))

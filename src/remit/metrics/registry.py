@@ -1,0 +1,57 @@
+"""All metrics of a process, by name. Wiring makes one and hands it to whatever counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from remit.metrics.metric import SECONDS, Counter, Gauge, Histogram, Metric, Sample
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+M = TypeVar("M", bound=Metric)
+
+
+class Family(NamedTuple):
+    """Every number of one metric, ready to be written in any format."""
+
+    name: str
+    kind: str
+    """`counter`, `gauge` or `histogram`."""
+    meaning: str
+    samples: tuple[Sample, ...]
+
+
+class Registry:
+    """Makes metrics and reads them."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._metrics: dict[str, Metric] = {}
+
+    def counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        """The counter of this name, made the first time. Raises ValueError if the name means another metric."""
+        return self._known(Counter(name, meaning, labels))
+
+    def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> Gauge:
+        """The gauge of this name; as `counter`. The `read` that was given first gives its number."""
+        return self._known(Gauge(name, meaning, read))
+
+    def histogram(self, name: str, meaning: str, *labels: str, bounds: Sequence[float] = SECONDS) -> Histogram:
+        """The histogram of this name; as `counter`. `bounds` are the upper bounds of its buckets, in order."""
+        return self._known(Histogram(name, meaning, labels, bounds))
+
+    def collect(self) -> list[Family]:
+        """Every metric with its numbers as they are now, by name."""
+        metrics = sorted(self._metrics.copy().items())
+        return [Family(name, each.kind, each.meaning, tuple(each.samples())) for name, each in metrics]
+
+    def _known(self, metric: M) -> M:
+        if not all(_NAME.fullmatch(name) for name in (metric.name, *metric.labels)):
+            msg = f"{metric.name}: names of metrics and labels are lower-case letters, digits and underscores"
+            raise ValueError(msg)
+        found = self._metrics.setdefault(metric.name, metric)
+        if type(found) is not type(metric) or found.labels != metric.labels:
+            msg = f"{metric.name} is already a {found.kind} with the labels {', '.join(found.labels) or 'none'}"
+            raise ValueError(msg)
+        return found
