@@ -42,6 +42,7 @@ from remit.service.service import Service, service_over
 from remit.settings import Settings
 from remit.settings.mcp_servers import mcp_servers
 from remit.settings.values import SERVERS
+from remit.tools.blocking import Threads
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from remit.tools.pins import Pins
@@ -177,12 +178,16 @@ def cache_folder(settings: Settings) -> Path:
 
 def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> list[ToolProvider]:
     roots = [Path(root) for root in settings.fs.roots]
+    threads = Threads(settings.jobs.concurrency)
     return [
-        FsProvider(roots, settings.fs.max_read_bytes),
+        FsProvider(roots, settings.fs.max_read_bytes, threads=threads),
         FolderSearchProvider(
-            cache_folder(settings), roots=None if settings.fs.search_anywhere else roots, base=settings.folder
+            cache_folder(settings),
+            roots=None if settings.fs.search_anywhere else roots,
+            base=settings.folder,
+            threads=threads,
         ),
-        FunctionProvider(tools),
+        FunctionProvider(tools, threads=threads),
         StubProvider(),
     ]
 

@@ -58,6 +58,7 @@ def test_the_stages_in_their_order() -> None:
         "Ready",
         "ValidateArguments",
         "Confirm",
+        "Queue",
         "Announce",
         "RecordOutcome",
         "Invoke",

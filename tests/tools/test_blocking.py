@@ -4,18 +4,18 @@ import asyncio
 import gc
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.tools import blocking
-from remit.tools.blocking import Stop, StoppedError, in_thread, wait_for_lock
+from remit.tools.blocking import Stop, StoppedError, Threads, wait_for_lock
 
 
 async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
-    assert await in_thread(lambda _: threading.current_thread()) is not threading.current_thread()
+    assert await Threads().stoppable(lambda _: threading.current_thread()) is not threading.current_thread()
 
 
 async def test_what_work_raises_is_raised() -> None:
@@ -23,7 +23,7 @@ async def test_what_work_raises_is_raised() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await in_thread(fail)
+        await Threads().stoppable(fail)
 
 
 async def test_a_cancellation_stops_the_work_and_waits_for_its_end() -> None:
@@ -35,7 +35,7 @@ async def test_a_cancellation_stops_the_work_and_waits_for_its_end() -> None:
         ended.set()
         stop.check()
 
-    call = asyncio.ensure_future(in_thread(work))
+    call = asyncio.ensure_future(Threads().stoppable(work))
     await asyncio.to_thread(started.wait)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -51,7 +51,7 @@ async def test_work_that_does_not_stop_holds_its_caller_for_a_while_only(monkeyp
         started.set()
         release.wait()
 
-    call = asyncio.ensure_future(in_thread(work))
+    call = asyncio.ensure_future(Threads().stoppable(work))
     await asyncio.to_thread(started.wait)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -61,27 +61,51 @@ async def test_work_that_does_not_stop_holds_its_caller_for_a_while_only(monkeyp
 
 async def test_work_that_was_cancelled_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "_GRACE_S", 0.0)
-    executor, waits = ThreadPoolExecutor(1), asyncio.Event()
-    submit = executor.submit
+    monkeypatch.setattr(blocking, "_LOST_PER_SLOT", 1)
+    threads = Threads(1)
+    threads._most = 2  # one more than there are threads
+    began, release, done = threading.Event(), threading.Event(), threading.Event()
 
-    def noted(*args: Any) -> Any:
-        if executor._threads:
-            waits.set()
-        return submit(*args)
+    def works(_: Stop) -> None:
+        began.set()
+        release.wait()
 
-    monkeypatch.setattr(executor, "submit", noted)
-    asyncio.get_running_loop().set_default_executor(executor)
-    release, done = threading.Event(), threading.Event()
-    first = asyncio.ensure_future(in_thread(lambda _: release.wait()))
-    second = asyncio.ensure_future(in_thread(lambda _: done.set()))
-    await waits.wait()
+    first = asyncio.ensure_future(threads.stoppable(works))
+    second = asyncio.ensure_future(threads.stoppable(lambda _: done.set()))
+    await asyncio.to_thread(began.wait)
+    assert threads._busy == 2
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
     release.set()
     await first
-    executor.shutdown()
     assert not done.is_set()
+
+
+async def test_threads_that_calls_have_left_behind_are_given_up_until_too_many_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocking, "_LOST_PER_SLOT", 2)
+    threads, release = Threads(1), threading.Event()
+    for _ in range(2):
+        began = threading.Event()
+
+        def hangs(began: threading.Event = began) -> None:
+            began.set()
+            release.wait()
+
+        lost = asyncio.ensure_future(threads.run(hangs))
+        await asyncio.to_thread(began.wait)
+        lost.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await lost
+    with pytest.raises(ProviderError) as refused:
+        await threads.run(list)
+    assert (refused.value.code, refused.value.cause) == (Code.TOOL_UNAVAILABLE, Code.SpawnFailed)
+    release.set()
+    await asyncio.to_thread(threads._executor.shutdown)
+    await asyncio.sleep(0)  # noqa: TID251 - what ended is counted, and nothing waited for
+    assert threads._busy == 0
 
 
 async def test_how_cancelled_work_ended_is_not_reported_as_forgotten() -> None:
@@ -94,7 +118,7 @@ async def test_how_cancelled_work_ended_is_not_reported_as_forgotten() -> None:
         stop.wait()
         stop.check()
 
-    call = asyncio.ensure_future(in_thread(work))
+    call = asyncio.ensure_future(Threads().stoppable(work))
     await asyncio.to_thread(started.wait)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

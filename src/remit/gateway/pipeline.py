@@ -15,6 +15,7 @@ from remit.gateway.stages.authorize import Authorize
 from remit.gateway.stages.confirm import Confirm
 from remit.gateway.stages.invoke import Invoke
 from remit.gateway.stages.load_confirmation import LoadConfirmation
+from remit.gateway.stages.queue import Queue
 from remit.gateway.stages.ready import Ready
 from remit.gateway.stages.record_outcome import RecordOutcome
 from remit.gateway.stages.record_refusal import RecordRefusal
@@ -36,6 +37,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Ready,  # are the tool's dependencies there?
     ValidateArguments,  # arguments against the tool's input schema
     Confirm,  # asks a person, or checks what the person approved
+    Queue,  # waits for a slot, if the tool runs only so often at once
     Announce,  # journals the intent, durably before any side effect
     RecordOutcome,  # on the way back: result against the output schema, evidence, the outcome event
     Invoke,  # calls the provider, within the deadline

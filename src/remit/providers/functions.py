@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
+from remit.tools.blocking import Threads
 from remit.tools.function import PROVIDER_ID, FunctionTool
 from remit.tools.meta import ToolMeta
 from remit.tools.naming import check_provider_id
@@ -18,8 +20,11 @@ from remit.tools.provider import CallContext, ToolResult
 class FunctionProvider:
     """Serves a set of function tools."""
 
-    def __init__(self, tools: Iterable[FunctionTool[..., Any]], *, provider_id: str = PROVIDER_ID) -> None:
-        """Take the tools. Raises NameInvalidError where two have one name."""
+    def __init__(
+        self, tools: Iterable[FunctionTool[..., Any]], *, provider_id: str = PROVIDER_ID, threads: Threads | None = None
+    ) -> None:
+        """Take the tools; synchronous functions run in `threads`. Raises NameInvalidError if two have one name."""
+        self._threads = threads or Threads()
         self._provider_id = check_provider_id(provider_id)
         self._tools: dict[str, FunctionTool[..., Any]] = {}
         self._closed = False
@@ -48,7 +53,12 @@ class FunctionProvider:
         found = self._tools.get(name)
         if found is None:
             raise ProviderError(f"no function is the tool {name}", cause=Code.ToolNotFound)
-        return await found.invoke(args, ctx)
+        return await found.invoke(args, ctx, self._threads)
+
+    def slots(self, name: str) -> asyncio.Semaphore | None:
+        """Those of the threads for a synchronous function."""
+        found = self._tools.get(name)
+        return None if found is None or found.is_async else self._threads.slots
 
     async def close(self) -> None:
         """Take no more calls; those under way end by themselves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.tools import hints
+from remit.tools.blocking import Threads
 from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.naming import check_name
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
@@ -33,7 +33,7 @@ class FunctionTool(Generic[P, R]):
         self.meta = meta
         self._arguments = signature.arguments
         self._context = signature.context
-        self._is_async = inspect.iscoroutinefunction(function)
+        self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,19 +43,19 @@ class FunctionTool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<tool {self.meta.name}>"
 
-    async def invoke(self, args: Mapping[str, Any], ctx: CallContext) -> ToolResult:
+    async def invoke(self, args: Mapping[str, Any], ctx: CallContext, threads: Threads | None = None) -> ToolResult:
         """Call the function with JSON arguments; its result comes back as JSON.
 
-        An async function is cancelled with the call. A sync one runs in a thread, which Python cannot stop: past its
-        deadline it goes on unseen, so that what a sync tool with side effects did by then is uncertain (rule 3). Raises
-        ProviderError for arguments or a result that do not fit, and whatever the function raises.
+        An async function is cancelled with the call. A sync one runs in one of `threads`, which Python cannot stop:
+        past its deadline it goes on unseen, so that what a sync tool with side effects did by then is uncertain (rule
+        3). Raises ProviderError for arguments or a result that do not fit, and whatever the function raises.
         """
         given = self._arguments_of(args)
         if self._context is not None:
             given[self._context] = ctx
         call: Callable[..., Any] = self.function
         try:
-            value = await call(**given) if self._is_async else await asyncio.to_thread(_run, call, given)
+            value = await (call(**given) if self.is_async else (threads or Threads(1)).run(lambda: _run(call, given)))
         except SystemExit as error:  # a tool ends a call, never the process that serves it
             raise RuntimeError(f"the tool asked to exit with {error.code!r}") from error
         return _result(value)

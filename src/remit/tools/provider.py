@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -94,6 +95,15 @@ class Watched(Protocol):
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Have `changed` called whenever the tools may differ from what was last listed; in the event loop's thread."""
+        ...
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """A provider that runs only so many calls at once."""
+
+    def slots(self, name: str) -> asyncio.Semaphore | None:
+        """What a call of this tool holds from before it is announced until it ends; None: it waits for nothing."""
         ...
 
 

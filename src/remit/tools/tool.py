@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +13,7 @@ from remit.canonical import digest
 from remit.errors import NameInvalidError, NotCanonicalError, RemitError, SchemaError
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.naming import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import ToolProvider
+from remit.tools.provider import Limited, ToolProvider
 from remit.tools.schema import CompiledSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
@@ -40,6 +41,8 @@ class Tool:
     """Why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
     """What to do about that."""
+    slots: asyncio.Semaphore | None = None
+    """Held by each call while it runs, if its provider runs only so many at once."""
 
 
 def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
@@ -58,6 +61,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             wire_name=wire_name(meta.name),
             contract_hash=contract_hash(meta),
             prompt_hash=prompt_hash(meta),
+            slots=provider.slots(meta.name) if isinstance(provider, Limited) else None,
         )
     except RemitError as error:
         return quarantine(meta, provider, error.message)

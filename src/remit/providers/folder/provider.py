@@ -22,7 +22,7 @@ from remit.providers.folder import rank
 from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_out
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 from remit.providers.folder.store import DamagedError, Hit, Index, State
-from remit.tools.blocking import Stop, in_thread
+from remit.tools.blocking import Stop, Threads
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 from remit.tools.rooted import Rooted, parts_of, unsafe
@@ -86,9 +86,17 @@ class _Found(NamedTuple):
 class FolderSearchProvider:
     """Ranks passages of files in a folder, and reads them."""
 
-    def __init__(self, index_dir: Path, *, roots: Sequence[Path] | None = None, base: Path | None = None) -> None:
+    def __init__(
+        self,
+        index_dir: Path,
+        *,
+        roots: Sequence[Path] | None = None,
+        base: Path | None = None,
+        threads: Threads | None = None,
+    ) -> None:
         """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`."""
         self._index_dir = index_dir
+        self._threads = threads or Threads()
         self._roots = None if roots is None else [root.resolve() for root in roots]
         self._base = base
         self._closed = False
@@ -112,6 +120,10 @@ class FolderSearchProvider:
             return await self._read(arguments(ReadArgs, args), ctx)
         raise ProviderError(f"The folder provider has no tool {name!r}.", cause=Code.ToolNotFound)
 
+    def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - both read
+        """Those of the threads."""
+        return self._threads.slots
+
     async def close(self) -> None:
         """Refuse later calls; nothing is held open between calls."""
         self._closed = True
@@ -126,11 +138,11 @@ class FolderSearchProvider:
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} files")
 
-        found = await in_thread(lambda stop: self._searched(asked, stop, progress))
+        found = await self._threads.stoppable(lambda stop: self._searched(asked, stop, progress))
         return ToolResult(msgspec.to_builtins(found))
 
     async def _read(self, asked: ReadArgs, ctx: CallContext) -> ToolResult:
-        found = await in_thread(lambda _: self._passage(asked))
+        found = await self._threads.stoppable(lambda _: self._passage(asked))
         evidence = EvidenceCandidate(
             kind="tool_output",
             source=f"{asked.folder.rstrip('/')}/{found.path}",

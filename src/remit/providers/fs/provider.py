@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,7 +26,7 @@ from remit.providers.fs.shapes import (
     WriteResult,
 )
 from remit.providers.fs.writing import Writing
-from remit.tools.blocking import Stop, in_thread
+from remit.tools.blocking import Stop, Threads
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.shapes import arguments, struct_schema
@@ -84,9 +85,12 @@ TOOLS: Final = (
 class FsProvider:
     """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile."""
 
-    def __init__(self, roots: Sequence[Path], max_read_bytes: int = 2_000_000) -> None:
+    def __init__(
+        self, roots: Sequence[Path], max_read_bytes: int = 2_000_000, *, threads: Threads | None = None
+    ) -> None:
         """Open `roots` to agents; with several, a path begins with the name of its root."""
         found = Roots(roots)
+        self._threads = threads or Threads()
         self._reading = Reading(found, max_read_bytes)
         self._writing = Writing(found, max_read_bytes)
         self._closed = False
@@ -104,7 +108,7 @@ class FsProvider:
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError."""
         work = self._work(name, args, ctx)
-        return ToolResult(msgspec.to_builtins(await in_thread(work)))
+        return ToolResult(msgspec.to_builtins(await self._threads.stoppable(work)))
 
     async def reconcile(
         self,
@@ -117,13 +121,17 @@ class FsProvider:
         found: WriteResult | EditResult | None
         if name == "fs.write":
             write = arguments(WriteArgs, args)
-            found = await in_thread(lambda _: self._writing.find_written(write))
+            found = await self._threads.stoppable(lambda _: self._writing.find_written(write))
         elif name == "fs.edit":
             edit = arguments(EditArgs, args)
-            found = await in_thread(lambda _: self._writing.find_edited(edit))
+            found = await self._threads.stoppable(lambda _: self._writing.find_edited(edit))
         else:
             raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
         return None if found is None else ToolResult(msgspec.to_builtins(found))
+
+    def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
+        """Those of the threads."""
+        return self._threads.slots
 
     async def close(self) -> None:
         """Refuse later calls; nothing is held open between calls."""

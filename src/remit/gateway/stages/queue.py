@@ -1,0 +1,26 @@
+"""Queue: a tool that runs only so often at once is waited for before anything is announced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class Queue:
+    """Lets calls in as there is room, in the order they came."""
+
+    def __init__(self, services: Services) -> None:
+        """Nothing of them is needed: the slots are the provider's."""
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Wait for a slot. A call that ends here is not announced: it is never in doubt, and no deadline runs yet."""
+        slots = call.tool.slots
+        if slots is None:
+            return await proceed(call)
+        async with slots:
+            return await proceed(call)
