@@ -69,6 +69,18 @@ class Code(Enum):
         FAILED, 409, False, "The call was announced, may have happened, and nobody knows: a person decides."
     )
 
+    # --- ours: models
+    MODEL_BUSY = Row(FAILED, 503, True, "The provider got too many requests or tokens for now.")
+    MODEL_QUOTA = Row(FAILED, 402, False, "The account's limit or credit at the provider is used up.")
+    MODEL_OVERLOADED = Row(FAILED, 503, True, "The provider has no capacity for the model now.")
+    MODEL_FAILED = Row(FAILED, 502, True, "The provider failed, or what it sent makes no sense.")
+    MODEL_CUT = Row(FAILED, 502, True, "The model's answer broke off before it was complete.")
+    MODEL_TIMEOUT = Row(FAILED, 504, True, "Nothing came from the model for too long.")
+    MODEL_REJECTED = Row(FAILED, 400, False, "The provider does not accept the request.")
+    MODEL_CONTEXT_FULL = Row(FAILED, 413, False, "The conversation does not fit into the model's context.")
+    MODEL_AUTH = Row(FAILED, 401, False, "The provider's key is missing, wrong, or may not do this.")
+    MODEL_UNKNOWN = Row(FAILED, 404, False, "The provider does not have the model.")
+
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")
     JOB_NOT_WAITING = Row(ERROR, 409, False, "The job does not wait for what was sent.")

@@ -1,0 +1,103 @@
+"""What a model is asked: a prompt made of references, and the values behind them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from remit.canonical import digest
+from remit.models.message import Message
+from remit.models.thread import Thread
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "max"]
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the model is to answer; what is None is left to the provider."""
+
+    temperature: float | None = None
+    effort: Effort | None = None
+    """How much the model should reason."""
+    max_output_tokens: int | None = None
+    parallel: bool | None = None
+    """Whether one answer may hold several calls."""
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as it is offered to a model."""
+
+    name: str
+    """As models see it."""
+    description: str
+    schema: dict[str, Any]
+    """JSON schema of the arguments, as the tool's owner wrote it."""
+
+    @property
+    def digest(self) -> str:
+        """The identity of everything a model reads of the tool."""
+        return digest({"name": self.name, "description": self.description, "schema": self.schema})
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """The form an answer must have."""
+
+    name: str
+    schema: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """The identity of the form."""
+        return digest({"name": self.name, "schema": self.schema})
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked, by reference; which model is asked is no part of it."""
+
+    thread: str
+    """Tip of the conversation (thread.py)."""
+    tools: tuple[str, ...] = ()
+    """Digests of the tools offered."""
+    choice: str = "auto"
+    """`auto`, `none`, `required`, or the name of the one tool to call."""
+    sampling: Sampling = Sampling()
+    output: str = ""
+    """Digest of the form the answer must have."""
+
+    @property
+    def hash(self) -> str:
+        """The prompt's identity, the same for every provider."""
+        return digest(msgspec.to_builtins(self))
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt with the values that it refers to."""
+
+    thread: Thread
+    tools: tuple[ToolSpec, ...] = ()
+    choice: str = "auto"
+    sampling: Sampling = Sampling()
+    output: Output | None = None
+    id: str = "0"
+    """Prefix of the identifiers that calls in the answer get: unique within the conversation."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """The references alone."""
+        return Prompt(
+            thread=self.thread.tip,
+            tools=tuple(tool.digest for tool in self.tools),
+            choice=self.choice,
+            sampling=self.sampling,
+            output=self.output.digest if self.output else "",
+        )
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation, oldest first."""
+        return self.thread.messages()
+
+    @property
+    def turn(self) -> int:
+        """How many times a model has answered in this conversation."""
+        return sum(message.replaces + (message.role == "assistant") for message in self.messages)

@@ -1,0 +1,293 @@
+"""Anthropic's Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from remit.models.arguments import InvalidArgumentsError, arguments_of
+from remit.models.faults import (
+    Auth,
+    Busy,
+    ContextFull,
+    Cut,
+    ModelFault,
+    Overloaded,
+    Quota,
+    Rejected,
+    Server,
+    Timeout,
+    UnknownModel,
+    by_status,
+    retry_after,
+)
+from remit.models.identifiers import wire_ids
+from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.prompt import Ask
+from remit.models.reply import Delta, Reply, Stop, Usage, Watch
+from remit.models.wires.reading import body as json_body
+from remit.models.wires.reading import count, event, json_text, obj, place, text
+from remit.models.wires.wire import Failure
+
+_VERSION: Final = "2023-06-01"
+_MAX_TOKENS: Final = 16_384
+"""The wire wants a limit; this one if the caller has none."""
+_CACHED: Final = {"cache_control": {"type": "ephemeral"}}
+_STOPS: Final[Mapping[str, Stop]] = {
+    "end_turn": "answer",
+    "stop_sequence": "answer",
+    "max_tokens": "length",
+    "tool_use": "tools",
+    "pause_turn": "paused",
+    "refusal": "refused",
+    "model_context_window_exceeded": "context_full",
+}
+_FAULTS: Final[Mapping[str, type[ModelFault]]] = {
+    "invalid_request_error": Rejected,
+    "authentication_error": Auth,
+    "billing_error": Quota,
+    "permission_error": Auth,
+    "not_found_error": UnknownModel,
+    "request_too_large": ContextFull,
+    "rate_limit_error": Busy,
+    "api_error": Server,
+    "timeout_error": Timeout,
+    "overloaded_error": Overloaded,
+}
+_TOO_LONG: Final = "prompt is too long"
+_SPENT: Final = "enforced_spend_limit_reached"
+
+
+class AnthropicMessages:
+    """The wire."""
+
+    api = f"anthropic-messages/{_VERSION}"
+
+    def path(self, model: str) -> str:  # noqa: ARG002 - the port's
+        """Below the provider's address."""
+        return "/v1/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """The key, and the version of the wire."""
+        return {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
+
+    def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:
+        """The request; everything up to its last block may be cached."""
+        ids = wire_ids(ask.messages, "anthropic")
+        sampling = ask.sampling
+        body: dict[str, Any] = {"model": model, "max_tokens": sampling.max_output_tokens or _MAX_TOKENS, "stream": True}
+        first = ask.messages[0] if ask.messages and ask.messages[0].role == "system" else None
+        if first is not None:
+            body["system"] = [{"type": "text", "text": first.text}]
+        body["messages"] = _turns(ask.messages[first is not None :], ids, producer)
+        if ask.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in ask.tools
+            ]
+            body["tool_choice"] = _choice(ask.choice, sampling.parallel)
+        if sampling.temperature is not None:
+            body["temperature"] = sampling.temperature
+        config: dict[str, Any] = {}
+        if sampling.effort not in {None, "none"}:
+            config["effort"] = "low" if sampling.effort == "minimal" else sampling.effort
+        if ask.output is not None:
+            config["format"] = {"type": "json_schema", "schema": ask.output.schema}
+        if config:
+            body["output_config"] = config
+        return body
+
+    def reducer(self, ask: Ask, producer: str) -> AnthropicReducer:
+        """A reducer of events."""
+        return AnthropicReducer(ask.id, producer)
+
+    def fault(self, failure: Failure) -> ModelFault:
+        """What a failed response means."""
+        found = json_body(failure.body)
+        error = obj(found.get("error"))
+        kind = _kind(error) or by_status(failure.status)
+        return kind(
+            text(error.get("message")) or f"HTTP {failure.status} without an explanation",
+            after_s=retry_after(failure.headers, failure.now),
+            status=failure.status,
+            request_id=failure.headers.get("request-id", "") or text(found.get("request_id")),
+        )
+
+
+def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
+    if text(obj(error.get("details")).get("error_code")) == _SPENT:
+        return Quota
+    kind = _FAULTS.get(text(error.get("type")))
+    return ContextFull if kind is Rejected and _TOO_LONG in text(error.get("message")) else kind
+
+
+def _choice(choice: str, parallel: bool | None) -> dict[str, Any]:
+    names = {"auto": "auto", "none": "none", "required": "any"}
+    found: dict[str, Any] = {"type": names[choice]} if choice in names else {"type": "tool", "name": choice}
+    if parallel is not None and choice != "none":
+        found["disable_parallel_tool_use"] = not parallel
+    return found
+
+
+def _turns(messages: list[Message], ids: Mapping[str, str], producer: str) -> list[dict[str, Any]]:
+    """User and assistant in turn: all results of a turn in one user message, before what a person adds to them."""
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        content = [item for block in message.blocks if (item := _content(block, ids, own=message.producer == producer))]
+        if not content:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += content
+        else:
+            turns.append({"role": role, "content": content})
+    if turns:
+        last = turns[-1]["content"]
+        last[-1] = last[-1] | _CACHED
+    return turns
+
+
+def _content(block: Block, ids: Mapping[str, str], *, own: bool) -> dict[str, Any] | None:
+    match block:
+        case Text(text=words) | Refusal(text=words):
+            return {"type": "text", "text": words} if words else None
+        case ToolCall():
+            return {"type": "tool_use", "id": ids[block.id], "name": block.name, "input": _input(block.arguments)}
+        case ToolResult():
+            result = {"type": "tool_result", "tool_use_id": ids.get(block.id, block.id), "content": block.text}
+            return result | ({"is_error": True} if block.failed else {})
+        case Opaque(data=data):
+            return obj(msgspec.json.decode(data)) if own else None
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """Arguments as an object, which the wire wants even of a call that could not be executed for their form."""
+    try:
+        return arguments_of(arguments)
+    except InvalidArgumentsError:
+        return {"invalid_json": arguments}
+
+
+class _Block:
+    """A block that is still coming."""
+
+    __slots__ = ("closed", "json", "start", "texts")
+
+    def __init__(self, start: dict[str, Any]) -> None:
+        self.start = start
+        self.json: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.closed = False
+
+    def whole(self) -> dict[str, Any]:
+        """The block with all its deltas, as its producer wants it back."""
+        return self.start | {name: text(self.start.get(name)) + "".join(found) for name, found in self.texts.items()}
+
+
+class AnthropicReducer:
+    """Makes a reply of events; `message_stop` is what ends it. Arguments stay the text that was sent."""
+
+    def __init__(self, ask_id: str, producer: str) -> None:
+        self.done = False
+        self._ask_id = ask_id
+        self._producer = producer
+        self._blocks: dict[int, _Block] = {}
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._stop = ""
+
+    def feed(self, data: bytes, watch: Watch) -> None:
+        """Take one event; kinds that are not known are passed over."""
+        found = event(data)
+        index = place(found.get("index"))
+        match text(found.get("type")):
+            case "message_start":
+                self._message = obj(found.get("message"))
+                self._usage = obj(self._message.get("usage"))
+            case "content_block_start" if index is not None:
+                self._blocks[index] = _Block(obj(found.get("content_block")))
+            case "content_block_delta" if index in self._blocks:
+                _take(self._blocks[index], obj(found.get("delta")), watch)
+            case "content_block_stop" if index in self._blocks:
+                self._blocks[index].closed = True
+            case "message_delta":
+                self._stop = text(obj(found.get("delta")).get("stop_reason")) or self._stop
+                newer = {name: value for name, value in obj(found.get("usage")).items() if value is not None}
+                self._usage = self._usage | newer  # cumulative
+            case "message_stop":
+                self.done = True
+            case "error":
+                error = obj(found.get("error"))
+                kind = _kind(error) or Server
+                raise kind(text(error.get("message")), request_id=text(found.get("request_id")))
+            case _:
+                pass
+
+    def reply(self) -> Reply:
+        """The reply, once the message was said to have stopped."""
+        if not self.done or not self._stop or not all(block.closed for block in self._blocks.values()):
+            raise Cut("the answer broke off before it was complete")
+        blocks: list[Block] = []
+        for index in sorted(self._blocks):
+            number = sum(isinstance(block, ToolCall) for block in blocks)
+            blocks.append(_block(self._blocks[index], f"{self._ask_id}-{number}"))
+        return Reply(
+            message=Message("assistant", tuple(blocks), self._producer),
+            stop=_STOPS.get(self._stop, "failed"),
+            stop_raw=self._stop,
+            usage=usage_of(self._usage),
+            usage_raw=self._usage or None,
+            model=text(self._message.get("model")),
+            response_id=text(self._message.get("id")),
+        )
+
+
+def _take(block: _Block, delta: dict[str, Any], watch: Watch) -> None:
+    match text(delta.get("type")):
+        case "text_delta":
+            _add(block, "text", delta)
+            watch(Delta("text", text(delta.get("text"))))
+        case "thinking_delta":
+            _add(block, "thinking", delta)
+            watch(Delta("reasoning", text(delta.get("thinking"))))
+        case "signature_delta":
+            _add(block, "signature", delta)
+        case "input_json_delta":
+            block.json.append(text(delta.get("partial_json")))
+            watch(Delta("call", text(delta.get("partial_json"))))
+        case _:
+            pass
+
+
+def _add(block: _Block, name: str, delta: dict[str, Any]) -> None:
+    block.texts.setdefault(name, []).append(text(delta.get(name)))
+
+
+def _block(found: _Block, call_id: str) -> Block:
+    start = found.start
+    match text(start.get("type")):
+        case "text":
+            return Text(text(found.whole().get("text")))
+        case "tool_use":
+            given = json_text(start["input"]) if start.get("input") else ""
+            return ToolCall(call_id, text(start.get("name")), "".join(found.json) or given, text(start.get("id")))
+        case _:
+            whole = found.whole()
+            if found.json:  # a call that the provider executes itself
+                whole["input"] = _input("".join(found.json))
+            return Opaque(json_text(whole))
+
+
+def usage_of(raw: dict[str, Any]) -> Usage | None:
+    """Usage in our terms; its input leaves out what was read from a cache or written to it."""
+    if not raw:
+        return None
+    cached, written = count(raw.get("cache_read_input_tokens")), count(raw.get("cache_creation_input_tokens"))
+    return Usage(
+        input=count(raw.get("input_tokens")) + cached + written,
+        output=count(raw.get("output_tokens")),
+        cached=cached,
+        cache_written=written,
+        reasoning=count(obj(raw.get("output_tokens_details")).get("thinking_tokens")),
+    )

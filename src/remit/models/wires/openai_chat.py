@@ -1,0 +1,230 @@
+"""OpenAI's Chat Completions, as OpenAI and servers of other makes speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from remit.models.faults import Cut, ModelFault
+from remit.models.identifiers import wire_ids
+from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
+from remit.models.prompt import Ask, ToolSpec
+from remit.models.reply import Delta, Reply, Stop, Usage, Watch
+from remit.models.strict import openai_strict
+from remit.models.wires import openai_error
+from remit.models.wires.reading import count, event, obj, objs, place, text
+from remit.models.wires.wire import Failure
+
+_STOPS: Final[Mapping[str, Stop]] = {
+    "stop": "answer",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "filtered",
+}
+
+
+class OpenAIChat:
+    """The wire, for a provider whose servers say yes to `strict` or not."""
+
+    api = "openai-chat/v1"
+
+    def __init__(self, provider: str, *, limit_field: str = "max_completion_tokens", strict: bool = True) -> None:
+        """`limit_field` names the limit of output tokens, which older servers call `max_tokens`."""
+        self._provider = provider
+        self._limit_field = limit_field
+        self._strict = strict
+
+    def path(self, model: str) -> str:  # noqa: ARG002 - the port's
+        """Below the address that ends in `/v1`."""
+        return "/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """A bearer token."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:  # noqa: ARG002 - it has no sealed blocks
+        """The request."""
+        ids = wire_ids(ask.messages, self._provider)
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [item for message in ask.messages for item in _items(message, ids)],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if ask.tools:
+            body["tools"] = [self._tool(tool) for tool in ask.tools]
+            body["tool_choice"] = _choice(ask.choice)
+            if ask.sampling.parallel is not None:
+                body["parallel_tool_calls"] = ask.sampling.parallel
+        if ask.sampling.temperature is not None:
+            body["temperature"] = ask.sampling.temperature
+        if ask.sampling.effort is not None:
+            body["reasoning_effort"] = ask.sampling.effort
+        if ask.sampling.max_output_tokens is not None:
+            body[self._limit_field] = ask.sampling.max_output_tokens
+        if ask.output is not None:
+            sent = openai_strict(ask.output.schema) if self._strict else None
+            schema = {"name": ask.output.name, "schema": sent or ask.output.schema, "strict": sent is not None}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return body
+
+    def reducer(self, ask: Ask, producer: str) -> ChatReducer:
+        """A reducer of chunks."""
+        return ChatReducer(ask.id, producer)
+
+    def fault(self, failure: Failure) -> ModelFault:
+        """As OpenAI words it."""
+        return openai_error.fault(failure)
+
+    def _tool(self, tool: ToolSpec) -> dict[str, Any]:
+        sent = openai_strict(tool.schema) if self._strict else None
+        function = {"name": tool.name, "description": tool.description, "parameters": sent or tool.schema}
+        return {"type": "function", "function": function | ({"strict": True} if sent is not None else {})}
+
+
+def _choice(choice: str) -> Any:
+    if choice in {"auto", "none", "required"}:
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _items(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        found = [block for block in message.blocks if isinstance(block, ToolResult)]
+        return [{"role": "tool", "tool_call_id": ids.get(one.id, one.id), "content": one.text} for one in found]
+    item: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.role == "assistant":
+        refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
+        if refusal:
+            item["refusal"] = refusal
+        if message.calls:
+            item["content"] = message.text or None
+            item["tool_calls"] = [
+                {
+                    "id": ids[call.id],
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments or "{}"},
+                }
+                for call in message.calls
+            ]
+    return [item]
+
+
+class _Call:
+    """A call that is still coming."""
+
+    __slots__ = ("id", "name", "pieces")
+
+    def __init__(self) -> None:
+        self.id = self.name = ""
+        self.pieces: list[str] = []
+
+
+class ChatReducer:
+    """Makes a reply of chunks; the reason to finish is what ends it, for some servers send no `[DONE]`."""
+
+    def __init__(self, ask_id: str, producer: str) -> None:
+        self.done = False
+        self._ask_id = ask_id
+        self._producer = producer
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._finish = self._id = self._model = ""
+        self._usage: dict[str, Any] | None = None
+
+    def feed(self, data: bytes, watch: Watch) -> None:
+        """Take one chunk."""
+        if data == b"[DONE]":
+            self.done = True
+            return
+        chunk = event(data)
+        if chunk.get("error"):
+            raise openai_error.stream_fault(obj(chunk["error"]))
+        self._id = text(chunk.get("id")) or self._id
+        self._model = text(chunk.get("model")) or self._model
+        self._usage = obj(chunk.get("usage")) or self._usage
+        for choice in objs(chunk.get("choices")):
+            if not place(choice.get("index")):
+                self._take(obj(choice.get("delta")), watch)
+                self._finish = text(choice.get("finish_reason")) or self._finish
+
+    def reply(self) -> Reply:
+        """The reply, once a reason to finish was seen."""
+        if not self._finish:
+            raise Cut("the answer broke off before it was complete")
+        blocks: list[Block] = []
+        if self._text:
+            blocks.append(Text("".join(self._text)))
+        if self._refusal:
+            blocks.append(Refusal("".join(self._refusal)))
+        calls = [
+            ToolCall(f"{self._ask_id}-{number}", call.name, "".join(call.pieces), call.id)
+            for number, call in enumerate(self._calls)
+        ]
+        return Reply(
+            message=Message("assistant", (*blocks, *calls), self._producer),
+            stop=self._stop(),
+            stop_raw=self._finish,
+            usage=usage_of(self._usage),
+            usage_raw=self._usage,
+            model=self._model,
+            response_id=self._id,
+        )
+
+    def _stop(self) -> Stop:
+        stop = _STOPS.get(self._finish, "failed")
+        if stop in {"answer", "tools"}:
+            if self._refusal:
+                return "refused"
+            return "tools" if self._calls else "answer"  # servers of other makes say `stop` for both
+        return stop
+
+    def _take(self, delta: dict[str, Any], watch: Watch) -> None:
+        if piece := text(delta.get("content")):
+            self._text.append(piece)
+            watch(Delta("text", piece))
+        if piece := text(delta.get("refusal")):
+            self._refusal.append(piece)
+            watch(Delta("text", piece))
+        if piece := text(delta.get("reasoning_content")) or text(delta.get("reasoning")):
+            watch(Delta("reasoning", piece))
+        for fragment in objs(delta.get("tool_calls")):
+            function = obj(fragment.get("function"))
+            call = self._call_of(fragment, text(function.get("name")))
+            call.id = call.id or text(fragment.get("id"))
+            call.name = call.name or text(function.get("name"))
+            if piece := text(function.get("arguments")):
+                call.pieces.append(piece)
+                watch(Delta("call", piece))
+
+    def _call_of(self, fragment: dict[str, Any], name: str) -> _Call:
+        """The call a fragment belongs to: a changed id begins another one, as does a name if there is no index."""
+        index, wire_id = place(fragment.get("index")), text(fragment.get("id"))
+        if index is None:
+            found = self._calls[-1] if self._calls else None
+            begins = bool(name) and not (found is not None and wire_id and wire_id == found.id)
+        else:
+            found, begins = self._by_index.get(index), False
+        if found is None or begins or (wire_id and found.id and wire_id != found.id):
+            found = _Call()
+            self._calls.append(found)
+        if index is not None:
+            self._by_index[index] = found
+        return found
+
+
+def usage_of(raw: dict[str, Any] | None) -> Usage | None:
+    """Chat's usage in our terms; its input includes what was cached, its output what was reasoned."""
+    if raw is None:
+        return None
+    inputs, outputs = obj(raw.get("prompt_tokens_details")), obj(raw.get("completion_tokens_details"))
+    return Usage(
+        input=count(raw.get("prompt_tokens")),
+        output=count(raw.get("completion_tokens")),
+        cached=count(inputs.get("cached_tokens")),
+        cache_written=count(inputs.get("cache_write_tokens")),
+        reasoning=count(outputs.get("reasoning_tokens")),
+    )

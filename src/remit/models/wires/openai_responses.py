@@ -1,0 +1,226 @@
+"""OpenAI's Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from remit.models.faults import Cut, ModelFault
+from remit.models.identifiers import wire_ids
+from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.prompt import Ask, ToolSpec
+from remit.models.reply import Delta, Reply, Stop, Usage, Watch
+from remit.models.strict import openai_strict
+from remit.models.wires import openai_error
+from remit.models.wires.reading import count, event, json_text, obj, objs, place, text
+from remit.models.wires.wire import Failure
+
+_CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
+
+
+class OpenAIResponses:
+    """The wire. Nothing is stored at the provider: what it needs of earlier turns is sent along."""
+
+    api = "openai-responses/v1"
+
+    def path(self, model: str) -> str:  # noqa: ARG002 - the port's
+        """Below the address that ends in `/v1`."""
+        return "/responses"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """A bearer token."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:
+        """The request."""
+        ids = wire_ids(ask.messages, "openai")
+        sampling = ask.sampling
+        body: dict[str, Any] = {
+            "model": model,
+            "input": [item for message in ask.messages for item in _items(message, ids, producer)],
+            "stream": True,
+            "store": False,
+        }
+        if ask.tools:
+            body["tools"] = [_tool(tool) for tool in ask.tools]
+            body["tool_choice"] = _choice(ask.choice)
+            if sampling.parallel is not None:
+                body["parallel_tool_calls"] = sampling.parallel
+        if sampling.temperature is not None:
+            body["temperature"] = sampling.temperature
+        if sampling.effort is not None:
+            body["reasoning"] = {"effort": sampling.effort}
+            if sampling.effort != "none":  # models that do not reason refuse this
+                body["include"] = ["reasoning.encrypted_content"]
+        if sampling.max_output_tokens is not None:
+            body["max_output_tokens"] = sampling.max_output_tokens
+        if ask.output is not None:
+            sent = openai_strict(ask.output.schema)
+            form = {"name": ask.output.name, "schema": sent or ask.output.schema, "strict": sent is not None}
+            body["text"] = {"format": {"type": "json_schema", **form}}
+        return body
+
+    def reducer(self, ask: Ask, producer: str) -> ResponsesReducer:
+        """A reducer of events."""
+        return ResponsesReducer(ask.id, producer)
+
+    def fault(self, failure: Failure) -> ModelFault:
+        """As OpenAI words it."""
+        return openai_error.fault(failure)
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    sent = openai_strict(tool.schema)
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": sent or tool.schema,
+        "strict": sent is not None,
+    }
+
+
+def _choice(choice: str) -> Any:
+    return choice if choice in {"auto", "none", "required"} else {"type": "function", "name": choice}
+
+
+def _items(message: Message, ids: Mapping[str, str], producer: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    for block in message.blocks:
+        match block:
+            case Text(text=words):
+                items.append({"role": message.role, "content": [{"type": _CONTENT[message.role], "text": words}]})
+            case Refusal(text=words):
+                items.append({"role": "assistant", "content": [{"type": "refusal", "refusal": words}]})
+            case ToolCall():
+                called = {"name": block.name, "arguments": block.arguments or "{}"}
+                items.append({"type": "function_call", "call_id": ids[block.id], **called})
+            case ToolResult():
+                call_id = ids.get(block.id, block.id)
+                items.append({"type": "function_call_output", "call_id": call_id, "output": block.text})
+            case Opaque(data=data):
+                if message.producer == producer:
+                    items.append(msgspec.json.decode(data))
+    return items
+
+
+class ResponsesReducer:
+    """Makes a reply of events; `response.completed` or `response.incomplete` is what ends it."""
+
+    def __init__(self, ask_id: str, producer: str) -> None:
+        self.done = False
+        self._ask_id = ask_id
+        self._producer = producer
+        self._items: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self._response: dict[str, Any] = {}
+
+    def feed(self, data: bytes, watch: Watch) -> None:
+        """Take one event; kinds that are not known are passed over."""
+        if data == b"[DONE]":  # some servers of other makes say it
+            return
+        found = event(data)
+        index = place(found.get("output_index"))
+        match text(found.get("type")):
+            case "response.output_text.delta" | "response.refusal.delta":
+                watch(Delta("text", text(found.get("delta"))))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                watch(Delta("reasoning", text(found.get("delta"))))
+            case "response.function_call_arguments.delta" if index is not None:
+                self._pieces.setdefault(index, []).append(text(found.get("delta")))
+                watch(Delta("call", text(found.get("delta"))))
+            case "response.output_item.done" if index is not None:
+                self._items[index] = obj(found.get("item"))
+            case "response.completed" | "response.incomplete":
+                self._response, self.done = obj(found.get("response")), True
+            case "response.failed":
+                raise openai_error.stream_fault(obj(obj(found.get("response")).get("error")))
+            case "error":
+                raise openai_error.stream_fault(obj(found.get("error")) or found)
+            case _:
+                pass
+
+    def reply(self) -> Reply:
+        """The reply, once the response was said to be complete, or to be incomplete for a reason."""
+        if not self.done:
+            raise Cut("the answer broke off before it was complete")
+        response = self._response
+        items = objs(response.get("output")) or [self._items[index] for index in sorted(self._items)]
+        reason = text(obj(response.get("incomplete_details")).get("reason"))
+        message = Message("assistant", tuple(self._blocks(items)), self._producer)
+        stop = _stop(text(response.get("status")), reason, message)
+        if stop == "tools":
+            self._check_whole(items)
+        usage = obj(response.get("usage")) or None
+        return Reply(
+            message=message,
+            stop=stop,
+            stop_raw=reason or text(response.get("status")),
+            usage=usage_of(usage),
+            usage_raw=usage,
+            model=text(response.get("model")),
+            response_id=text(response.get("id")),
+        )
+
+    def _blocks(self, items: list[dict[str, Any]]) -> list[Block]:
+        blocks: list[Block] = []
+        for item in items:
+            match text(item.get("type")):
+                case "message":
+                    blocks += [_part(part) for part in objs(item.get("content"))]
+                case "function_call":
+                    number = sum(isinstance(block, ToolCall) for block in blocks)
+                    name, arguments = text(item.get("name")), text(item.get("arguments"))
+                    blocks.append(ToolCall(f"{self._ask_id}-{number}", name, arguments, text(item.get("call_id"))))
+                case "reasoning" if not item.get("encrypted_content"):
+                    pass  # it refers to what the provider would have had to store
+                case _:
+                    blocks.append(Opaque(json_text(item)))
+        return blocks
+
+    def _check_whole(self, items: list[dict[str, Any]]) -> None:
+        """Refuse calls whose arguments are not what was streamed: servers say `completed` over calls that were cut."""
+        for index, item in enumerate(items):
+            if text(item.get("type")) != "function_call":
+                continue
+            arguments = text(item.get("arguments"))
+            streamed = "".join(self._pieces.get(index, ())) or arguments
+            done = text(self._items.get(index, item).get("arguments"))
+            if text(item.get("status")) not in {"", "completed"} or not streamed == done == arguments:
+                raise Cut(f"the call of {text(item.get('name'))} is not complete, though the answer is said to be")
+
+
+def _part(part: dict[str, Any]) -> Block:
+    match text(part.get("type")):
+        case "output_text":
+            return Text(text(part.get("text")))
+        case "refusal":
+            return Refusal(text(part.get("refusal")))
+        case _:
+            return Opaque(json_text(part))
+
+
+def _stop(status: str, reason: str, message: Message) -> Stop:
+    if status == "incomplete" or reason:
+        return "length" if reason == "max_output_tokens" else "filtered" if reason == "content_filter" else "failed"
+    if status != "completed":
+        return "failed"
+    if any(isinstance(block, Refusal) for block in message.blocks):
+        return "refused"
+    return "tools" if message.calls else "answer"
+
+
+def usage_of(raw: dict[str, Any] | None) -> Usage | None:
+    """Usage in our terms; its input includes what was cached, its output what was reasoned."""
+    if raw is None:
+        return None
+    inputs, outputs = obj(raw.get("input_tokens_details")), obj(raw.get("output_tokens_details"))
+    return Usage(
+        input=count(raw.get("input_tokens")),
+        output=count(raw.get("output_tokens")),
+        cached=count(inputs.get("cached_tokens")),
+        cache_written=count(inputs.get("cache_write_tokens")),
+        reasoning=count(outputs.get("reasoning_tokens")),
+    )

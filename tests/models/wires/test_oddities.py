@@ -1,0 +1,160 @@
+"""What servers of other makes do, and what their official makers did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from remit.models.faults import Cut
+from remit.models.message import Opaque, Text, system, user
+from remit.models.prompt import Ask, Sampling
+from remit.models.reply import Reply, Stop, unwatched
+from remit.models.thread import thread_of
+from remit.models.wires.anthropic import AnthropicMessages
+from remit.models.wires.gemini import Gemini
+from remit.models.wires.openai_chat import OpenAIChat
+from remit.models.wires.openai_responses import OpenAIResponses
+from remit.models.wires.wire import Wire
+from remit.testing.models import AnthropicSpeech, ChatSpeech, ResponsesSpeech, Speech
+from remit.testing.models.checks import CALLS, PAY
+from remit.testing.models.scene import Scene
+
+ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=(PAY,), id="1")
+
+
+def _reduced(wire: Wire, events: list[Any]) -> Reply:
+    reducer = wire.reducer(ASK, "p/m")
+    for event in events:
+        reducer.feed(event if isinstance(event, bytes) else msgspec.json.encode(event), unwatched)
+    return reducer.reply()
+
+
+def _fragments(*fragments: dict[str, Any], finish: str = "tool_calls") -> list[dict[str, Any]]:
+    chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [fragment]}}]} for fragment in fragments]
+    return [*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}]
+
+
+def _part(arguments: str, **more: Any) -> dict[str, Any]:
+    name = more.pop("name", None)
+    return {"function": {"arguments": arguments} | ({"name": name} if name else {}), **more}
+
+
+@pytest.mark.parametrize(
+    "fragments",
+    [
+        pytest.param(
+            (_part("{}", index=0, id="a", name="t"), _part("[]", index=0, id="b", name="u")), id="index always 0"
+        ),
+        pytest.param((_part("{}", id="a", name="t"), _part("[]", id="b", name="u")), id="no index"),
+        pytest.param((_part("{", name="t"), _part("}"), _part("[", name="u"), _part("]")), id="no index and no id"),
+        pytest.param(
+            (
+                _part("{", index=0, id="x", name="t"),
+                _part("}", index=0, id="x"),
+                _part("[]", index=1, id="x", name="u"),
+            ),
+            id="one id for all, in every chunk",
+        ),
+        pytest.param(
+            (
+                _part("{", index=0, id="a", name="t"),
+                _part("[", index=1, id="b", name="u"),
+                _part("}", index=0),
+                _part("]", index=1),
+            ),
+            id="interleaved",
+        ),
+    ],
+)
+def test_calls_are_told_apart(fragments: tuple[dict[str, Any], ...]) -> None:
+    reply = _reduced(OpenAIChat("openai"), _fragments(*fragments))
+    assert [(call.name, call.arguments) for call in reply.calls] == [("t", "{}"), ("u", "[]")]
+
+
+def test_a_server_that_says_stop_for_calls_means_them() -> None:
+    assert len(_reduced(OpenAIChat("openai"), _fragments(_part("{}", name="t"), finish="stop")).calls) == 1
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "length", "insufficient_system_resource"])
+def test_calls_of_any_other_end_are_not_given(finish: str) -> None:
+    assert _reduced(OpenAIChat("openai"), _fragments(_part("{}", name="t"), finish=finish)).calls == ()
+
+
+def test_responses_that_are_complete_over_calls_that_were_cut_give_no_reply() -> None:
+    events = [msgspec.json.decode(event) for event in ResponsesSpeech().events(CALLS)]
+    events[-1]["response"]["output"][-1]["arguments"] = '{"to":"eve"}'
+    with pytest.raises(Cut):
+        _reduced(OpenAIResponses(), events)
+    events = [msgspec.json.decode(event) for event in ResponsesSpeech().events(CALLS)]
+    events[-1]["response"]["output"][-1]["status"] = "incomplete"
+    with pytest.raises(Cut):
+        _reduced(OpenAIResponses(), events)
+
+
+def test_what_ended_for_another_reason_is_told_apart() -> None:
+    wires: list[tuple[Wire, Speech]] = [(OpenAIChat("openai"), ChatSpeech()), (OpenAIResponses(), ResponsesSpeech())]
+    for wire, speech in wires:
+        assert _reduced(wire, speech.events(Scene(refusal="I will not."))).stop == "refused"
+        assert _reduced(wire, speech.events(Scene(text=("x",), stop="filtered"))).stop == "filtered"
+    stops: tuple[Stop, ...] = ("paused", "refused", "context_full", "length")
+    for stop in stops:
+        assert _reduced(AnthropicMessages(), AnthropicSpeech().events(Scene(text=("x",), stop=stop))).stop == stop
+    blocked = {"promptFeedback": {"blockReason": "JAILBREAK"}, "usageMetadata": {"promptTokenCount": 3}}
+    reply = _reduced(Gemini(), [blocked])
+    assert (reply.stop, reply.stop_raw) == ("filtered", "JAILBREAK")
+
+
+def test_thinking_is_kept_whole_and_verbatim() -> None:
+    block = {"type": "thinking", "thinking": "", "signature": ""}
+    deltas = [
+        ("thinking_delta", "thinking", "Let "),
+        ("thinking_delta", "thinking", "me."),
+        ("signature_delta", "signature", "abc"),
+    ]
+    events: list[Any] = [
+        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": kind, name: value}}
+            for kind, name, value in deltas
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ]
+    (found,) = _reduced(AnthropicMessages(), events).message.blocks
+    assert isinstance(found, Opaque)
+    assert msgspec.json.decode(found.data) == {"type": "thinking", "thinking": "Let me.", "signature": "abc"}
+
+
+def test_signatures_go_back_to_the_model_that_gave_them_only() -> None:
+    call = {"functionCall": {"name": "t", "args": {"x": 1}}, "thoughtSignature": "abc"}
+    parts = [{"text": "Hm", "thought": True}, call, {"functionCall": {"name": "u", "args": {}}}, {"text": "So."}]
+    events = [{"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}]
+    reply = _reduced(Gemini(), events)
+    assert reply.stop == "tools"
+    assert reply.text == "So."
+    ask = msgspec.structs.replace(ASK, thread=ASK.thread.add(reply.message))
+    sent = Gemini().body("m", ask, "p/m")["contents"][-1]["parts"]
+    assert sent == [call, {"functionCall": {"name": "u", "args": {}}}, {"text": "So."}]
+    elsewhere = Gemini().body("m", ask, "p/other")["contents"][-1]["parts"]
+    assert "thoughtSignature" not in elsewhere[0]
+
+
+def test_reasoning_is_asked_for_only_if_an_effort_is() -> None:
+    thinking = msgspec.structs.replace(ASK, sampling=Sampling(effort="high"))
+    assert "include" not in OpenAIResponses().body("m", ASK, "p/m")
+    assert OpenAIResponses().body("m", thinking, "p/m")["include"] == ["reasoning.encrypted_content"]
+    assert OpenAIResponses().body("m", ASK, "p/m")["store"] is False
+
+
+def test_reasoning_that_only_the_providers_store_holds_is_dropped() -> None:
+    events = [msgspec.json.decode(event) for event in ResponsesSpeech().events(Scene(text=("x",)))]
+    events[-1]["response"]["output"].insert(0, {"type": "reasoning", "id": "rs_1", "summary": []})
+    assert _reduced(OpenAIResponses(), events).message.blocks == (Text("x"),)
+
+
+def test_a_models_name_cannot_leave_its_place_in_the_path() -> None:
+    assert Gemini().path("../x?y=ü") == "/v1beta/models/..%2Fx%3Fy%3D%C3%BC:streamGenerateContent?alt=sse"
