@@ -55,12 +55,30 @@ def test_a_remembered_approval_answers_the_question_and_says_who_gave_it() -> No
         ({"stream": "job/"}, "it covers job/"),
         ({"principal": "bob"}, "it covers calls of bob"),
         ({"expires_at": 1_500}, "it has expired"),
+        ({"tool_version": "old"}, "the tool's version has changed since"),
+        ({"capability_level": 0}, "the tool's level has changed since"),
+        ({"prompt_hash": "sha256:old"}, "the tool's description has changed since"),
     ],
 )
 def test_what_it_does_not_cover_is_asked_again(changes: dict[str, Any], why: str) -> None:
     one = remembered(**changes)
     assert one.unanswered(call(), Policy().decide(call())) == why
     assert Policy().decide(call(), [one]).effect == "ask"
+
+
+def test_one_that_binds_version_level_and_text_answers_while_they_are_the_same() -> None:
+    one = remembered(
+        tool_version=WRITE.version, capability_level=int(WRITE.capability_level), prompt_hash="sha256:text"
+    )
+    assert Policy().decide(call(prompt_hash="sha256:text"), [one]).effect == "allow"
+    assert Policy().decide(call(prompt_hash="sha256:other"), [one]).effect == "ask"
+
+
+def test_one_of_an_older_remit_binds_none_of_them() -> None:
+    raw = to_builtins(remembered())
+    for name in LATER:
+        del raw[name]
+    assert Policy().decide(call(prompt_hash="sha256:text"), [parse_remembered(raw)]).effect == "allow"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +162,11 @@ def test_the_recorded_form_comes_back() -> None:
     assert parse_remembered(to_builtins(remembered())) == remembered()
 
 
-@pytest.mark.parametrize("field", sorted(Remembered.__struct_fields__))
+LATER = {"tool_version", "capability_level", "prompt_hash"}
+"""What older journals do not hold."""
+
+
+@pytest.mark.parametrize("field", sorted(set(Remembered.__struct_fields__) - LATER))
 def test_nothing_may_be_left_out(field: str) -> None:
     raw = to_builtins(remembered())
     del raw[field]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.policy.decision import Decision
+    from remit.policy.rules import Policy
     from remit.tools.catalog import Tool
     from remit.tools.peer import Peer
 
@@ -77,6 +78,7 @@ class Call:
         "journal",
         "misfit",
         "peer",
+        "policy",
         "progress",
         "request",
         "result",
@@ -92,6 +94,7 @@ class Call:
     writer: StreamWriter  # of the caller's stream
     progress: Progress
     peer: Peer | None
+    policy: Policy  # what holds for this call, set as it comes in
     stage: str  # the stage the call came to last, set by the pipeline
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
     args: dict[str, Any]  # what will be sent; also set by resolve and recall

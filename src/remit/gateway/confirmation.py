@@ -80,17 +80,33 @@ def title_of(tool: str, args: Any) -> str:
 
 
 def binding(
-    *, stream: str, step: str, tool: str, contract_hash: str, args: Any, principal: str, policy_hash: str
+    *,
+    stream: str,
+    step: str,
+    tool: str,
+    contract_hash: str,
+    args: Any,
+    principal: str,
+    policy_hash: str,
+    tool_version: str = "",
+    provider_id: str = "",
+    capability_level: int = 0,
+    prompt_hash: str = "",
 ) -> str:
-    """The digest a confirmation is bound to."""
-    return digest(
-        {
-            "stream": stream,
-            "step": step,
-            "tool": tool,
-            "contract": contract_hash,
-            "args": args,
-            "principal": principal,
-            "policy": policy_hash,
-        }
-    )
+    """The digest that a confirmation is bound to: everything that decides what would run.
+
+    Without `provider_id` it is the digest of a question that an older Remit asked, which did not bind version,
+    provider, level and text; and of a question that no tool is behind.
+    """
+    bound = {
+        "stream": stream,
+        "step": step,
+        "tool": tool,
+        "contract": contract_hash,
+        "args": args,
+        "principal": principal,
+        "policy": policy_hash,
+    }
+    if provider_id:
+        bound |= {"version": tool_version, "provider": provider_id, "level": capability_level, "text": prompt_hash}
+    return digest(bound)

@@ -158,6 +158,10 @@ class Confirmations:
                     args=args,
                     principal=request.principal,
                     policy_hash=request.policy_hash,
+                    tool_version=request.tool_version,
+                    provider_id=request.provider_id,
+                    capability_level=request.capability_level,
+                    prompt_hash=request.prompt_hash,
                 ),
             )
             opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args))

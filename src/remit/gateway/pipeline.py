@@ -69,6 +69,7 @@ class Gateway:
         and passes cancellation on: the call then stands announced without an outcome.
         """
         call = Call(request, self.services.journal, writer, progress, peer)
+        call.policy = self.services.policy
         self._meter.running += 1
         try:
             outcome = await self._enter(call)

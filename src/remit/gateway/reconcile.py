@@ -73,7 +73,7 @@ class Reconciler:
             invocation_id=started.invocation_id,
             step=started.step,
             step_outcome=happened if outcome.ok else "permanent_failure",
-            schema_hash=tool.output.hash if tool.output else "",
+            tool=tool,
             by=tool.meta.provider_id,
         )
         await self._journal.append(writer, *events, synced=False, blobs=blobs)

@@ -11,9 +11,9 @@ from remit.canonical import MAX_DEPTH
 from remit.codes import Code
 from remit.gateway.evidence import EvidenceLimits, Kept, keep, problem
 from remit.gateway.outcome import Outcome, failed
-from remit.gateway.schema_gate import CALL_RESULT, Misfit
+from remit.gateway.schema_gate import CALL_RESULT, Boundary, Misfit
 from remit.journal.blobs import pack
-from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, ToolInvocationFinished
+from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, SchemaGateWarned, ToolInvocationFinished
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
@@ -107,12 +107,24 @@ def events_of(
     invocation_id: str,
     step: str,
     step_outcome: StepOutcome,
-    schema_hash: str = "",
+    tool: Tool,
     by: str = "",
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
-    """What is recorded of an announced call's end: `tool_invocation_finished`, after `evidence_attached` if any."""
+    """What is recorded of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []
     kept, blobs = checked.kept, checked.kept.blobs
+    schema_hash = tool.output.hash if tool.output is not None else ""
+    if checked.misfit is not None:
+        events.append(
+            warned(
+                checked.misfit,
+                CALL_RESULT,
+                step=step,
+                tool_name=tool.meta.name,
+                schema_hash=schema_hash,
+                invocation_id=invocation_id,
+            )
+        )
     if kept.items:
         items = tuple([msgspec.to_builtins(item) for item in kept.items])
         events.append(EvidenceAttached(invocation_id=invocation_id, step=step, items=items))
@@ -135,6 +147,22 @@ def events_of(
         )
     )
     return events, blobs
+
+
+def warned(
+    misfit: Misfit, boundary: Boundary, *, step: str, tool_name: str, schema_hash: str, invocation_id: str
+) -> SchemaGateWarned:
+    """What is recorded of a value that did not fit and passed."""
+    return SchemaGateWarned(
+        step=step,
+        tool_name=tool_name,
+        boundary=boundary.name,
+        direction=boundary.direction,
+        warn_codes=misfit.codes,
+        problems=misfit.lines,
+        schema_hash=schema_hash,
+        invocation_id=invocation_id,
+    )
 
 
 def _error(outcome: Outcome) -> ErrorInfo | None:

@@ -38,6 +38,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     caller: Caller
     contract_hash: str = ""
     """What the tool's contract hashes to today; a remembered approval bound to another one does not count."""
+    prompt_hash: str = ""
+    """What the text that a model reads of the tool hashes to today."""
     now: int = 0
     """Microseconds since the Unix epoch; 0 is unknown, and then no remembered approval counts."""
 

@@ -23,7 +23,10 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One remembered approval. Fields that bound it have no default: what is left out must not widen it."""
+    """One remembered approval.
+
+    Fields that bound it have no default, unless older ones lack them: what is left out must not widen it.
+    """
 
     id: str
     tool: str
@@ -44,6 +47,11 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Microseconds since the Unix epoch."""
     expires_at: int
     """Microseconds since the Unix epoch; from then on it covers nothing."""
+    tool_version: str | None = None
+    """The tool's version when it was approved. None, here and below: an older Remit made it and did not bind this."""
+    capability_level: int | None = None
+    prompt_hash: str | None = None
+    """The text that a model read of the tool; another text asks again."""
 
     def __post_init__(self) -> None:
         """Refuse what covers more than a person can have meant. Raises PolicyError."""
@@ -96,8 +104,21 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return "it has expired"
         if query.contract_hash != self.contract_hash:
             return "the tool's contract has changed since"
+        if changed := self._changed(query):
+            return changed
         if not self._suffices(asked):
             return "not enough of those who may approve have done so"
+        return ""
+
+    def _changed(self, query: Query) -> str:
+        """What of the tool is not as it was when it was approved, beside its contract."""
+        tool = query.tool
+        if tool is not None and self.tool_version not in {None, tool.version}:
+            return "the tool's version has changed since"
+        if tool is not None and self.capability_level not in {None, int(tool.capability_level)}:
+            return "the tool's level has changed since"
+        if self.prompt_hash not in {None, query.prompt_hash}:
+            return "the tool's description has changed since"
         return ""
 
     def _reaches(self, stream: str) -> bool:

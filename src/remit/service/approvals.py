@@ -39,16 +39,19 @@ class Approvals:
         tool = await self._services.catalog.find(found.request.tool_name)
         if tool is None:
             raise NotFoundError(f"{found.request.tool_name} is no tool here", code=Code.UNKNOWN_TOOL)
-        now = self._services.journal.clock.now()
+        request, now = found.request, self._services.journal.clock.now()
         rule = Remembered(
             id="new",
             tool=tool.meta.name,
-            provider_id=tool.meta.provider_id,
-            contract_hash=found.request.contract_hash,  # of what was approved, whatever this process knows by now
+            provider_id=request.provider_id or tool.meta.provider_id,
+            contract_hash=request.contract_hash,  # of what was approved, whatever this process knows by now
+            tool_version=request.tool_version if request.provider_id else None,
+            capability_level=request.capability_level if request.provider_id else None,
+            prompt_hash=request.prompt_hash if request.provider_id else None,
             args_digest=digest(found.args) if exact else None,
             scope=scope,
             stream="" if scope == "everything" else found.caller,
-            principal=found.request.principal,
+            principal=request.principal,
             made_by=found.approved_by,
             made_at=now,
             expires_at=now + seconds * SECOND,

@@ -37,6 +37,7 @@ class PolicyRules:
             args=args,
             caller=Caller(principal=principal, kind=kind, recipe=recipe),
             contract_hash=known.contract_hash if known else "",
+            prompt_hash=known.prompt_hash if known else "",
             now=self._services.journal.clock.now(),
         )
         return explain(self._services.policy, query, await self._services.remembered.active())

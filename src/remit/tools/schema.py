@@ -52,7 +52,9 @@ class CompiledSchema:
             if self._is_valid(value):
                 return []
             return self._explain(value)
-        except (ValueError, TypeError, OverflowError, SchemaError) as error:  # met something that is not JSON
+        except SchemaError as error:  # a part of it that was not needed until now
+            return [SchemaProblem(Code.schema_invalid, "", cut(f"cannot be checked: {error.message}"))]
+        except (ValueError, TypeError, OverflowError) as error:  # met something that is not JSON
             return [SchemaProblem(Code.type_mismatch, "", cut(f"cannot be checked: {error}"))]
 
     def _explain(self, value: Any) -> list[SchemaProblem]:

@@ -52,6 +52,10 @@ async def test_the_question_holds_the_whole_call_and_the_callers_stream_who_wait
             args=HELLO,
             principal=ALICE,
             policy_hash=world.policy.hash,
+            tool_version="",
+            provider_id="local",
+            capability_level=1,
+            prompt_hash=tool.prompt_hash,
         )
         expires = world.clock.now() + 86_400 * SECOND
         assert await world.recorded() == [
@@ -63,6 +67,7 @@ async def test_the_question_holds_the_whole_call_and_the_callers_stream_who_wait
         assert await world.value(asked, "args") == HELLO
         assert (asked.principal, asked.rule_id, asked.digest) == (ALICE, "default:L1", digest)
         assert (asked.contract_hash, asked.policy_hash) == (tool.contract_hash, world.policy.hash)
+        assert (asked.provider_id, asked.capability_level, asked.prompt_hash) == ("local", 1, tool.prompt_hash)
         assert (asked.question, asked.expires_at) == ("The tool writes, and no rule allows this call.", expires)
 
 
@@ -214,19 +219,6 @@ async def test_changed_policy_asks_again_and_replaces_the_question(ran: list[obj
         assert not ran
         await world.approve(again)
         assert (await world.again(pending, "note.write", HELLO)).ok
-
-
-async def test_a_changed_contract_asks_again(ran: list[object]) -> None:
-    tool_ = odd(lambda _args, _ctx: ToolResult("ran"), Level.L1)
-    async with opened(tool_) as world:
-        pending = await world.call()
-        await world.approve(pending)
-        tool_.metas = [odd(lambda _a, _c: None, Level.L1, input_schema={"type": "object", "minProperties": 0}).metas[0]]
-        world.catalog.invalidate()
-        again = await world.again(pending, "odd.tool")
-        assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
-        await world.approve(again)
-        assert (await world.again(again, "odd.tool")).value == "ran"
 
 
 async def test_an_edit_survives_being_asked_again(ran: list[object]) -> None:

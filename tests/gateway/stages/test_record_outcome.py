@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.journal.kinds import EvidenceAttached, ToolInvocationFinished
+from remit.journal.kinds import EvidenceAttached, SchemaGateWarned, ToolInvocationFinished
 from remit.tools.meta import Level, Retry
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from tests.gateway.samples import ALLOW, add
@@ -65,6 +65,21 @@ async def test_a_large_value_is_kept_by_digest_and_given_whole() -> None:
         finished = await world.last(ToolInvocationFinished)
         assert finished.result_blob.bytes > 50_000  # type: ignore[union-attr] # set, as the next line shows
         assert await world.value(finished, "result") == value
+
+
+async def test_a_result_that_a_warning_gate_let_pass_stands_in_the_record() -> None:
+    async with opened(
+        odd(lambda _a, _c: ToolResult("x"), output_schema={"type": "integer"}), schema_gate="warn"
+    ) as world:
+        outcome = await world.call()
+        assert outcome.value == "x"
+        assert await world.kinds() == ["tool_invocation_started", "schema_gate_warned", "tool_invocation_finished"]
+        warned = await world.last(SchemaGateWarned)
+        assert (warned.boundary, warned.warn_codes, warned.invocation_id) == (
+            "call_result",
+            ("type_mismatch",),
+            outcome.invocation_id,
+        )
 
 
 def raises(error: BaseException) -> Any:

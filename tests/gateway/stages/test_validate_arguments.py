@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.journal.kinds import GateRefused, SchemaGateWarned, ToolInvocationStarted
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult
 from tests.gateway.samples import add
@@ -55,6 +55,37 @@ async def test_a_warning_gate_reports_and_lets_pass(caplog: pytest.LogCaptureFix
         with caplog.at_level(logging.WARNING, "remit.gateway"):
             assert (await world.call(args={"a": "one"})).value == {"a": "one"}
         assert "schema_gate_warn tool=odd.tool boundary=call_args direction=internal: /a" in caplog.text
+
+
+async def test_what_a_warning_gate_let_pass_stands_in_the_record_before_the_call() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    async with opened(echo(input_schema=schema), schema_gate="warn") as world:
+        outcome = await world.call(args={"a": "one", "b": 2})
+        assert outcome.ok
+        assert await world.kinds() == ["schema_gate_warned", "tool_invocation_started", "tool_invocation_finished"]
+        warned = await world.last(SchemaGateWarned)
+        tool, _ = await world.catalog.resolve("odd.tool", {})
+        assert warned == SchemaGateWarned(
+            step="1",
+            tool_name="odd.tool",
+            boundary="call_args",
+            warn_codes=("type_mismatch", "unknown_field"),
+            problems=warned.problems,
+            schema_hash=tool.input.hash,
+            invocation_id=outcome.invocation_id or "",
+        )
+        assert [problem.split()[0] for problem in warned.problems] == ["/a", "/b"]
+
+
+async def test_a_call_that_waits_for_a_person_is_recorded_as_warned_once() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    async with opened(echo(level=Level.L1, input_schema=schema), schema_gate="warn") as world:
+        pending = await world.call(args={"a": "one"})
+        await world.approve(pending)
+        assert (await world.again(pending, "odd.tool", {"a": "one"})).ok
+        assert (await world.kinds()).count("schema_gate_warned") == 1
+        commit = world.store.commit_of("confirmation_used")
+        assert "schema_gate_warned" in [event.kind for append in commit.appends for event in append.events]
 
 
 async def test_an_open_gate_does_not_look() -> None:

@@ -9,11 +9,14 @@ from remit.errors import JournalError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
 from remit.gateway.outcome import Outcome
+from remit.gateway.result import warned
+from remit.gateway.schema_gate import CALL_ARGS
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
-from remit.journal.kinds import ToolInvocationStarted
+from remit.journal.kinds import SchemaGateWarned, ToolInvocationStarted
 
 if TYPE_CHECKING:
+    from remit.gateway.schema_gate import Misfit
     from remit.gateway.services import Services
 
 
@@ -22,7 +25,6 @@ class Announce:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
-        self._policy_hash = services.policy.hash
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
@@ -30,12 +32,13 @@ class Announce:
         call.idempotency_key = _idempotency_key(call)
         args, confirmation = pack(call.encoded), call.confirmation
         started = self._started(call, args)
+        announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         if confirmation is None or confirmation.state != "approved":
-            await call.journal.append(call.writer, started, synced=call.tool.meta.side_effects, blobs=args.blobs)
+            await call.journal.append(call.writer, *announced, synced=call.tool.meta.side_effects, blobs=args.blobs)
         else:
             used = self._confirmations.use(confirmation, call.invocation_id)
             try:
-                await call.journal.commit(call.writer.draft(started), used, synced=True, blobs=args.blobs)
+                await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=args.blobs)
             except JournalError:
                 self._confirmations.unclaim(confirmation)
                 raise
@@ -62,13 +65,24 @@ class Announce:
             attempt=request.attempt,
             principal=request.principal,
             rule_id=call.rule_id,
-            policy_hash=self._policy_hash,
+            policy_hash=call.policy.hash,
             confirmation=confirmation.id if confirmation else "",
             contract_hash=call.tool.contract_hash,
             prompt_hash=call.tool.prompt_hash,
             trace_id=trace_of(call.writer.stream),
             span_id=call.span_id,
         )
+
+
+def _warned(call: Call, misfit: Misfit) -> SchemaGateWarned:
+    return warned(
+        misfit,
+        CALL_ARGS,
+        step=call.request.step,
+        tool_name=call.tool.meta.name,
+        schema_hash=call.tool.input.hash,
+        invocation_id=call.invocation_id,
+    )
 
 
 def _idempotency_key(call: Call) -> str:

@@ -17,7 +17,6 @@ class Authorize:
     """Decides deny > ask > allow; a remembered approval can turn an ask into an allow, nothing else."""
 
     def __init__(self, services: Services) -> None:
-        self._policy = services.policy
         self._remembered = services.remembered
         self._clock = services.journal.clock
 
@@ -32,11 +31,12 @@ class Authorize:
                 principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
             ),
             contract_hash=tool.contract_hash,
+            prompt_hash=tool.prompt_hash,
             now=self._clock.now(),
         )
-        decision = self._policy.decide(query)
+        decision = call.policy.decide(query)
         if decision.effect == "ask":
-            decision = self._policy.decide(query, remembered=await self._remembered.active(tool.meta.name))
+            decision = call.policy.decide(query, remembered=await self._remembered.active(tool.meta.name))
         call.decision, call.rule_id = decision, decision.rule_id
         if decision.effect == "deny":
             remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."

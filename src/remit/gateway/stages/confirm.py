@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remit.clock import SECOND
 from remit.codes import Code
@@ -23,7 +23,6 @@ class Confirm:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
-        self._policy_hash = services.policy.hash
         self._expires_s = services.limits.confirm_expires_s
         self._clock = services.journal.clock
 
@@ -76,14 +75,15 @@ class Confirm:
 
     def _same(self, call: Call, found: Confirmation) -> bool:
         """Whether this is the call that was shown, and policy asks for no more than it did then."""
-        if found.request.digest != self._bind(call):
-            return False
         decision, request = call.decision, found.request
+        if request.digest != self._bind(call, whole=bool(request.provider_id)):
+            return False
         return decision.effect != "ask" or (
             decision.approvals <= request.approvals and decision.approvers == request.approvers
         )
 
-    def _bind(self, call: Call) -> str:
+    def _bind(self, call: Call, *, whole: bool = True) -> str:
+        """The digest of the call; not `whole`: as an older Remit bound it, without what it did not record."""
         return binding(
             stream=call.writer.stream,
             step=call.request.step,
@@ -91,7 +91,8 @@ class Confirm:
             contract_hash=call.tool.contract_hash,
             args=call.args,
             principal=call.request.principal,
-            policy_hash=self._policy_hash,
+            policy_hash=call.policy.hash,
+            **(_identity(call) if whole else {}),
         )
 
     async def _ask(self, call: Call, before: Confirmation | None, identifier: str = "") -> Outcome:
@@ -114,7 +115,8 @@ class Confirm:
             question=decision.reason,
             principal=call.request.principal,
             contract_hash=call.tool.contract_hash,
-            policy_hash=self._policy_hash,
+            policy_hash=call.policy.hash,
+            **_identity(call),
             rule_id=decision.rule_id,
             approvals=decision.approvals,
             approvers=decision.approvers,
@@ -123,6 +125,17 @@ class Confirm:
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title_of(name, call.args))
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
+
+
+def _identity(call: Call) -> dict[str, Any]:
+    """Which tool would run, beyond its name and contract."""
+    meta = call.tool.meta
+    return {
+        "tool_version": meta.version,
+        "provider_id": meta.provider_id,
+        "capability_level": int(meta.capability_level),
+        "prompt_hash": call.tool.prompt_hash,
+    }
 
 
 def _asked(confirmation: str, tool: str) -> Outcome:

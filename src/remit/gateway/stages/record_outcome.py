@@ -36,14 +36,13 @@ class RecordOutcome:
             again=_again(call) if step_outcome == "retryable_failure" else None,
             duration_us=call.duration_us,
         )
-        output = call.tool.output
         events, blobs = events_of(
             outcome,
             checked,
             invocation_id=call.invocation_id,
             step=call.request.step,
             step_outcome=step_outcome,
-            schema_hash=output.hash if output else "",
+            tool=call.tool,
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
         return outcome

@@ -21,7 +21,6 @@ class RecordRefusal:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
-        self._policy_hash = services.policy.hash
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call proceed; record it if it was refused before it was announced."""
@@ -45,7 +44,7 @@ class RecordRefusal:
             arguments_hash=call.asked_hash,
             principal=request.principal,
             rule_id=call.rule_id,
-            policy_hash=self._policy_hash,
+            policy_hash=call.policy.hash,
             confirmation=outcome.confirmation or "",
         )
         found = call.confirmation if call.writer.failure is None else None

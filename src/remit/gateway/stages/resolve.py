@@ -20,7 +20,6 @@ class Resolve:
 
     def __init__(self, services: Services) -> None:
         self._catalog = services.catalog
-        self._policy = services.policy
         self._readiness = services.readiness
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
@@ -52,7 +51,7 @@ class Resolve:
         caller = Caller(
             principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
         )
-        call.rule_id = self._policy.decide(Query(tool=None, key=request.tool, args=call.args, caller=caller)).rule_id
+        call.rule_id = call.policy.decide(Query(tool=None, key=request.tool, args=call.args, caller=caller)).rule_id
         missing = await self._readiness.missing_required()
         if not missing:
             return refused(error.code, error.reason, error.remedy)

@@ -108,7 +108,7 @@ class SchemaGateWarned(Payload, frozen=True, kw_only=True):
     boundary: str
     """Where it was checked, such as `call_args` or `call_result`."""
     direction: Literal["ingress", "internal"] = "internal"
-    warn_codes: tuple[Literal["missing", "type_mismatch", "unknown_field"], ...] = ()
+    warn_codes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     """What does not match, in words for people."""
     schema_hash: str = ""
