@@ -69,7 +69,7 @@ def test_what_the_contracts_promise_is_there(name: str) -> None:
 def test_of_failed_calls_only_these_can_be_tried_again_by_the_contract() -> None:
     names = (CONTRACT[BLOCKED] + " " + CONTRACT[FAILED]).split()
     again = {name for name in names if Code[name].retryable}
-    assert again == {"TOOL_TIMEOUT", "TOOL_UNAVAILABLE", "MCP_REQUIRED_UNAVAILABLE"}
+    assert again == {"TOOL_TIMEOUT", "TOOL_UNAVAILABLE"}
 
 
 @pytest.mark.parametrize("code", [code for code in Code if code.status in {BLOCKED, FAILED, PENDING, ERROR}])

@@ -26,7 +26,7 @@ class Row(NamedTuple):
     http: int
     """HTTP status a face answers with."""
     retryable: bool
-    """Whether the same call, unchanged, may succeed later."""
+    """Whether the caller should make the same call again; what a refusal waits for has to be mended first."""
     meaning: str
 
 
@@ -40,7 +40,7 @@ class Code(Enum):
     UNKNOWN_TOOL = Row(BLOCKED, 404, False, "No provider offers a tool of this name.")
     INVALID_TOOL_ARGS = Row(BLOCKED, 400, False, "The arguments do not satisfy the tool's input schema.")
     INVALID_BUDGET = Row(BLOCKED, 400, False, "The call's budget or timeout is not a positive number.")
-    MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, True, "A dependency the tool requires is not ready.")
+    MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, False, "A dependency the tool requires is not ready.")
     BUDGET_EXCEEDED = Row(BLOCKED, 429, False, "The budget given for this work is used up.")
     INVALID_EVIDENCE_CANDIDATE = Row(
         BLOCKED, 400, False, "An evidence candidate lacks kind, source or retrieved_at, or carries bytes."
@@ -160,19 +160,19 @@ class Code(Enum):
     REQUEST_INVALID = Row(ERROR, 400, False, "The request's headers or body cannot be read.")
     REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
 
-    # --- ours: folders and files
-    FOLDER_NOT_FOUND = Row(FAILED, 404, False, "The folder does not exist or is not a folder.")
-    FOLDER_EMPTY = Row(FAILED, 422, False, "The folder holds nothing that can be read as text.")
-    FILE_NOT_FOUND = Row(FAILED, 404, False, "The file does not exist.")
-    FILE_NOT_TEXT = Row(FAILED, 415, False, "The file is not text.")
-    FILE_TOO_LARGE = Row(FAILED, 413, False, "The file is larger than the limit for reading.")
-    FILE_CHANGED = Row(FAILED, 409, False, "The file changed or vanished while it was used.")
-    PATH_NOT_ALLOWED = Row(BLOCKED, 403, False, "The path leaves the folders this tool may touch.")
-    EDIT_NO_MATCH = Row(FAILED, 409, False, "The text to replace does not occur exactly once.")
-    FILE_IS_FOLDER = Row(FAILED, 409, False, "The path names a folder where a file is needed.")
-    FILE_ACCESS_DENIED = Row(FAILED, 403, False, "The operating system does not let Remit do this to the file.")
-    FILE_IO_FAILED = Row(FAILED, 500, True, "The operating system failed while the file was used.")
-    DISK_FULL = Row(FAILED, 507, True, "The disk is full; the file is as it was before.")
+    # --- ours: folders and files, kept on an outcome as `cause`
+    FOLDER_NOT_FOUND = Row(NOTE, 404, False, "The folder does not exist or is not a folder.")
+    FOLDER_EMPTY = Row(NOTE, 422, False, "The folder holds nothing that can be read as text.")
+    FILE_NOT_FOUND = Row(NOTE, 404, False, "The file does not exist.")
+    FILE_NOT_TEXT = Row(NOTE, 415, False, "The file is not text.")
+    FILE_TOO_LARGE = Row(NOTE, 413, False, "The file is larger than the limit for reading.")
+    FILE_CHANGED = Row(NOTE, 409, False, "The file changed or vanished while it was used.")
+    PATH_NOT_ALLOWED = Row(NOTE, 403, False, "The path leaves the folders this tool may touch.")
+    EDIT_NO_MATCH = Row(NOTE, 409, False, "The text to replace does not occur exactly once.")
+    FILE_IS_FOLDER = Row(NOTE, 409, False, "The path names a folder where a file is needed.")
+    FILE_ACCESS_DENIED = Row(NOTE, 403, False, "The operating system does not let Remit do this to the file.")
+    FILE_IO_FAILED = Row(NOTE, 500, True, "The operating system failed while the file was used.")
+    DISK_FULL = Row(NOTE, 507, True, "The disk is full; the file is as it was before.")
 
     # --- provider causes (contract: tools), kept on an outcome as `cause`
     ToolNotFound = Row(NOTE, 404, False, "The provider does not know the tool.")
@@ -202,7 +202,9 @@ class Code(Enum):
     tool_verdict_invalid = Row(NOTE, 400, False, "A tool verdict has an unknown form.")
 
     # --- evidence (contract: tickets)
-    EVIDENCE_INLINE_TOO_LARGE = Row(NOTE, 413, False, "The item was too large to keep inline.")
+    EVIDENCE_INLINE_TOO_LARGE = Row(
+        NOTE, 413, False, "The item was too large to keep inline: it was stored apart, or cut."
+    )
     EVIDENCE_RAW_TOO_LARGE = Row(NOTE, 413, False, "The item was too large to keep at all.")
     EVIDENCE_REDACTED = Row(NOTE, 200, False, "The item held secrets and was not kept.")
     EVIDENCE_WRITE_FAILED = Row(NOTE, 500, True, "The item's bytes could not be stored.")
@@ -300,3 +302,8 @@ class Code(Enum):
 
     def __str__(self) -> str:
         return self.name
+
+
+def named(code: str, cause: str) -> str:
+    """A code as people read it: with its cause, if the code alone says no more than that the tool failed."""
+    return f"{code} ({cause})" if cause and code == Code.TOOL_EXEC_FAILED.name else code

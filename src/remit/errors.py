@@ -156,7 +156,8 @@ class ProviderError(Exception):
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
-        `code` overrides the outcome code that the gateway would derive from the cause; `detail` is JSON for faces that
+        `code` overrides the outcome code that the gateway would derive from the cause, if it is one that a call can
+        end with; any other code is taken as the cause. `detail` is JSON for faces that
         speak the provider's language.
         """
         self.cause = cause

@@ -112,6 +112,20 @@ def test_class_a_is_kept_whole_inline_while_it_is_small(kind: str) -> None:
     )
 
 
+KEYS = [
+    *("kind", "source", "retrieved_at", "storage", "code", "bytes", "stored_bytes", "truncated", "hash", "hash_scope"),
+    *("inline", "raw_pointer", "metadata"),
+]
+"""Every key of an item (contract: tickets, "Evidence")."""
+
+
+@pytest.mark.parametrize(
+    "given", [candidate("0123456789"), candidate(None), candidate("x" * 101), candidate("x", "pii_raw")]
+)
+def test_an_item_as_json_has_every_key_of_the_contract(given: EvidenceCandidate) -> None:
+    assert list(msgspec.json.decode(msgspec.json.encode(item(given)))) == KEYS
+
+
 @pytest.mark.parametrize("kind", CLASS_A)
 def test_class_a_is_kept_whole_in_a_blob_when_it_is_larger(kind: str) -> None:
     text = "0123456789x"
@@ -122,6 +136,7 @@ def test_class_a_is_kept_whole_in_a_blob_when_it_is_larger(kind: str) -> None:
             source="fs:notes.txt",
             retrieved_at=7,
             storage="raw",
+            code="EVIDENCE_INLINE_TOO_LARGE",
             bytes=11,
             stored_bytes=11,
             hash=sha256(text.encode()),
@@ -144,6 +159,7 @@ def test_class_a_is_left_out_rather_than_cut_when_it_is_too_large(kind: str) -> 
 def test_class_b_is_cut_at_its_head(kind: str) -> None:
     only = item(candidate("0123456789 and more", kind))
     assert (only.storage, only.inline, only.truncated) == ("inline", "0123456789", True)
+    assert only.code == "EVIDENCE_INLINE_TOO_LARGE"
     assert (only.bytes, only.stored_bytes, only.hash_scope) == (19, 10, "original")
     assert only.hash == sha256(b"0123456789 and more")
 

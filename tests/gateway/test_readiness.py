@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
+
 from remit.gateway.readiness import DependencyState, Readiness, named
 from remit.testing.clock import ManualClock
 from tests.gateway.world import state
@@ -24,6 +26,11 @@ async def raising() -> DependencyState:
 async def hanging() -> DependencyState:
     await asyncio.Event().wait()
     return DependencyState(ready=True)
+
+
+async def test_a_snapshot_as_json_has_every_key() -> None:
+    snapshot = msgspec.json.decode(msgspec.json.encode(await readiness({"mcp": UP}).snapshot()))
+    assert snapshot["required"] == {"mcp": {"ready": True, "code": None, "detail": ""}}
 
 
 async def test_a_snapshot_tells_of_every_dependency() -> None:

@@ -170,7 +170,7 @@ class Story:
                 f"{one_line(drift.subject)}: was {_digest(drift.recorded)}, is {current}"
             )
         if told.error is not None:
-            out.line(f"  {out.style('failed', 'failed')}  {line(f'{told.error.code}: {told.error.message}')}")
+            out.line(f"  {out.style('failed', 'failed')}  {line(told.error.words)}")
         elif self._state == "cancelled":
             out.line(f"  cancelled by {one_line(told.cancelled_by) or 'somebody'}")
         elif told.result_preview:

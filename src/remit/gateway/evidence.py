@@ -107,8 +107,9 @@ def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits, until: int | Non
         return _with(item, storage="inline", inline=data.decode(), stored_bytes=len(data)), None
     if kind in CUT:
         text = data[: limits.inline].decode("utf-8", "ignore")
-        return _with(item, storage="inline", inline=text, stored_bytes=len(text.encode()), truncated=True), None
-    return _raw(item, data, limits, until)
+        cut = _with(item, storage="inline", inline=text, stored_bytes=len(text.encode()), truncated=True)
+        return _with(cut, code=Code.EVIDENCE_INLINE_TOO_LARGE.name), None
+    return _raw(_with(item, code=Code.EVIDENCE_INLINE_TOO_LARGE.name), data, limits, until)
 
 
 def _raw(

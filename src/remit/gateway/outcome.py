@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from remit.codes import Code
+from remit.codes import Code, named
 from remit.redact import line
 
 Status = Literal["ok", "failed", "blocked", "pending"]
@@ -14,8 +14,8 @@ _REASON: Final = 1_000
 """Characters of a reason at most."""
 
 
-class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of evidence by digest (contract: tickets, "Evidence")."""
+class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of evidence by digest; as JSON it has all its keys (contract: tickets, "Evidence")."""
 
     kind: str
     source: str
@@ -57,6 +57,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     duration_us: int = 0
+
+    @property
+    def named(self) -> str:
+        """The code as people read it: with the provider's own, if that says more than that the tool failed."""
+        return named(self.code.name if self.code else "", self.cause or "")
 
     @property
     def ok(self) -> bool:

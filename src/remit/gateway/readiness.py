@@ -20,7 +20,7 @@ PROBE_TIMEOUT_S: Final = 2.0
 """Seconds a probe may take."""
 
 
-class DependencyState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DependencyState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one dependency can be used."""
 
     ready: bool

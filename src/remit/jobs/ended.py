@@ -38,4 +38,10 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
     kind = type(error).__name__
     message = getattr(error, "message", None) or (f"{kind}: {error}" if str(error) else kind)
     step = getattr(error, "step", "") or step
-    return ErrorInfo(code=str(name), message=str(message), remedy=str(getattr(error, "remedy", "")), step=step)
+    return ErrorInfo(
+        code=str(name),
+        message=str(message),
+        remedy=str(getattr(error, "remedy", "")),
+        cause=str(getattr(error, "cause", None) or ""),
+        step=step,
+    )

@@ -33,6 +33,7 @@ class CallError(RunError):
     def __init__(self, outcome: Outcome, tool: str, step: str) -> None:
         """Carry the outcome."""
         self.outcome = outcome
+        self.cause = outcome.cause
         self.tool = tool
         self.step = step
         super().__init__(outcome.reason, code=outcome.code, remedy=outcome.remedy)

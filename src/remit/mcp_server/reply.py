@@ -50,7 +50,7 @@ def _failure(outcome: Outcome, confirm: str) -> dict[str, Any]:
         "invocation": outcome.invocation_id,
         "uncertain": outcome.uncertain or None,
     }
-    text = f"{code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
+    text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
     meta = {OUTCOME: {name: value for name, value in told.items() if value}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
 

@@ -32,13 +32,13 @@ def _started(one: k.ToolInvocationStarted) -> str:
 
 
 def _finished(one: k.ToolInvocationFinished) -> str:
-    error = f"{one.error.code}: {one.error.message}" if one.error else ""
+    error = one.error.words if one.error else ""
     decided = f"as {one.decided_by} says" if one.decided_by else ""
     return _joined(one.step, one.outcome, decided, error or shown(one.result, one.result_blob))
 
 
 def _answered(one: k.CommandCommitted) -> str:
-    error = f"{one.error.code}: {one.error.message}" if one.error else ""
+    error = one.error.words if one.error else ""
     return _joined(one.step, one.llm_provider, one.llm_model, error or shown(one.result, one.result_blob))
 
 
@@ -65,7 +65,7 @@ def _value(one: Any) -> str:
 
 
 def _failed(one: k.JobFailed) -> str:
-    return f"{one.error.code}: {one.error.message}"
+    return one.error.words
 
 
 def _cancelled(one: k.JobCancelled) -> str:

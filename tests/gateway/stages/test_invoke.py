@@ -45,7 +45,13 @@ async def hang(_args: Any, _ctx: Any) -> ToolResult:
         (ProviderError("x", cause=Code.AuthError), Code.TOOL_EXEC_FAILED, "AuthError"),
         (ProviderError("x", cause=Code.NetworkError), Code.TOOL_EXEC_FAILED, "NetworkError"),
         (ProviderError("x", cause=Code.BadGateway), Code.TOOL_EXEC_FAILED, "BadGateway"),
-        (ProviderError("x", cause=Code.InvalidInput, code=Code.FILE_NOT_FOUND), Code.FILE_NOT_FOUND, "InvalidInput"),
+        (ProviderError("x", code=Code.PATH_NOT_ALLOWED), Code.TOOL_EXEC_FAILED, "PATH_NOT_ALLOWED"),
+        (ProviderError("x", cause=None, code=Code.Timeout), Code.TOOL_TIMEOUT, "Timeout"),
+        (
+            ProviderError("x", cause=Code.InvalidInput, code=Code.FILE_NOT_FOUND),
+            Code.TOOL_EXEC_FAILED,
+            "FILE_NOT_FOUND",
+        ),
         (TimeoutError("x"), Code.TOOL_TIMEOUT, "Timeout"),
         (ConnectionResetError("x"), Code.TOOL_UNAVAILABLE, "ConnectionError"),
         (OSError("x"), Code.TOOL_EXEC_FAILED, None),
@@ -67,9 +73,9 @@ async def test_an_exception_becomes_the_code_of_the_contract(
 
 
 async def test_a_code_of_a_blocked_call_blocks() -> None:
-    async with opened(odd(raises(ProviderError("outside", code=Code.PATH_NOT_ALLOWED)))) as world:
+    async with opened(odd(raises(ProviderError("outside", code=Code.POLICY_DENIED)))) as world:
         outcome = await world.call()
-        assert (outcome.status, outcome.code) == ("blocked", Code.PATH_NOT_ALLOWED)
+        assert (outcome.status, outcome.code) == ("blocked", Code.POLICY_DENIED)
         assert await world.kinds() == ["tool_invocation_started", "tool_invocation_finished"]
 
 

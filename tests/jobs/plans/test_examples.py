@@ -91,7 +91,8 @@ async def test_collect_reads_what_is_there_and_says_what_is_missing(remit_in: Op
     async with remit_in(always_replay=True) as remit:
         value = await finished(remit, example("collect.yaml"))
     assert [one and one["path"] for one in value["files"]] == ["README.md", None, "NOTES.md"]
-    assert [(one["index"], one["code"]) for one in value["missing"]] == [(1, "FILE_NOT_FOUND")]
+    assert [(one["index"], one["code"]) for one in value["missing"]] == [(1, "TOOL_EXEC_FAILED")]
+    assert "fs.read" in value["missing"][0]["reason"]
     assert {"README.md", "NOTES.md"} <= {one["path"] for one in value["there"]}
 
 

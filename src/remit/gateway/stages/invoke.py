@@ -7,7 +7,7 @@ import logging
 import traceback
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit.codes import Code
+from remit.codes import NOTE, Code
 from remit.errors import ProviderError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import context_of
@@ -120,6 +120,8 @@ def _provider_failure(error: ProviderError) -> _Failure:
     why = words(error).removeprefix("ProviderError: ")
     if not isinstance(cause, Code):
         cause = None
+    if isinstance(code, Code) and code.status == NOTE and cause in {None, Code.InvalidInput}:
+        cause = code  # what the provider calls it; the outcome's own code is one of the contract's
     if isinstance(code, Code) and code.status in {"blocked", "failed"}:
         unheard = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and cause in {None, *_IN_DOUBT}
         doubt = unheard or code is Code.OUTCOME_UNKNOWN

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, in_doubt
 from remit.journal.kinds import GateRefused
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from remit.codes import Code
     from remit.gateway.services import Services
 
 _MAX_NAME: Final = 200
@@ -48,7 +48,7 @@ class RecordRefusal:
             confirmation=outcome.confirmation or "",
         )
         found = call.confirmation if call.writer.failure is None else None
-        if found is not None and found.state in {"pending", "approved"} and not code.retryable:
+        if found is not None and found.state in {"pending", "approved"} and code is not Code.MCP_REQUIRED_UNAVAILABLE:
             # Nobody shall be asked about it any more. Before the record, for what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from remit.codes import named
 from remit.journal.blobs import BlobRef
 
 UNSET: Final = msgspec.UNSET
@@ -28,3 +29,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cause: str = ""
     retryable: bool = False
     step: str = ""
+
+    @property
+    def words(self) -> str:
+        """Code and message, in one line for people."""
+        return f"{named(self.code, self.cause)}: {self.message}"
