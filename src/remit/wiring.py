@@ -36,12 +36,15 @@ from remit.providers.functions import FunctionProvider
 from remit.providers.mcp_absent import AbsentProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.research_report import research_report
+from remit.recipes.ticket_run import ticket_run
 from remit.service.exposed import ExposedJobs
 from remit.service.modules import find
 from remit.service.service import Service, service_over
 from remit.settings import Settings
 from remit.settings.mcp_servers import mcp_servers
-from remit.settings.sections.journal import SERVERS
+from remit.settings.values import SERVERS
+from remit.tickets.derivation import Derivation
+from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.blocking import Threads
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
@@ -91,7 +94,7 @@ def open_runtime(
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules)
     journal = Journal(open_store(settings.journal.url, clock), clock)
-    programs = Programs(journal, Recipes((research_report, *found.recipes, *recipes)))
+    programs = Programs(journal, Recipes((research_report, ticket_run, *found.recipes, *recipes)))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()
     catalog = Catalog(
@@ -118,7 +121,8 @@ def open_runtime(
         step_by_step=step_by_step,
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
-    service = service_over(services, programs, pins, principal=principal(settings), poke=engine.poke)
+    desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
+    service = service_over(services, programs, pins, desk, principal=principal(settings), poke=engine.poke)
     return Runtime(
         settings=settings,
         journal=journal,
@@ -138,6 +142,17 @@ def _services(settings: Settings, journal: Journal, catalog: Catalog, policy: Po
         confirmations=Confirmations(journal),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
+    )
+
+
+def _desk_settings(settings: Settings) -> DeskSettings:
+    tickets = settings.tickets
+    return DeskSettings(
+        schema_gate=settings.tools.schema_gate,
+        no_mcp=settings.tools.no_mcp,
+        derivation=Derivation(replies=tickets.derive_replies, tool_only=tickets.tool_only),
+        cutover_until_ms=tickets.cutover_until_ms or None,
+        max_evidence=settings.evidence.max_items_per_report,
     )
 
 

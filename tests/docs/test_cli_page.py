@@ -8,11 +8,16 @@ import click
 import pytest
 
 from remit.cli import exit_codes
-from remit.cli.commands import journal, mcp, policy
+from remit.cli.commands import journal, mcp, policy, tickets
 from remit.cli.root import COMMANDS, root
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
-GROUPS = {"policy": policy.COMMANDS, "journal": journal.COMMANDS, "mcp": mcp.COMMANDS}
+GROUPS = {
+    "policy": policy.COMMANDS,
+    "journal": journal.COMMANDS,
+    "mcp": mcp.COMMANDS,
+    "tickets": tickets.COMMANDS,
+}
 EVERY = [name for name in COMMANDS if name not in GROUPS]
 EVERY += [f"{group} {name}" for group, commands in GROUPS.items() for name in commands]
 

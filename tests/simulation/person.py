@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from remit.chance import SystemChance
 from remit.jobs.state import History, stream_of
 from remit.service.service import service_over
+from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.pins import Pins
 from tests.simulation.process import Process
 
@@ -23,6 +25,7 @@ class Person:
             process.services,
             process.programs,
             Pins(process.journal, trust=False, principal="bob"),
+            Desk(process.journal, process.services.metrics, SystemChance(), DeskSettings()),
             principal="bob",
             poke=lambda: None,
         )

@@ -25,6 +25,7 @@ _STYLES: Final = {
 _STATE_STYLES: Final = {
     "ok": "green",
     "completed": "green",
+    "done": "green",
     "same": "green",
     "running": "cyan",
     "open": "cyan",

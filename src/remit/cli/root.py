@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "signal": Entry("Decide", "Send a signal to a job."),
     "cancel": Entry("Decide", "Stop a job for good."),
     "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
+    "tickets": Entry("Work", "Tickets: messages that become tool runs and replies."),
     "mcp": Entry("Operate", "MCP servers: whose tools are used, and how they are reached."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
     "journal": Entry("Operate", "The journal itself: copy it to another place."),

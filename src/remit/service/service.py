@@ -20,11 +20,13 @@ from remit.service.policy import PolicyRules
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
+from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.jobs.program import Programs
+    from remit.tickets.desk import Desk
     from remit.tools.pins import Pins
 
 
@@ -41,18 +43,20 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     tools: Tools
     recipes: Recipes
     servers: McpServers
+    tickets: Tickets
 
 
 def service_over(
-    services: Services, programs: Programs, pins: Pins, *, principal: str, poke: Callable[[], None]
+    services: Services, programs: Programs, pins: Pins, desk: Desk, *, principal: str, poke: Callable[[], None]
 ) -> Service:
     """The service over one journal and one catalog.
 
     `principal` asks and decides if a call names no one else. `poke` wakes the engine of this process.
     """
     journal = services.journal
+    jobs = Jobs(services, programs, principal, poke)
     return Service(
-        jobs=Jobs(services, programs, principal, poke),
+        jobs=jobs,
         steps=Steps(journal, principal, poke),
         streams=Streams(journal),
         sessions=Sessions(journal),
@@ -62,4 +66,5 @@ def service_over(
         tools=Tools(services),
         recipes=programs.recipes,
         servers=McpServers(services.catalog, pins),
+        tickets=Tickets(desk, jobs, principal),
     )

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 import msgspec
 
-from remit.settings.model import Settings
-from remit.settings.section import About, Section, abouts, hints
+from remit.settings.model import About, Settings
 
 
 class Setting(NamedTuple):
@@ -56,10 +55,10 @@ class SettingDoc(NamedTuple):
 
 
 @cache
-def sections() -> Mapping[str, type[Section]]:
+def sections() -> Mapping[str, type[msgspec.Struct]]:
     """The class of every section, by its name in remit.toml."""
-    found = get_type_hints(Settings)
-    return {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
+    hints = get_type_hints(Settings)
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, msgspec.Struct)}
 
 
 @cache
@@ -69,10 +68,10 @@ def table() -> Mapping[str, Setting]:
     return {row.key: row for row in rows}
 
 
-def _rows(name: str, section: type[Section]) -> list[Setting]:
-    typed, said = hints(section), abouts(section)
+def _rows(name: str, section: type[msgspec.Struct]) -> list[Setting]:
+    hints = get_type_hints(section, include_extras=True)
     return [
-        Setting(name, field, typed[field], default, said[field])
+        Setting(name, field, hints[field], default, get_args(hints[field])[-1])
         for field, default in zip(section.__struct_fields__, section.__struct_defaults__, strict=True)
     ]
 

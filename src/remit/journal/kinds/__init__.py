@@ -45,6 +45,16 @@ from remit.journal.kinds.people import (
     ConfirmationUsed,
 )
 from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds.tickets import (
+    TicketBlocked,
+    TicketCompleted,
+    TicketCreated,
+    TicketDerived,
+    TicketFailed,
+    TicketLeased,
+    TicketReleased,
+    TicketRetried,
+)
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
 
@@ -87,6 +97,14 @@ __all__ = [
     "SignalSent",
     "StepCompensated",
     "StepDecided",
+    "TicketBlocked",
+    "TicketCompleted",
+    "TicketCreated",
+    "TicketDerived",
+    "TicketFailed",
+    "TicketLeased",
+    "TicketReleased",
+    "TicketRetried",
     "TimeRecorded",
     "TimerFired",
     "ToolInvocationFinished",
@@ -127,6 +145,16 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
     "outside": (SessionOpened, RequestRelayed, McpToolsPinned),
+    "tickets": (
+        TicketCreated,
+        TicketLeased,
+        TicketReleased,
+        TicketCompleted,
+        TicketFailed,
+        TicketBlocked,
+        TicketRetried,
+        TicketDerived,
+    ),
 }
 """The kinds in the order of docs/events.md, by the file that holds them."""
 

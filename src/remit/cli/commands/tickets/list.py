@@ -1,0 +1,65 @@
+"""`remit tickets list`: list tickets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.tickets import KINDS, STATES, session
+
+if TYPE_CHECKING:
+    from remit.service.tickets import Tickets
+    from remit.tickets.ticket import Ticket
+
+
+@click.command("list")
+@click.option("--type", "kind", type=KINDS, help="Only tickets of this kind.")
+@click.option("--state", "states", type=STATES, multiple=True, help="Only tickets in this state; may be repeated.")
+@click.option("--thread", metavar="ID", default="", help="Only tickets of this thread.")
+@click.option("--before", metavar="TICKET", default="", help="Go on after this ticket of an earlier page.")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 1_000), help="At most so many. Default: 20.")
+@json_option("a list of tickets")
+@pass_state
+def command(state: State, kind: str | None, states: tuple[str, ...], thread: str, before: str, limit: int) -> int:
+    """List tickets, newest first."""
+
+    async def look(tickets: Tickets) -> list[Ticket]:
+        return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
+
+    found = session(state, look)
+    if state.as_json:
+        state.output.json(found)
+    elif found:
+        _print(state, found)
+    else:
+        state.note("no tickets")
+    return exit_codes.OK
+
+
+def _print(state: State, tickets: list[Ticket]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = (
+        Column("TICKET"),
+        Column("TYPE"),
+        Column("STATE", states=True),
+        Column("CREATED", style="dim"),
+        Column("HOLDER", style="dim"),
+        Column("MESSAGE", whole=False),
+    )
+    rows = [
+        (
+            ticket.id,
+            ticket.type,
+            ticket.status,
+            ticket.metadata.created_at,
+            ticket.metadata.lease_owner,
+            str(ticket.event.get("content", "")) if isinstance(ticket.event, dict) else "",
+        )
+        for ticket in tickets
+    ]
+    table(state.output.out, columns, rows)

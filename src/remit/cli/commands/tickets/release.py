@@ -1,0 +1,34 @@
+"""`remit tickets release`: give a leased ticket back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.tickets import session, show_ticket
+
+if TYPE_CHECKING:
+    from remit.service.tickets import Tickets
+    from remit.tickets.ticket import Ticket
+
+
+@click.command("release")
+@click.argument("ticket")
+@click.option("--owner", required=True, metavar="NAME", help="Who holds the lease.")
+@click.option("--token", required=True, metavar="TOKEN", help="The lease's token.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is recorded.")
+@json_option("the ticket")
+@pass_state
+def command(state: State, ticket: str, owner: str, token: str, reason: str) -> int:
+    """Give a leased ticket back, so that another worker can take it at once."""
+    from remit.tickets.ticket import Proof
+
+    async def release(tickets: Tickets) -> Ticket:
+        return await tickets.release(ticket, Proof(owner=owner, token=token), reason)
+
+    show_ticket(state, session(state, release))
+    return exit_codes.OK

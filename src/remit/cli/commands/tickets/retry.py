@@ -1,0 +1,33 @@
+"""`remit tickets retry`: make a failed or blocked ticket pending again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.tickets import session, show_ticket
+
+if TYPE_CHECKING:
+    from remit.service.tickets import Tickets
+    from remit.tickets.ticket import Ticket
+
+
+@click.command("retry")
+@click.argument("ticket")
+@json_option("the ticket")
+@pass_state
+def command(state: State, ticket: str) -> int:
+    """Make a failed or blocked ticket pending again.
+
+    Steps that were done stay done: only the others run again.
+    """
+
+    async def retry(tickets: Tickets) -> Ticket:
+        return await tickets.retry(ticket)
+
+    show_ticket(state, session(state, retry))
+    return exit_codes.OK

@@ -1,0 +1,50 @@
+"""The recipe ticket_run: the steps of a TOOL ticket, one after the other, each through the gateway."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from remit.codes import Code
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+from remit.tickets.run import key_of
+
+_WEB_SEARCH: Final = "web_search"
+
+
+@recipe("ticket_run", version="1")
+async def ticket_run(
+    run: Run, ticket: str, steps: list[dict[str, Any]], kept: list[int], policy: dict[str, Any]
+) -> dict[str, Any]:
+    """Run the steps of `ticket`; those in `kept` were done by an earlier run and are left out.
+
+    Return {ticket, beyond: {place: code}}: the steps that the ticket's own limits refused, which never reached the
+    gateway. All else about a step is in the run's events.
+    """
+    beyond: dict[str, str] = {}
+    calls: Counter[str] = Counter()
+    for index, step in enumerate(steps):
+        code = _over_limit(index, step["tool_name"], calls, policy)
+        if code is not None:
+            beyond[key_of(index)] = code.name
+            continue
+        calls[step["tool_name"]] += 1
+        if index not in kept:
+            wall_ms = (step.get("budget") or {}).get("max_wall_ms")
+            timeout = wall_ms / 1000 if wall_ms else None
+            await run.attempt(step["tool_name"], step.get("args") or {}, key=key_of(index), timeout=timeout)
+    return {"ticket": ticket, "beyond": beyond}
+
+
+def _over_limit(index: int, tool: str, calls: Counter[str], policy: dict[str, Any]) -> Code | None:
+    """The code a step is refused with by the ticket's own limits (contract: tickets, `tool_policy`)."""
+    allowed = policy.get("tool_whitelist")
+    if allowed is not None and tool not in allowed:
+        return Code.POLICY_DENIED
+    turns, searches = policy.get("max_turns"), policy.get("web_search_budget")
+    if turns is not None and index >= turns:
+        return Code.BUDGET_EXCEEDED
+    if searches is not None and tool == _WEB_SEARCH and calls[tool] >= searches:
+        return Code.BUDGET_EXCEEDED
+    return None

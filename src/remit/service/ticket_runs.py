@@ -1,0 +1,126 @@
+"""Runs a ticket's steps in this process (path Z): each run is a job, so that it survives a crash and waits for people.
+
+A run's job has an identifier computed from the ticket and its attempt. A request for the same run meets the same
+job. A later attempt leaves out the steps that an earlier one has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.errors import AppendConflictError
+from remit.ids import encode
+from remit.jobs.state import stream_of
+from remit.service.jobs import Options
+from remit.service.settling import settled
+from remit.tickets.report import RunFacts, RunReport, run_report
+from remit.tickets.run import RunHistory, key_of
+
+if TYPE_CHECKING:
+    from remit.service.jobs import Jobs
+    from remit.tickets.desk import Desk
+    from remit.tickets.execution import RunRequest
+
+RECIPE: Final = "ticket_run"
+Adopt = Callable[[str], None]
+"""Called with the stream of a job that this process is to work on."""
+
+
+def _leave(_stream: str) -> None:
+    """Leave the job to the workers of the journal."""
+
+
+class TicketRuns:
+    """Starts, follows and reports on runs."""
+
+    def __init__(self, desk: Desk, jobs: Jobs, adopt: Adopt = _leave) -> None:
+        """Report as the desk's settings say; `adopt` hands a run's job to the engine of this process."""
+        self._journal = desk.journal
+        self._mode = desk.mode
+        self._max_evidence = desk.settings.max_evidence
+        self._jobs = jobs
+        self._adopt = adopt
+
+    async def execute(self, run: RunRequest) -> RunReport:
+        """Run the steps, or go on with this run; see ToolExecutor."""
+        earlier = await self._attempts(run)
+        newest = max(earlier, default=-1)
+        attempt = newest
+        if newest < 0 or (newest < run.attempt and earlier[newest].over and not _all_ok(run, earlier)):
+            attempt = run.attempt
+            await self._start(run, _kept(run, earlier))
+        job = job_of(run.ticket_id, attempt)
+        self._adopt(stream_of(job))
+        await settled(self._journal, job)
+        return await self._report(run, await self._attempts(run), attempt)
+
+    async def report(self, run: RunRequest) -> RunReport | None:
+        """The report of a run as it is now; None if it has not begun."""
+        found = await self._attempts(run)
+        return await self._report(run, found, max(found)) if found else None
+
+    async def _attempts(self, run: RunRequest) -> dict[int, RunHistory]:
+        """What is recorded of this run's attempts."""
+        found: dict[int, RunHistory] = {}
+        for attempt in range(run.attempt + 1):
+            events = await self._journal.read(stream_of(job_of(run.ticket_id, attempt)))
+            if events:
+                found[attempt] = RunHistory(events)
+        return found
+
+    async def _start(self, run: RunRequest, kept: list[int]) -> None:
+        given = {
+            "ticket": run.ticket_id,
+            "steps": [msgspec.to_builtins(step) for step in run.tool_steps],
+            "kept": kept,
+            "policy": msgspec.to_builtins(run.tool_policy),
+        }
+        options = Options(
+            job=job_of(run.ticket_id, run.attempt), principal=run.principal, labels={"ticket": run.ticket_id}
+        )
+        try:
+            await self._jobs.start_named(RECIPE, given, options)
+        except AppendConflictError:  # another process has just started it
+            return
+
+    async def _report(self, run: RunRequest, found: dict[int, RunHistory], attempt: int) -> RunReport:
+        job = job_of(run.ticket_id, attempt)
+        steps = tuple(_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps))
+        facts = RunFacts(
+            run_id=job,
+            ticket_id=run.ticket_id,
+            span=found[attempt].span,
+            max_attempts=found[attempt].attempts,
+            retry_policy_id="tool",
+            mode_snapshot=self._mode,
+        )
+        return run_report(facts, steps, self._max_evidence)
+
+
+def job_of(ticket: str, attempt: int) -> str:
+    """The job of a run."""
+    return "job_" + encode(int.from_bytes(sha256(f"{ticket}/{attempt}".encode()).digest()[:16], "big"))
+
+
+def _newest(found: dict[int, RunHistory], index: int) -> RunHistory:
+    """The attempt that did the step, or else the newest one."""
+    done = [number for number, history in found.items() if _did(history, index)]
+    return found[max(done) if done else max(found)]
+
+
+def _did(history: RunHistory, index: int) -> bool:
+    record = history.steps.get(key_of(index))
+    return record is not None and record.ok
+
+
+def _kept(run: RunRequest, found: dict[int, RunHistory]) -> list[int]:
+    return [index for index in range(len(run.tool_steps)) if any(_did(history, index) for history in found.values())]
+
+
+def _all_ok(run: RunRequest, found: dict[int, RunHistory]) -> bool:
+    steps = [_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps)]
+    return all(step.status == "ok" for step in steps)

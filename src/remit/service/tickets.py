@@ -1,0 +1,142 @@
+"""Tickets: create, look at, lease, fill, and what follows once one is done (contract: tickets)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.service.ticket_runs import TicketRuns
+from remit.tickets.derivation import Derived
+from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
+from remit.tickets.execution import RunRequest, policy_of
+from remit.tickets.runner import Runner, RunnerConfig
+from remit.tickets.steps import steps_of
+from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+
+if TYPE_CHECKING:
+    from remit.service.jobs import Jobs
+    from remit.service.ticket_runs import Adopt
+    from remit.tickets.desk import Desk
+    from remit.tickets.execution import ToolExecutor
+    from remit.tickets.report import RunReport
+
+_log: Final = logging.getLogger("remit.tickets")
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
+    """A completed ticket, and what was derived from it."""
+
+    ticket: Ticket
+    derived: Derived | None = None
+
+
+class Tickets:
+    """The tickets of one journal."""
+
+    def __init__(self, desk: Desk, jobs: Jobs, principal: str) -> None:
+        """Run steps as jobs; `principal` creates and retries tickets if a call names no one else."""
+        self._desk = desk
+        self._store = desk.store
+        self._jobs = jobs
+        self._principal = principal
+
+    # --- queries
+
+    async def get(self, ticket: str) -> Ticket:
+        """A ticket. Raise NotFoundError (not_found)."""
+        return await self._store.get(ticket)
+
+    async def page(
+        self,
+        *,
+        kind: Kind | None = None,
+        states: tuple[Status, ...] = (),
+        thread: str = "",
+        before: str = "",
+        limit: int = 20,
+    ) -> list[Ticket]:
+        """Tickets, newest first; `before` continues after the last one of an earlier page."""
+        return await self._store.page(kind=kind, states=states, thread=thread, before=before, limit=limit)
+
+    async def report(self, ticket: str) -> RunReport | None:
+        """The report of a TOOL ticket's newest run; None if none has begun. Raise NotFoundError or UsageError."""
+        found = await self._store.get(ticket)
+        steps = steps_of(found.metadata.tool_input, found.tool_steps).steps
+        request = RunRequest(
+            ticket_id=found.id,
+            attempt=found.metadata.retry_count,
+            tool_steps=steps,
+            tool_policy=policy_of(found.metadata.tool_input),
+        )
+        return await TicketRuns(self._desk, self._jobs).report(request)
+
+    # --- commands
+
+    async def create(self, document: Any, *, principal: str = "") -> Ticket:
+        """Create a ticket from JSON. Raise UsageError (SCHEMA_VALIDATION_FAILED) in strict mode."""
+        new, _ = self._desk.intake.new(document)
+        return await self._store.create(new, principal=principal or self._principal)
+
+    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
+        """Lease the oldest tickets of a kind that are free."""
+        return await self._store.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)
+
+    async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
+        """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
+        return await self._store.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)
+
+    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
+        """Prolong a lease; return the time it ends."""
+        return await self._store.renew(ticket, proof, lease_sec)
+
+    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+        """Give a leased ticket back."""
+        return await self._store.release(ticket, proof, reason)
+
+    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
+        """Complete a ticket with its outputs, then derive what follows; see TicketStore.complete.
+
+        Once the ticket is done, return it unchanged; a derivation that was broken off is then made up for.
+        """
+        before = await self._store.get(ticket)
+        if before.status != "done":
+            self._desk.intake.outputs(before.type, outputs, ticket)
+        done = await self._store.complete(ticket, outputs, proof=proof, by=by)
+        return Filled(ticket=await self._store.get(ticket), derived=await self.follow(done))
+
+    async def follow(self, done: Ticket) -> Derived | None:
+        """Derive what follows a completed ticket; what goes wrong is recorded and never undoes the completion."""
+        outputs = done.metadata.final_outputs
+        if done.type == "TRIAGE":
+            return await derive_tool_from_triage_on_fill(done, outputs, self._store, _log)
+        if done.type == "TOOL":
+            return await maybe_derive_reply_from_tool_on_fill(done, outputs, self._store, _log)
+        return None
+
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
+        """Record that the work on a leased ticket failed."""
+        return await self._store.fail(ticket, proof, code=code, reason=reason)
+
+    async def block(self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None) -> Ticket:
+        """Record why a ticket cannot go on."""
+        return await self._store.block(ticket, code=code, reason=reason, source=source, proof=proof)
+
+    async def retry(self, ticket: str, *, by: str = "") -> Ticket:
+        """Make a failed or blocked ticket pending again."""
+        return await self._store.retry(ticket, by=by or self._principal)
+
+    # --- work
+
+    def executor(self, adopt: Adopt) -> ToolExecutor:
+        """Run steps in this process (path Z); `adopt` hands each run's job to its engine."""
+        return TicketRuns(self._desk, self._jobs, adopt)
+
+    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
+        """A worker on TOOL tickets."""
+
+        async def complete(ticket: str, outputs: Any, proof: Proof) -> Derived | None:
+            return (await self.fill(ticket, outputs, proof=proof)).derived
+
+        return Runner(self._desk, executor, complete, config)

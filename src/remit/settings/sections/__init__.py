@@ -1,1 +1,0 @@
-"""The sections of remit.toml: each a file, named in remit.settings.model."""

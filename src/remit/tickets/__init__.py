@@ -1,0 +1,1 @@
+"""Tickets: TRIAGE asks what to do, TOOL does it through the gateway, REPLY answers (contract: tickets)."""

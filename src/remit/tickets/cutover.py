@@ -1,0 +1,40 @@
+"""Counts where steps are still read from: the older place goes away on a date (contract: tickets, "Ticket")."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from remit.tickets.steps import ToolStep, steps_of
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.metrics.registry import Registry
+    from remit.tickets.ticket import Ticket
+
+_MILLI: Final = 1_000
+_log: Final = logging.getLogger("remit.tickets")
+
+
+class StepReader:
+    """Reads the steps of tickets."""
+
+    def __init__(self, metrics: Registry, clock: Clock, cutover_until_ms: int | None) -> None:
+        """From `cutover_until_ms` (since the Unix epoch) on, a read of the older place is a violation."""
+        self._clock = clock
+        self._until_ms = cutover_until_ms
+        self._missing = metrics.counter("canonical_missing", "Tickets whose tool_input holds no tool_steps.")
+        self._legacy = metrics.counter("legacy_read", "Tickets whose steps were read from the older place.")
+        self._violation = metrics.counter("cutover_violation", "Reads of the older place after CUTOVER_UNTIL_MS.")
+
+    def read(self, ticket: Ticket) -> tuple[ToolStep, ...]:
+        """The steps of a ticket. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad step."""
+        found = steps_of(ticket.metadata.tool_input, ticket.tool_steps)
+        if found.canonical_missing:
+            self._missing.add()
+        if found.legacy_read:
+            self._legacy.add()
+            if self._until_ms is not None and self._clock.now() >= self._until_ms * _MILLI:
+                self._violation.add()
+                _log.warning("%s: its steps stand in the older place, after CUTOVER_UNTIL_MS", ticket.id)
+        return found.steps

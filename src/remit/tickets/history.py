@@ -1,0 +1,109 @@
+"""A ticket, folded from its events. Only events say what state it is in; the head adds who leases it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import msgspec
+
+from remit.journal import kinds as k
+from remit.journal.event import Event, Head
+from remit.tickets.ticket import Block, Metadata, Status, Ticket, moment
+
+
+class History:
+    """Everything recorded of a ticket."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        """Fold events, in order."""
+        self.created: k.TicketCreated | None = None
+        self.status: Status = "pending"
+        self.lease: k.TicketLeased | None = None
+        """The newest lease; None once it was given up."""
+        self.outputs: k.TicketCompleted | k.TicketFailed | k.TicketBlocked | None = None
+        """The newest event that may carry outputs."""
+        self.block: Block | None = None
+        self.failure: Block | None = None
+        self.retries = 0
+        self.derived: k.TicketDerived | None = None
+        self.updated_at = 0
+        for event in events:
+            payload = k.decode(event.kind, event.data)
+            fold = self._folds.get(type(payload))
+            if fold is not None:
+                fold(self, payload)
+                self.updated_at = event.at
+
+    def ticket(self, head: Head, document: Any, outputs: Any) -> Ticket:
+        """The ticket as faces show it, with the values that its events refer to."""
+        created = self.created
+        if created is None:
+            msg = f"{head.stream} holds no ticket_created event"
+            raise AssertionError(msg)
+        leased = head.lease_owner is not None and self.lease is not None and self.status == "running"
+        return Ticket(
+            id=created.ticket,
+            type=created.type,
+            status=self.status,
+            event=document.get("event"),
+            tool_steps=document.get("tool_steps", msgspec.UNSET),
+            metadata=Metadata(
+                created_at=moment(head.created_at),
+                updated_at=moment(self.updated_at),
+                kind=created.type,
+                assigned_to=document.get("assigned_to", ""),
+                lease_owner=(head.lease_owner or "") if leased else "",
+                lease_expires=moment(head.lease_until) if leased else "",
+                retry_count=self.retries,
+                parent_ticket_id=created.parent_ticket_id,
+                triage_ticket_id=created.triage_ticket_id,
+                tool_input=document.get("tool_input"),
+                final_outputs=outputs,
+                block=self.block,
+                failure=self.failure,
+                derived_ticket_id=self.derived.ticket if self.derived else "",
+                derive_reason=self.derived.reason if self.derived else "",
+            ),
+        )
+
+    # --- one method per kind
+
+    def _created(self, payload: k.TicketCreated) -> None:
+        self.created = payload
+
+    def _leased(self, payload: k.TicketLeased) -> None:
+        self.status, self.lease = "running", payload
+
+    def _released(self, _payload: k.TicketReleased) -> None:
+        self.status, self.lease = "pending", None
+
+    def _completed(self, payload: k.TicketCompleted) -> None:
+        self.status, self.lease, self.outputs = "done", None, payload
+        self.block = self.failure = None
+
+    def _failed(self, payload: k.TicketFailed) -> None:
+        self.status, self.lease, self.outputs = "failed", None, payload
+        self.failure = Block(code=payload.code, reason=payload.reason, source=payload.by)
+
+    def _blocked(self, payload: k.TicketBlocked) -> None:
+        self.status, self.lease, self.outputs = "blocked", None, payload
+        self.block = Block(code=payload.code, reason=payload.reason, source=payload.source)
+
+    def _retried(self, payload: k.TicketRetried) -> None:
+        self.status, self.lease, self.retries = "pending", None, payload.retry_count
+        self.block = self.failure = None
+
+    def _derived(self, payload: k.TicketDerived) -> None:
+        self.derived = payload
+
+    _folds: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        k.TicketCreated: _created,
+        k.TicketLeased: _leased,
+        k.TicketReleased: _released,
+        k.TicketCompleted: _completed,
+        k.TicketFailed: _failed,
+        k.TicketBlocked: _blocked,
+        k.TicketRetried: _retried,
+        k.TicketDerived: _derived,
+    }

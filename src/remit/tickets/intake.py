@@ -1,0 +1,90 @@
+"""The schema gate at a ticket's boundaries: created, completed, derived (contract: tickets, "Gates").
+
+From outside (`ticket_create`, `ticket_complete`) the configured mode decides. What Remit derives itself passes the gate
+in strict mode always. A document without the least that a ticket needs is refused in every mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.gateway.schema_gate import Boundary, Checks, Misfit, Mode, SchemaGate
+from remit.tickets.schemas import CREATE, OUTPUTS
+from remit.tickets.ticket import KINDS, NewTicket
+from remit.tickets.verdict import ToolVerdict
+from remit.tools.problem import SchemaProblem
+from remit.tools.schema import compile_schema
+
+if TYPE_CHECKING:
+    from remit.metrics.registry import Registry
+    from remit.tickets.ticket import Kind
+
+_REMEDY: Final = "See docs/tickets.md for the fields of a ticket."
+
+
+class Intake:
+    """Checks what tickets are made of."""
+
+    def __init__(self, mode: Mode, metrics: Registry) -> None:
+        """Check in `mode` (`off`, `warn` or `strict`) and count in `metrics`."""
+        closed = mode != "off"
+        self._ingress = SchemaGate(mode, metrics)
+        self._internal = SchemaGate("strict", metrics)
+        self._create = compile_schema(CREATE, closed=closed)
+        self._derive = compile_schema(CREATE, closed=True)
+        self._outputs: dict[str, Checks] = {
+            kind: _Outputs(compile_schema(schema, closed=closed)) for kind, schema in OUTPUTS.items()
+        }
+
+    def new(self, document: Any) -> tuple[NewTicket, int]:
+        """A ticket from a request's JSON, and how many warnings it got. Raise UsageError."""
+        kind = document.get("type") if isinstance(document, dict) else None
+        known = kind if kind in KINDS else "unknown"
+        misfit = self._ingress.check(Boundary("ticket_create", "ingress", known), self._create, document, "new")
+        _refuse(misfit)
+        try:
+            return msgspec.convert(document, NewTicket), _count(misfit)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"the ticket: {error}", code=Code.SCHEMA_VALIDATION_FAILED, remedy=_REMEDY) from error
+
+    def outputs(self, kind: Kind, outputs: Any, ticket: str) -> int:
+        """Check what a ticket is completed with; return how many warnings it got. Raise UsageError."""
+        boundary = Boundary("ticket_complete", "ingress", kind)
+        misfit = self._ingress.check(boundary, self._outputs[kind], outputs, ticket)
+        _refuse(misfit)
+        return _count(misfit)
+
+    def derived(self, new: NewTicket) -> str:
+        """What is wrong with a ticket that Remit derives; empty: nothing. Never raises."""
+        document = {name: value for name, value in msgspec.to_builtins(new).items() if value not in (None, "")}
+        misfit = self._internal.check(Boundary("ticket_derive", "internal", new.type), self._derive, document, "new")
+        return misfit.text if misfit is not None else ""
+
+
+class _Outputs:
+    """The schema of a ticket's outputs; a verdict of an unknown form has a code of its own."""
+
+    def __init__(self, schema: Checks) -> None:
+        self._schema = schema
+
+    def problems(self, value: Any) -> Sequence[SchemaProblem]:
+        """What is wrong with outputs."""
+        found = [each for each in self._schema.problems(value) if not each.path.startswith("/tool_verdict")]
+        verdict = value.get("tool_verdict") if isinstance(value, dict) else None
+        if verdict is not None and ToolVerdict.read(verdict) is None:
+            found.append(SchemaProblem(Code.tool_verdict_invalid, "/tool_verdict", "is not a verdict"))
+        return found
+
+
+def _refuse(misfit: Misfit | None) -> None:
+    if misfit is not None and misfit.rejected:
+        raise UsageError(misfit.text, code=Code.SCHEMA_VALIDATION_FAILED, remedy=_REMEDY)
+
+
+def _count(misfit: Misfit | None) -> int:
+    return len(misfit.problems) if misfit is not None else 0

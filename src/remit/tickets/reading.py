@@ -1,0 +1,71 @@
+"""Tickets as the journal holds them now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError
+from remit.journal.event import Head, HeadQuery
+from remit.redact import line
+from remit.tickets.history import History
+from remit.tickets.ticket import STREAM_KIND, Kind, Status, Ticket, stream_of
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+
+class TicketReader:
+    """Loads and lists tickets."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Read tickets from `journal`."""
+        self._journal = journal
+
+    async def get(self, ticket: str) -> Ticket:
+        """A ticket as it is now. Raise NotFoundError (not_found)."""
+        head, history = await self.load(ticket)
+        return await self.ticket(head, history)
+
+    async def page(
+        self,
+        *,
+        kind: Kind | None = None,
+        states: tuple[Status, ...] = (),
+        thread: str = "",
+        before: str = "",
+        limit: int = 20,
+    ) -> list[Ticket]:
+        """Tickets, newest first; `before` continues after the last one of an earlier page."""
+        labels = {name: value for name, value in (("type", kind or ""), ("thread", thread)) if value}
+        query = HeadQuery(
+            kind=STREAM_KIND, states=states, labels=labels, before=stream_of(before) if before else None, limit=limit
+        )
+        heads = await self._journal.heads(query)
+        return list(await asyncio.gather(*(self._at(head) for head in heads)))
+
+    async def load(self, ticket: str) -> tuple[Head, History]:
+        """A ticket's head and its history up to this head. Raise NotFoundError (not_found)."""
+        head = await self._journal.head(stream_of(ticket))
+        if head is None or head.kind != STREAM_KIND:
+            raise NotFoundError(f"no ticket {line(ticket)}", code=Code.not_found, remedy="`remit tickets list`")
+        events = await self._journal.read(head.stream)
+        return head, History(event for event in events if event.seq <= head.seq)
+
+    async def _at(self, head: Head) -> Ticket:
+        events = await self._journal.read(head.stream)
+        return await self.ticket(head, History(event for event in events if event.seq <= head.seq))
+
+    async def ticket(self, head: Head, history: History) -> Ticket:
+        """The ticket at this head, with the values that its events refer to."""
+        created, ended = history.created, history.outputs
+        document = await self._journal.value(created.document, created.document_blob) if created else None
+        outputs = await self._journal.value(ended.outputs, ended.outputs_blob) if ended else None
+        return history.ticket(
+            head,
+            msgspec.json.decode(document) if document is not None else {},
+            msgspec.json.decode(outputs) if outputs is not None else None,
+        )

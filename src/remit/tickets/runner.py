@@ -1,0 +1,248 @@
+"""Works on TOOL tickets: lease, run the steps, complete or fail or block, and say what was done.
+
+A ticket is leased for a while, and the lease is renewed while its steps run. If this process dies, another worker takes
+the ticket once the lease has run out, and goes on with the same run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import RemitError, StateError, UsageError
+from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
+from remit.tickets.outputs import outputs_of
+from remit.tickets.steps import ToolStep
+from remit.tickets.ticket import STREAM_KIND, Leased, Proof, Ticket, moment
+
+if TYPE_CHECKING:
+    from remit.tickets.derivation import Derived
+    from remit.tickets.desk import Desk
+    from remit.tickets.execution import ToolExecutor
+    from remit.tickets.report import RunReport
+
+VERSION: Final = "1.0.0"
+_SAMPLES: Final = {"ok": 3, "blocked": 5, "failed": 5}
+_RENEWALS: Final = 3
+"""A lease is renewed so many times before it would run out."""
+_LONGEST_S: Final = 60.0
+"""A runner looks for tickets at least this often."""
+_SHORTEST_S: Final = 0.05
+"""A ticket of another kind may be due; a runner does not look for it all the time."""
+_log: Final = logging.getLogger("remit.tickets")
+
+Complete = Callable[[str, Any, Proof], Awaitable["Derived | None"]]
+"""Complete a ticket with outputs under a lease; return what was derived from it."""
+
+
+class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How a runner works."""
+
+    limit: int = 10
+    """Tickets leased at once."""
+    lease_sec: int = 300
+    owner: str
+    no_mcp: bool = False
+    concurrency: int = 4
+    """Tickets worked on at the same time."""
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One ticket in a report."""
+
+    ticket_id: str
+    code: str | None
+    duration_ms: int
+
+
+class ExecutorReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner did (contract: tickets, "Reports")."""
+
+    version: str
+    started_at: str
+    ended_at: str
+    duration_ms: int
+    executor_config: dict[str, Any]
+    worker: str
+    counters: dict[str, int]
+    """total, leased, ok, blocked, failed, skipped, lease_failed, derive_failed."""
+    by_code: dict[str, int]
+    samples: dict[str, list[Sample]]
+    stable_codes: list[str]
+
+    @property
+    def status(self) -> str:
+        """`failed` outranks `blocked` outranks `ok` (contract: tickets, "Execution")."""
+        return next((each for each in ("failed", "blocked") if self.counters[each]), "ok")
+
+
+class Runner:
+    """One worker's hold on TOOL tickets."""
+
+    def __init__(self, desk: Desk, executor: ToolExecutor, complete: Complete, config: RunnerConfig) -> None:
+        """Lease from the desk's store, run with `executor`, and end with `complete`."""
+        self._store = desk.store
+        self._steps = desk.steps
+        self._journal = desk.journal
+        self._executor = executor
+        self._complete = complete
+        self._clock = desk.journal.clock
+        self._config = config
+        self._counters = Counter[str]()
+        self._by_code = Counter[str]()
+        self._samples: dict[str, list[Sample]] = {status: [] for status in _SAMPLES}
+        self._began = self._clock.now()
+
+    async def run(self, stop: asyncio.Event, *, once: bool) -> ExecutorReport:
+        """Work on one batch; without `once`, on batch after batch until `stop`.
+
+        Raise RemitError if tickets cannot be leased.
+        """
+        mark = await self._journal.heads_changed(0)
+        while not stop.is_set():
+            if not await self.batch() and not once:
+                mark = await self._news(mark, stop)
+            if once:
+                break
+        return self.report()
+
+    async def batch(self) -> int:
+        """Lease tickets and work on them; return how many there were."""
+        config = self._config
+        try:
+            leases = await self._store.lease("TOOL", owner=config.owner, limit=config.limit, lease_sec=config.lease_sec)
+        except RemitError:
+            self._count("lease_failed", Code.LEASE_FAILED.name)
+            raise
+        self._counters["total"] += len(leases)
+        self._counters["leased"] += len(leases)
+        places = asyncio.Semaphore(config.concurrency)
+        await asyncio.gather(*(self._work(leased, places) for leased in leases))
+        return len(leases)
+
+    def report(self) -> ExecutorReport:
+        """What was done so far."""
+        now = self._clock.now()
+        names = ("total", "leased", "ok", "blocked", "failed", "skipped", "lease_failed", "derive_failed")
+        return ExecutorReport(
+            version=VERSION,
+            started_at=moment(self._began),
+            ended_at=moment(now),
+            duration_ms=(now - self._began) // 1_000,
+            executor_config={
+                "limit": self._config.limit,
+                "lease_sec": self._config.lease_sec,
+                "no_mcp": self._config.no_mcp,
+                "concurrency": self._config.concurrency,
+            },
+            worker=self._config.owner,
+            counters={name: self._counters[name] for name in names},
+            by_code=dict(sorted(self._by_code.items())),
+            samples=self._samples,
+            stable_codes=sorted(self._by_code),
+        )
+
+    async def _news(self, mark: int, stop: asyncio.Event) -> int:
+        """Wait until a ticket may be free, or until `stop`; the journal's new mark."""
+        due = await self._journal.next_due(STREAM_KIND)
+        pause = max(0.0, (due - self._clock.now()) / SECOND) if due is not None else _LONGEST_S
+        changed = asyncio.ensure_future(self._journal.heads_changed(mark))
+        waits: set[asyncio.Future[Any]] = {
+            changed,
+            asyncio.ensure_future(stop.wait()),
+            asyncio.ensure_future(self._clock.sleep(min(max(pause, _SHORTEST_S), _LONGEST_S))),
+        }
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            return changed.result() if changed.done() else mark
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+
+    # --- one ticket
+
+    async def _work(self, leased: Leased, places: asyncio.Semaphore) -> None:
+        proof = Proof(owner=leased.lease_owner, token=leased.lease_token)
+        async with places:
+            beat = asyncio.create_task(self._renew(leased.ticket.id, proof), name=f"remit:lease:{leased.ticket.id}")
+            try:
+                await self._run(leased.ticket, proof)
+            except StateError as error:  # another worker has the ticket: what was recorded of the run is its own
+                self._skip(leased.ticket, error)
+            finally:
+                beat.cancel()
+                await asyncio.wait([beat])
+
+    async def _run(self, ticket: Ticket, proof: Proof) -> None:
+        try:
+            steps = self._steps.read(ticket)
+            policy = policy_of(ticket.metadata.tool_input)
+        except UsageError as error:
+            return await self._refuse(ticket, proof, error.code, error.message)
+        except msgspec.ValidationError as error:
+            return await self._refuse(ticket, proof, Code.INVALID_TOOL_STEP, f"tool_policy: {error}")
+        request = RunRequest(
+            ticket_id=ticket.id,
+            attempt=ticket.metadata.retry_count,
+            tool_steps=steps,
+            tool_policy=policy,
+        )
+        report = await self._executor.execute(request)
+        return await self._end(ticket, proof, report, steps, policy)
+
+    async def _end(
+        self, ticket: Ticket, proof: Proof, report: RunReport, steps: tuple[ToolStep, ...], policy: ToolPolicy
+    ) -> None:
+        outputs = outputs_of(report, steps, policy.max_turns)
+        reason = report.tool_verdict.reason
+        derived: Derived | None = None
+        if report.status == "ok":
+            derived = await self._complete(ticket.id, outputs, proof)
+        elif report.status == "blocked":
+            code = report.code or ""
+            await self._store.block(ticket.id, code=code, reason=reason, source="runner", proof=proof, outputs=outputs)
+        else:
+            await self._store.fail(ticket.id, proof, code=report.code or "", reason=reason, outputs=outputs)
+        self._done(ticket, report.status, report.code, report.duration_ms)
+        if derived is not None and derived.reason is Code.DERIVE_FAILED:
+            self._count("derive_failed", Code.DERIVE_FAILED.name)
+
+    async def _refuse(self, ticket: Ticket, proof: Proof, code: Code, reason: str) -> None:
+        await self._store.block(ticket.id, code=code.name, reason=reason, source="runner", proof=proof)
+        self._done(ticket, "blocked", code.name, 0)
+
+    async def _renew(self, ticket: str, proof: Proof) -> None:
+        """Keep the lease while the ticket is worked on; once it is lost, the next write says so."""
+        while True:
+            await self._clock.sleep(self._config.lease_sec / _RENEWALS)
+            try:
+                await self._store.renew(ticket, proof, self._config.lease_sec)
+            except StateError:
+                return
+            except RemitError as error:
+                _log.warning("the lease of %s was not renewed: %s", ticket, error)
+
+    # --- counting
+
+    def _done(self, ticket: Ticket, status: str, code: str | None, duration_ms: int) -> None:
+        _log.info("%s is %s%s", ticket.id, "done" if status == "ok" else status, f": {code}" if code else "")
+        self._count(status, code)
+        if len(self._samples[status]) < _SAMPLES[status]:
+            self._samples[status].append(Sample(ticket_id=ticket.id, code=code, duration_ms=duration_ms))
+
+    def _skip(self, ticket: Ticket, error: StateError) -> None:
+        _log.warning("%s is left to its new holder: %s", ticket.id, error.message)
+        self._count("skipped", Code.LEASE_OWNER_MISMATCH.name)
+
+    def _count(self, counter: str, code: str | None) -> None:
+        self._counters[counter] += 1
+        if code is not None:
+            self._by_code[code] += 1

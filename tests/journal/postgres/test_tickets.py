@@ -1,0 +1,11 @@
+"""Tickets on PostgreSQL."""
+
+import pytest
+
+from remit.testing.tickets import TICKET_CHECKS, Check
+from tests.journal.storages import PostgresStorage
+
+
+@pytest.mark.parametrize("check", TICKET_CHECKS, ids=lambda check: check.__name__)
+async def test_tickets_in_postgresql_keep_the_contract(check: Check, storage: PostgresStorage) -> None:
+    await check(storage)

@@ -1,0 +1,267 @@
+"""Tickets from a message to a reply, worked on in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from remit import Remit, tool
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.tickets.report import without_moments
+from remit.tickets.runner import ExecutorReport, RunnerConfig
+from remit.tickets.ticket import Ticket
+from tests.opened import OpenRemit
+
+EVENT = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann"}
+REPLIES = {"tickets.derive_replies": True}
+CALLS: list[str] = []
+
+
+@tool("desk.look", level="L0")
+def look(what: str) -> dict[str, str]:
+    """Look something up."""
+    CALLS.append(what)
+    return {"found": what.upper()}
+
+
+@tool("desk.break", level="L0")
+def break_it() -> str:
+    """Fail."""
+    raise RuntimeError("it broke")
+
+
+@tool("desk.write", level="L1")
+def write(text: str) -> str:
+    """Write something."""
+    CALLS.append(f"write {text}")
+    return text
+
+
+@tool("desk.wait", level="L0")
+async def wait() -> str:
+    """Never answer."""
+    await asyncio.get_running_loop().create_future()
+    return ""
+
+
+TOOLS = [look, break_it, write, wait]
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    CALLS.clear()
+
+
+async def tool_ticket(remit: Remit, *steps: Any, **more: Any) -> Ticket:
+    given = {"event": EVENT, "tool_steps": list(steps), **more}
+    return await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_input": given})
+
+
+async def worked(remit: Remit, **config: Any) -> ExecutorReport:
+    """One batch."""
+    tickets = remit.service.tickets
+    runner = tickets.runner(RunnerConfig(owner="worker", **config), tickets.executor(lambda _stream: None))
+    return await runner.run(asyncio.Event(), once=True)
+
+
+def step(tool: str, **args: Any) -> dict[str, Any]:
+    return {"tool_name": tool, "args": args}
+
+
+async def test_a_message_becomes_a_tool_run_and_a_reply(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags=REPLIES) as remit:
+        tickets = remit.service.tickets
+        triage = await tickets.create({"type": "TRIAGE", "event": EVENT})
+        filled = await tickets.fill(
+            triage.id, {"triage": "look it up", "tool_steps": [step("desk_look", what="x")]}, by="http_fill"
+        )
+        assert filled.derived is not None
+        report = await worked(remit)
+        assert report.counters["ok"] == 1
+        assert CALLS == ["x"]
+        done = await tickets.get(filled.derived.ticket)
+        assert done.status == "done"
+        (trace,) = done.metadata.final_outputs["tool_context"]["tool_trace"]
+        assert (trace["tool_name"], trace["status"], trace["result_summary"]) == ("desk_look", "ok", '{"found":"X"}')
+        (reply,) = await tickets.page(kind="REPLY")
+        assert reply.metadata.parent_ticket_id == done.id
+        assert reply.metadata.triage_ticket_id == triage.id
+
+
+async def test_a_step_that_fails_fails_the_ticket_and_the_others_still_run(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, step("desk_break"), step("desk_look", what="x"))
+        report = await worked(remit)
+        assert (report.status, report.by_code) == ("failed", {"TOOL_EXEC_FAILED": 1})
+        failed = await remit.service.tickets.get(ticket.id)
+        assert failed.metadata.failure is not None
+        assert (failed.status, failed.metadata.failure.code) == ("failed", "TOOL_EXEC_FAILED")
+        run = await remit.service.tickets.report(ticket.id)
+        assert run is not None
+        assert [one.status for one in run.step_reports] == ["failed", "ok"]
+        assert (run.status, run.code, run.tool_verdict.status) == ("failed", "TOOL_EXEC_FAILED", "DEFER")
+
+
+async def test_a_retry_runs_only_what_was_not_done(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, step("desk_look", what="x"), step("desk_break"))
+        await worked(remit)
+        await remit.service.tickets.retry(ticket.id)
+        await worked(remit)
+        assert CALLS == ["x"]
+        run = await remit.service.tickets.report(ticket.id)
+        assert run is not None
+        assert [one.status for one in run.step_reports] == ["ok", "failed"]
+
+
+async def test_a_step_that_needs_a_person_blocks_the_ticket_until_somebody_has_answered(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, step("desk_write", text="hi"))
+        report = await worked(remit)
+        assert report.by_code == {"CONFIRMATION_REQUIRED": 1}
+        blocked = await remit.service.tickets.get(ticket.id)
+        assert blocked.status == "blocked"
+        (question,) = await remit.service.confirmations.pending()
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+        await remit.service.tickets.retry(ticket.id)
+        assert (await worked(remit)).counters["ok"] == 1
+        assert CALLS == ["write hi"]
+        assert (await remit.service.tickets.get(ticket.id)).status == "done"
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ([], "INVALID_TOOL_STEP"),
+        ([{"tool_name": "desk_none", "args": {}}], "UNKNOWN_TOOL"),
+        ([{"tool_name": "desk_look", "args": {"what": 3}}], "INVALID_TOOL_ARGS"),
+        ([{"tool_name": "desk_look", "args": {}}], "INVALID_TOOL_ARGS"),
+    ],
+)
+async def test_what_cannot_run_blocks_the_ticket(remit_in: OpenRemit, steps: list[Any], code: str) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, *steps)
+        report = await worked(remit)
+        assert (report.status, report.by_code) == ("blocked", {code: 1})
+        blocked = (await remit.service.tickets.get(ticket.id)).metadata.block
+        assert blocked is not None
+        assert (blocked.code, blocked.source) == (code, "runner")
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"server": "a.b"}, "INVALID_TOOL_STEP"),
+        ({"server": "desk_look", "budget": {"max_wall_ms": 0}}, "INVALID_BUDGET"),
+    ],
+)
+async def test_a_bad_step_in_the_older_place_blocks_the_ticket(remit_in: OpenRemit, bad: Any, code: str) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_steps": [bad]})
+        assert (await worked(remit)).by_code == {code: 1}
+
+
+async def test_a_budget_cuts_a_step_while_it_runs(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, {"tool_name": "desk_wait", "args": {}, "budget": {"max_wall_ms": 20}})
+        assert (await worked(remit)).by_code == {"TOOL_TIMEOUT": 1}
+        assert (await remit.service.tickets.get(ticket.id)).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("policy", "codes"),
+    [
+        ({"max_turns": 1}, [None, "BUDGET_EXCEEDED"]),
+        ({"tool_whitelist": ["desk_look"]}, [None, "POLICY_DENIED"]),
+        ({"tool_whitelist": []}, ["POLICY_DENIED", "POLICY_DENIED"]),
+    ],
+)
+async def test_a_ticket_can_tighten_what_may_run(remit_in: OpenRemit, policy: Any, codes: list[str | None]) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, step("desk_look", what="x"), step("desk_break"), tool_policy=policy)
+        await worked(remit)
+        run = await remit.service.tickets.report(ticket.id)
+        assert run is not None
+        assert [one.code for one in run.step_reports] == codes
+
+
+async def test_without_mcp_the_same_ticket_gives_the_same_report(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags={"tools.no_mcp": True}) as remit:
+        reports = []
+        for _ in range(2):
+            ticket = await tool_ticket(remit, step("desk_look", what="x"), step("desk_break"), step("mcp_none"))
+            await worked(remit)
+            reports.append(await remit.service.tickets.report(ticket.id))
+        one, other = reports
+        assert one is not None
+        assert other is not None
+        assert one != other
+        assert without_moments(one) == without_moments(other)
+
+
+async def test_twenty_workers_on_one_ticket_run_it_once(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags=REPLIES) as remit:
+        tickets = remit.service.tickets
+        triage = await tickets.create({"type": "TRIAGE", "event": EVENT})
+        await tickets.fill(triage.id, {"tool_steps": [step("desk_look", what="x")]}, by="http_fill")
+        reports = await asyncio.gather(*(worked(remit) for _ in range(20)))
+        assert sum(report.counters["leased"] for report in reports) == 1
+        assert CALLS == ["x"]
+        (done,) = await tickets.page(kind="TOOL", states=("done",))
+        again = await asyncio.gather(*(tickets.fill(done.id, {}, by="manual") for _ in range(20)))
+        assert len(await tickets.page(kind="REPLY")) == 1
+        assert all(one == again[0] for one in again)
+
+
+async def test_in_strict_mode_a_ticket_that_breaks_the_schema_is_refused(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        with pytest.raises(UsageError, match="thread_id") as caught:
+            await remit.service.tickets.create({"type": "TRIAGE", "event": {"type": "message", "content": "x"}})
+        assert caught.value.code is Code.SCHEMA_VALIDATION_FAILED
+        triage = await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})
+        with pytest.raises(UsageError, match="tool_steps"):
+            await remit.service.tickets.fill(triage.id, {"tool_steps": [{"tool_name": "a.b"}]}, by="manual")
+
+
+async def test_in_warn_mode_it_passes_and_is_counted(remit_in: OpenRemit) -> None:
+    async with remit_in(flags={"tools.schema_gate": "warn"}) as remit:
+        await remit.service.tickets.create({"type": "TRIAGE", "event": {**EVENT, "mood": "good"}})
+        counted = {
+            family.name: [dict(sample.labels) for sample in family.samples]
+            for family in remit.runtime.services.metrics.collect()
+        }
+        assert counted["schema_warning_total"] == [
+            {"warn_code": "unknown_field", "kind": "TRIAGE", "direction": "ingress", "boundary": "ticket_create"}
+        ]
+
+
+async def test_steps_in_the_older_place_are_counted_and_after_the_cutover_a_violation(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags={"tickets.cutover_until_ms": 1}) as remit:
+        await remit.service.tickets.create(
+            {
+                "type": "TOOL",
+                "event": EVENT,
+                "tool_steps": [{"server": "desk_look", "tool": "t", "args": {"what": "x"}}],
+            }
+        )
+        assert (await worked(remit)).counters["ok"] == 1
+        counts = {family.name: family.samples for family in remit.runtime.services.metrics.collect()}
+        assert [counts[name][0].value for name in ("canonical_missing", "legacy_read", "cutover_violation")] == [
+            1,
+            1,
+            1,
+        ]
+        (done,) = await remit.service.tickets.page(kind="TOOL")
+        assert done.metadata.final_outputs["tool_context"]["tool_trace"][0]["_original_tool"] == "t"
+
+
+async def test_a_report_holds_no_bytes(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        ticket = await tool_ticket(remit, step("desk_look", what="x" * 20_000))
+        await worked(remit)
+        encoded = msgspec.json.encode(await remit.service.tickets.report(ticket.id))
+        assert len(encoded) < 5_000
