@@ -49,7 +49,7 @@ async def contents(journal: Journal) -> list[object]:
     found: list[object] = []
     for head in await journal.heads(HeadQuery()):
         fields = (head.stream, head.kind, head.state, head.seq, head.hash, head.due_at, head.priority, head.closed)
-        found += [fields, head.title, head.labels, head.created_at, head.updated_at]
+        found += [fields, head.title, head.labels, head.created_at, head.updated_at, head.route]
         found += await journal.read(head.stream)
     after = ""
     while page := await journal.blobs(after):

@@ -12,7 +12,20 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
+from remit.journal.event import (
+    NO_PATCH,
+    Append,
+    Blob,
+    Claim,
+    Commit,
+    Event,
+    Head,
+    HeadPatch,
+    HeadQuery,
+    Lease,
+    Placed,
+    Scanned,
+)
 
 _MAX_INT = 2**63
 _PATCHED = ("state", "due_at", "priority", "closed", "route", "title", "labels")
@@ -24,6 +37,8 @@ class Shelf:
     def __init__(self) -> None:
         self.heads: dict[str, Head] = {}
         self.events: dict[str, list[Event]] = {}
+        self.order: list[Event] = []
+        """Of all streams, as they were written."""
         self.blobs: dict[str, Blob] = {}
         self.watchers: list[Callable[[], None]] = []
         """Told of every write, one for each living process."""
@@ -49,6 +64,7 @@ class Shelf:
         self.heads.update(heads)
         for append in commit.appends:
             self.events.setdefault(append.stream, []).extend(append.events)
+            self.order += append.events
         for blob in commit.blobs:
             self._keep(blob)
         for stream in commit.wakes:
@@ -168,6 +184,13 @@ class Shelf:
             names = [head.stream for head in found]
             found = found[names.index(query.before) + 1 :] if query.before in names else []
         return [head for head in found if _matches(head, query)][: query.limit]
+
+    def scanned(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """Events of all streams after a position, which is an index here."""
+        found = [Placed(place, event) for place, event in enumerate(self.order, 1) if place > after]
+        wanted = tuple([placed for placed in found if not kinds or placed.event.kind in kinds][:limit])
+        position = wanted[-1].position if len(wanted) == limit else max(after, len(self.order))
+        return Scanned(wanted, position, more=position < len(self.order))
 
     def held(self, kind: str) -> list[Head]:
         """Heads that somebody holds."""

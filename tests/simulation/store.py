@@ -14,7 +14,7 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -163,6 +163,10 @@ class ShelfStore:
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order."""
         return await self._done("read", lambda: self.shelf.events.get(stream, [])[after:][:limit])
+
+    async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """Events of all streams, as they were written."""
+        return await self._done("scan", lambda: self.shelf.scanned(after, kinds, limit))
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

@@ -12,7 +12,7 @@ import pytest
 
 from remit.clock import Clock
 from remit.errors import JournalError
-from remit.journal.event import Append, Claim, Commit, Event, HeadPatch, HeadQuery, Lease
+from remit.journal.event import Append, Claim, Commit, Event, HeadPatch, HeadQuery, Lease, Scanned
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
@@ -165,6 +165,20 @@ async def unmoved(store: SqliteStore, since: int) -> int:
     return await store.changed(0) if since == 0 else since
 
 
+async def past_the_page(store: SqliteStore, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+    """Goes on one too far."""
+    found = await store.scan(after, kinds, limit)
+    return msgspec.structs.replace(found, position=found.position + found.more)
+
+
+async def never_done(store: SqliteStore, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+    return msgspec.structs.replace(await store.scan(after, kinds, limit), more=True)
+
+
+async def of_any_kind(store: SqliteStore, after: int, _kinds: tuple[str, ...], limit: int) -> Scanned:
+    return await store.scan(after, (), limit)
+
+
 BREAKS: list[tuple[str, Instead, str]] = [
     ("submit", forgetful_of_wakes, "check_no_wake_up_is_lost_while_parking"),
     ("submit", without_patches, "check_the_head_follows_the_events"),
@@ -192,6 +206,9 @@ BREAKS: list[tuple[str, Instead, str]] = [
     ("claim", any_route, "check_a_claim_takes_only_the_routes_it_serves"),
     ("next_due", due_on_any_route, "check_a_claim_takes_only_the_routes_it_serves"),
     ("next_due", nothing_due, "check_next_due_is_the_earliest"),
+    ("scan", past_the_page, "check_a_scan_goes_page_by_page"),
+    ("scan", never_done, "check_a_scan_gives_every_event_in_the_order_of_commits"),
+    ("scan", of_any_kind, "check_a_scan_of_some_kinds_gives_those"),
     ("changed", unmoved, "check_changed_returns_at_once_for_a_newcomer"),
 ]
 

@@ -33,6 +33,23 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """Chain value after this event (see chain.py), 32 bytes."""
 
 
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """An event, and its place among those of all streams."""
+
+    position: int
+    event: Event
+
+
+class Scanned(msgspec.Struct, frozen=True, gc=False):
+    """A page of the whole journal."""
+
+    events: tuple[Placed, ...]
+    position: int
+    """Where the next page begins: everything up to here was looked at."""
+    more: bool
+    """Whether there are events after it, or some may still appear before the newest one."""
+
+
 class Blob(msgspec.Struct, frozen=True, gc=False):
     """Bytes kept by digest, for values too large for an event."""
 

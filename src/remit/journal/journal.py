@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -15,7 +15,20 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
 from remit.journal.blobs import BlobRef
 from remit.journal.chain import verify
-from remit.journal.event import NO_PATCH, Append, Blob, Claim, Commit, Event, Head, HeadPatch, HeadQuery, Lease
+from remit.journal.event import (
+    NO_PATCH,
+    Append,
+    Blob,
+    Claim,
+    Commit,
+    Event,
+    Head,
+    HeadPatch,
+    HeadQuery,
+    Lease,
+    Placed,
+    Scanned,
+)
 from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
 from remit.journal.port import Store
 from remit.journal.writer import Draft, StreamWriter, afresh
@@ -200,6 +213,22 @@ class Journal:
             closed = head is not None and head.closed
             if not closed:
                 mark = await self._store.changed(mark)
+
+    async def scan(self, after: int = 0, kinds: Iterable[str] = (), limit: int = PAGE) -> Scanned:
+        """A page of all streams' events in the order of their commits, beginning after a position (see Store.scan)."""
+        return await self._store.scan(after, tuple(kinds), limit)
+
+    async def follow_all(self, after: int = 0, kinds: Iterable[str] = ()) -> AsyncGenerator[Placed, None]:
+        """Every event of every stream after a position, then each new one as it comes, until the journal is closed."""
+        wanted, mark = tuple(kinds), 0
+        while True:
+            mark = await self._store.changed(mark)  # before the look, so that nothing written meanwhile is missed
+            more = True
+            while more:
+                page = await self._store.scan(after, wanted, PAGE)
+                for placed in page.events:
+                    yield placed
+                after, more = page.position, page.more
 
     async def changed(self, since: int) -> int:
         """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
 
 
 class Store(Protocol):
@@ -58,6 +58,15 @@ class Store(Protocol):
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order, at most `limit`."""
+        ...
+
+    async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """Events of all streams with a position > `after`, at most `limit`; of these kinds, or of any if it is empty.
+
+        Positions grow: within a stream with seq, and from a commit that is done to every commit submitted after that.
+        No event ever appears at a position that a page has passed, however slow the transaction that writes it. After a
+        loss of power, events that were not synced are gone and others may get their positions.
+        """
         ...
 
     async def blob(self, digest: str) -> bytes | None:

@@ -10,7 +10,7 @@ import msgspec
 from remit.journal.event import Head
 
 COLUMNS: Final = Head.__struct_fields__
-"""A head's columns are named as its fields are."""
+"""A head's columns are named as its fields are, and come in their order."""
 HEADS: Final = f"SELECT {', '.join(COLUMNS)} FROM heads"  # noqa: S608 - names of fields
 
 _labels: Final = msgspec.json.Decoder(dict[str, str]).decode
@@ -18,7 +18,22 @@ _labels: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 def to_head(row: Sequence[Any]) -> Head:
     """The head in a row that begins with COLUMNS, its labels as JSON text."""
-    fields = dict(zip(COLUMNS, row, strict=False))
-    fields["closed"] = bool(fields["closed"])
-    fields["labels"] = _labels(fields["labels"])
-    return Head(**fields)
+    return Head(
+        stream=row[0],
+        kind=row[1],
+        state=row[2],
+        seq=row[3],
+        epoch=row[4],
+        hash=row[5],
+        lease_owner=row[6],
+        lease_until=row[7],
+        due_at=row[8],
+        priority=row[9],
+        wakes=row[10],
+        closed=bool(row[11]),
+        route=row[12],
+        title=row[13],
+        labels=_labels(row[14]),
+        created_at=row[15],
+        updated_at=row[16],
+    )

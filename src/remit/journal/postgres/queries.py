@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned
 from remit.journal.rows import COLUMNS, HEADS, to_head
+from remit.journal.scanning import page, reach
 
 if TYPE_CHECKING:
     import asyncpg
 
+    from remit.journal.postgres.horizon import Horizon
+
 _EVENTS: Final = """
 SELECT seq, kind, at, data, hash FROM events
 WHERE stream = (SELECT id FROM heads WHERE stream = $1) AND seq > $2 ORDER BY seq LIMIT $3
+"""
+_SCAN: Final = """
+SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash FROM events e JOIN heads h ON h.id = e.stream
+WHERE e.position > $1 AND e.position <= $2 AND (cardinality($3::text[]) = 0 OR e.kind = ANY ($3))
+ORDER BY e.position LIMIT $4
 """
 _PRUNE: Final = """
 WITH gone AS (
@@ -97,6 +105,13 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
 async def events(db: asyncpg.Connection, stream: str, after: int, limit: int) -> list[Event]:
     """Events with seq > `after`, in order."""
     return [Event(stream, *row) for row in await db.fetch(_EVENTS, stream, after, limit)]
+
+
+async def scan(db: asyncpg.Connection, horizon: Horizon, after: int, kinds: Sequence[str], limit: int) -> Scanned:
+    """Events of all streams, as far as nothing can appear before them any more."""
+    settled, newest = await horizon.reach(db, after)
+    reached = reach(after, settled, kinds)
+    return page(await db.fetch(_SCAN, after, reached, kinds, limit), limit, reached=reached, newest=newest)
 
 
 async def blob(db: asyncpg.Connection, digest: str) -> bytes | None:

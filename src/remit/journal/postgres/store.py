@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
 from remit.journal.postgres import queries
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.commits import CommitTask
 from remit.journal.postgres.errors import translated
+from remit.journal.postgres.horizon import Horizon
 from remit.journal.postgres.listener import Listener
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.server import Link, Readers, connect, load_driver
@@ -45,6 +46,7 @@ class PostgresStore:
         self._commits: CommitTask | None = None
         self._early: list[Commit] = []
         self._readers = Readers(self._address)
+        self._horizon = Horizon()
         self._listener = Listener(self._address, self._watch.notify, self._watch.fail)
         self._closed = False
         self._opening = asyncio.create_task(self._open(), name="remit:journal-open")
@@ -123,6 +125,10 @@ class PostgresStore:
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events of a stream with seq > `after`, in order."""
         return await self._reading(lambda db: queries.events(db, stream, after, limit))
+
+    async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """Events of all streams, in the order of their commits."""
+        return await self._reading(lambda db: queries.scan(db, self._horizon, after, kinds, limit))
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

@@ -12,21 +12,21 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned
 from remit.journal.rows import COLUMNS, HEADS, to_head
+from remit.journal.scanning import page, reach
 
 _HEAD: Final = HEADS + " WHERE stream = ?"
 _EVENTS: Final = """
 SELECT seq, kind, at, data, hash FROM events
 WHERE stream = (SELECT id FROM heads WHERE stream = ?) AND seq > ? ORDER BY seq LIMIT ?
 """
-_ROUTES: Final = """
-WITH RECURSIVE used (route) AS (
-    SELECT min(route) FROM heads WHERE kind = ?1 AND due_at IS NOT NULL AND NOT closed
-    UNION ALL
-    SELECT (SELECT min(route) FROM heads WHERE kind = ?1 AND route > used.route AND due_at IS NOT NULL AND NOT closed)
-    FROM used WHERE used.route IS NOT NULL
-) SELECT route FROM used WHERE route IS NOT NULL
+_SCAN: Final = """
+SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash FROM events e JOIN heads h ON h.id = e.stream
+WHERE e.position > ? AND e.position <= ?{kinds} ORDER BY e.position LIMIT ?
+"""
+_NEXT_ROUTE: Final = """
+SELECT min(route) FROM heads WHERE kind = ? AND route > ? AND due_at IS NOT NULL AND NOT closed
 """
 _TOP_PRIORITY: Final = """
 SELECT max(priority) FROM heads WHERE kind = ? AND route = ? AND priority < ? AND due_at IS NOT NULL AND NOT closed
@@ -60,7 +60,7 @@ WHERE kind = ? AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until
 _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
-_DUE_AT: Final = 1 + COLUMNS.index("due_at")
+_DUE_AT: Final = COLUMNS.index("due_at")
 _NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -102,6 +102,15 @@ def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Eve
     return [Event(stream, *row) for row in rows]
 
 
+def scan(db: apsw.Connection, after: int, kinds: Sequence[str], limit: int) -> Scanned:
+    """Events of all streams; the one write lock gives positions in the order of commits."""
+    newest = db.execute("SELECT max(position) FROM events").get or 0
+    reached = reach(after, newest, kinds)
+    wanted = f" AND e.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+    rows = db.execute(_SCAN.format(kinds=wanted), (after, reached, *kinds, limit)).fetchall()
+    return page(rows, limit, reached=reached, newest=newest)
+
+
 def blob(db: apsw.Connection, digest: str) -> bytes | None:
     """The bytes of a digest."""
     row = db.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
@@ -123,7 +132,7 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
 def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
     """Lease due streams: one index search per route and priority in use, however many streams wait."""
     states = f" AND state IN ({', '.join('?' * len(request.states))})" if request.states else ""
-    sql = f"SELECT id, {', '.join(COLUMNS)} FROM heads {_DUE.format(states=states)}"  # noqa: S608 - fixed parts
+    sql = f"SELECT {', '.join(COLUMNS)}, id FROM heads {_DUE.format(states=states)}"  # noqa: S608 - fixed parts
     found: list[Head] = []
     for priority, routes in _queues(db, request.kind, request.routes):
         limit = request.limit - len(found)
@@ -132,19 +141,19 @@ def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
             rows += db.execute(sql, (request.kind, route, priority, request.now, *request.states, limit))
         if len(routes) > 1:
             rows.sort(key=_longest_due)
-        found += [to_head(row[1:]) for row in rows[:limit]]
+        found += [to_head(row) for row in rows[:limit]]
         if len(found) == request.limit:
             break
     return [_lease(db, head, request) for head in found]
 
 
 def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
-    return row[_DUE_AT], row[0]
+    return row[_DUE_AT], row[-1]
 
 
 def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Every priority in which streams wait for a worker, the highest first, with the routes they wait on."""
-    below = dict.fromkeys(("", *routes) if routes else [row[0] for row in db.execute(_ROUTES, (kind,))], _NO_PRIORITY)
+    below = dict.fromkeys(("", *(routes or _routes(db, kind))), _NO_PRIORITY)
     tops: dict[str, int] = {}
     while True:
         for route, priority in below.items():
@@ -201,6 +210,13 @@ def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
     """How often each of these streams was woken."""
     sql = "SELECT stream, wakes FROM heads WHERE stream IN (SELECT value FROM json_each(?))"
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
+
+
+def _routes(db: apsw.Connection, kind: str) -> Iterator[str]:
+    """Every route on which streams wait for a worker."""
+    route: str | None = ""
+    while (route := db.execute(_NEXT_ROUTE, (kind, route)).get) is not None:
+        yield route
 
 
 def next_due(db: apsw.Connection, kind: str, routes: Sequence[str]) -> int | None:

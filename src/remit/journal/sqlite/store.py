@@ -19,7 +19,7 @@ from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, journal_closed, taken
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
@@ -172,6 +172,10 @@ class SqliteStore:
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events of a stream with seq > `after`, in order."""
         return await self._reading(lambda db: queries.events(db, stream, after, limit))
+
+    async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """Events of all streams, in the order of their commits."""
+        return await self._reading(lambda db: queries.scan(db, after, kinds, limit))
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

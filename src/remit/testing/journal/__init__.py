@@ -29,6 +29,7 @@ from remit.testing.journal import (
     listing,
     pruning,
     queueing,
+    scanning,
     sharing,
     spanning,
     verifying,
@@ -45,7 +46,7 @@ def _checks(*topics: ModuleType) -> tuple[Check, ...]:
 
 
 JOURNAL_CHECKS: Final = _checks(
-    appending, spanning, waking, leasing, queueing, listing, verifying, pruning, watching, ending
+    appending, spanning, waking, leasing, queueing, listing, scanning, verifying, pruning, watching, ending
 )
 """Promises of every storage, by topic."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.event import HeadPatch
+from remit.journal.event import HeadPatch, Placed
 from remit.journal.journal import Journal
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, numbers, opened, refused, terms
@@ -213,3 +213,27 @@ async def check_follow_sees_what_others_write(storage: Storage) -> None:
             writer = one.writer("job/a", "job", await head_of(one))
             await one.append(writer, note(number), synced=True, patch=patch)
         assert await follower == list(range(1, 30))
+
+
+async def check_a_follower_of_everything_misses_nothing_of_several_writers(storage: Storage) -> None:
+    """However their commits overlap: it sees each event once, and a later scan gives the same in the same order."""
+    async with AsyncExitStack() as stack:
+        writers = [await stack.enter_async_context(opened(storage)) for _ in range(INSTANCES)]
+        reader = await stack.enter_async_context(opened(storage))
+
+        async def write(journal: Journal, name: str) -> None:
+            writer = await job(journal, f"job/{name}")
+            for number in range(2, 40):
+                await journal.append(writer, note(number), synced=number % 5 == 0)
+            await journal.drained()
+
+        writing = asyncio.gather(*(write(journal, str(name)) for name, journal in enumerate(writers)))
+        found: list[Placed] = []
+        async with aclosing(reader.follow_all()) as everything:
+            async for placed in everything:
+                found.append(placed)
+                if len(found) == INSTANCES * 39:
+                    break
+        await writing
+        assert list((await writers[0].scan()).events) == found
+        assert len({(placed.event.stream, placed.event.seq) for placed in found}) == len(found)

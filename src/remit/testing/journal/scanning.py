@@ -1,0 +1,112 @@
+"""Reading the whole journal, across streams."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from remit.journal.event import Placed
+from remit.journal.journal import Journal
+from remit.journal.kinds import JobCompleted
+from remit.testing.journal.storage import Storage, job, note, opened
+
+
+async def _whole(journal: Journal, *kinds: str, limit: int = 1_000) -> list[Placed]:
+    """Every event, page by page."""
+    found: list[Placed] = []
+    after, more = 0, True
+    while more:
+        page = await journal.scan(after, kinds, limit)
+        assert len(page.events) <= limit
+        assert page.position >= after
+        assert all(after < placed.position <= page.position for placed in page.events)
+        found += page.events
+        after, more = page.position, page.more
+    return found
+
+
+def _names(found: list[Placed]) -> list[tuple[str, int]]:
+    return [(placed.event.stream, placed.event.seq) for placed in found]
+
+
+async def check_a_scan_gives_every_event_in_the_order_of_commits(storage: Storage) -> None:
+    """Of every stream, exactly as its own stream gives it."""
+    async with opened(storage) as journal:
+        empty = await journal.scan()
+        assert (empty.events, empty.position, empty.more) == ((), 0, False)
+        a = await job(journal, "job/a")
+        b = await job(journal, "job/b")
+        await journal.append(a, note(2), note(3), synced=True)
+        await journal.append(b, note(2), synced=True)
+        await journal.append(a, note(4), synced=False)
+        found = await _whole(journal)
+        order = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("b", 2), ("a", 4)]
+        assert _names(found) == [(f"job/{name}", seq) for name, seq in order]
+        positions = [placed.position for placed in found]
+        assert positions == sorted(set(positions))
+        for stream in ("job/a", "job/b"):
+            events = [placed.event for placed in found if placed.event.stream == stream]
+            assert events == await journal.read(stream)
+
+
+async def check_a_scan_goes_page_by_page(storage: Storage) -> None:
+    """Whatever a page holds, and from wherever it begins."""
+    async with opened(storage) as journal:
+        writers = [await job(journal, f"job/{number}") for number in range(3)]
+        for number in range(2, 9):
+            for writer in writers:
+                await journal.append(writer, note(number), synced=False)
+        whole = await _whole(journal)
+        assert len(whole) == 24
+        for limit in (1, 5, 24):
+            assert await _whole(journal, limit=limit) == whole
+        rest = await journal.scan(whole[10].position)
+        assert list(rest.events) == whole[11:]
+        end = await journal.scan(rest.position)
+        assert (end.events, end.position, end.more) == ((), rest.position, False)
+
+
+async def check_a_scan_of_some_kinds_gives_those(storage: Storage) -> None:
+    """And passes over the others."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a")
+        for number in range(4):
+            await journal.append(writer, note(number), note(number), JobCompleted(), synced=False)
+        ends = [("job/a", seq) for seq in (4, 7, 10, 13)]
+        for limit in (1, 3, 100):
+            assert _names(await _whole(journal, "job_completed", limit=limit)) == ends
+        assert _names(await _whole(journal, "job_failed")) == []
+        assert len(await _whole(journal, "job_completed", "time_recorded")) == 13
+
+
+async def check_a_refused_commit_is_not_scanned(storage: Storage) -> None:
+    """It never was."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a")
+        stale = journal.writer("job/a", "job", await journal.head("job/a"))
+        await journal.append(writer, note(2), synced=True)
+        await journal.append(stale, note(9), synced=False)
+        await journal.drained()
+        assert _names(await _whole(journal)) == [("job/a", 1), ("job/a", 2)]
+
+
+async def check_a_follower_of_everything_misses_nothing(storage: Storage) -> None:
+    """What was there, and what comes while it waits, of streams new and old."""
+    async with opened(storage) as journal:
+        writers = [await job(journal, f"job/{number}") for number in range(4)]
+
+        async def write() -> None:
+            for number in range(2, 12):
+                for writer in writers:
+                    await journal.append(writer, note(number), synced=number % 3 == 0)
+            await job(journal, "job/last")
+
+        writing = asyncio.create_task(write())
+        found: list[Placed] = []
+        async with aclosing(journal.follow_all()) as followed:
+            async for placed in followed:
+                found.append(placed)
+                if len(found) == 45:
+                    break
+        await writing
+        assert found == await _whole(journal)
