@@ -14,6 +14,7 @@ from remit.service.service import Service
 from remit.settings import load
 
 STEPS = 60
+CHARGES = 24
 WITNESS: list[Path] = []
 """Where effects are noted; the last one counts."""
 
@@ -60,6 +61,26 @@ async def rounds(run: Run) -> list[int]:
     return results
 
 
+@tool("bank.refund", level="L1")
+async def refund(number: int, ctx: CallContext) -> int:
+    """Undoes a charge; not idempotent either."""
+    witness("refund", str(number))
+    return number
+
+
+@recipe("fails_late")
+async def fails_late(run: Run) -> None:
+    """Charges, some side by side, and fails; every undo is made from the charge's value."""
+    for number in range(0, CHARGES, 2):
+        await run.gather(
+            *(
+                run.call("bank.charge", {"number": n}, undo=lambda value: ("bank.refund", {"number": value}))
+                for n in (number, number + 1)
+            )
+        )
+    raise ValueError("too late")
+
+
 def settings(folder: Path) -> Any:
     """Settings of the test alone."""
     flags = {
@@ -72,19 +93,21 @@ def settings(folder: Path) -> Any:
 
 def opened(folder: Path, *, work: bool = True) -> Remit:
     """A Remit that knows the worker's tools."""
-    return Remit(settings=settings(folder), tools=[charge, note, look], recipes=[rounds], work=work)
+    return Remit(settings=settings(folder), tools=[charge, note, look, refund], recipes=[rounds, fails_late], work=work)
 
 
 async def settle(service: Service, job: str, remit: Remit, witness: list[str]) -> None:
     """Decide uncertain steps by what the witness saw, as a person would look at the bank's books."""
     seen = {line.split()[1] for line in witness if line.startswith("charge ")}
+    refunds = {int(line.split()[1]) for line in witness if line.startswith("refund ")}
     view = await remit.service.jobs.view(job)
     unknown = [step for step in view.steps if step.state == "unknown"]
     for step in unknown:
         number = int(step.args_preview.split(":")[1].rstrip("}"))
+        happened = number in refunds if step.name == "tool.bank.refund" else step.step in seen
         # What was decided before, no worker has lived long enough to hear of.
         with contextlib.suppress(StateError):
-            await service.steps.decide(job, step.step, "done" if step.step in seen else "retry", number * 10)
+            await service.steps.decide(job, step.step, "done" if happened else "retry", number * 10)
 
 
 def run_until_killed(folder: str, job: str) -> None:

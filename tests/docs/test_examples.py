@@ -26,6 +26,11 @@ SAID = {
         '1 tool.mcp.notes.write_note ok "noted tea"',
         "replay: same",
     ],
+    "booking.py": [
+        "JOB_FAILED: LookupError: no car is left (undone: 2, 1)",
+        "1 tool.trip.book ok compensated",
+        "still booked: []",
+    ],
     "review.py": ["[2, 1] {'good': True}", "same"],
 }
 

@@ -34,6 +34,9 @@ def said(payload: k.Payload) -> str:
             "execution was 1, is 2",
         ),
         (k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current=""), "x.y was 1, is gone"),
+        (k.UndoDeclared(step="1", tool_name="x.undo"), "1 x.undo"),
+        (k.CompensationStarted(steps=("2", "1"), error=ERROR), "steps 2, 1 TOOL_EXEC_FAILED: no luck"),
+        (k.CompensationCompleted(undone=("2", "1")), "undone: 2, 1"),
         (k.StepCompensated(step="1", undo_step="2", tool_name="x.undo"), "1 x.undo compensated"),
         (
             k.SchemaGateWarned(step="1", tool_name="x.y", boundary="call_args", warn_codes=("missing",)),
@@ -71,7 +74,7 @@ def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
 
 OF_OTHER_STREAMS = {
     k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
-    k.ApprovalRevoked,
+    k.ApprovalRevoked, *k.TOPICS["tickets"],
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
+from remit.jobs.state import UNDO_DECISION
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobFailed
 from remit.redact import mask
 
@@ -89,7 +90,7 @@ def _words(wait: OpenWait) -> str:
         return f"the signal {wait.key}"
     if wait.type == "timer":
         return "a timer"
-    if wait.attempt:
+    if wait.attempt or wait.key == UNDO_DECISION:
         return f"a decision on step {wait.step}: {wait.reason}"
     return f"an answer: {wait.reason}" if wait.reason != "approval" else f"approval of step {wait.step}"
 
@@ -99,8 +100,8 @@ def _commands(state: State, job: str, wait: OpenWait) -> list[str]:
         return [state.command("signal", job, wait.key) + " [PAYLOAD]"]
     if wait.type != "human":
         return []
-    if wait.attempt:
-        seen = ("--attempt", str(wait.attempt))
+    if wait.attempt or wait.key == UNDO_DECISION:
+        seen = ("--attempt", str(wait.attempt)) if wait.attempt else ()
         return [state.command("decide", job, wait.step, *seen) + " --done VALUE | --retry | --fail"]
     return [state.command("confirm", wait.key)]
 

@@ -21,6 +21,7 @@ _MOST_SEGMENTS: Final = 40
 _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",
+    "undone": "it happened, and was undone",
     "unknown": "nobody knows whether it happened",
 }
 

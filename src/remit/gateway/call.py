@@ -48,6 +48,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     repeats: str = ""
     """The provider an earlier attempt went to that may have happened: no other may repeat it, nor may it be refused."""
+    undoable: bool = False
+    """Whether the caller can undo what the call did."""
     tries_again: bool = False
     """Whether the caller makes as many attempts as the tool allows."""
     confirmation: str | None = None

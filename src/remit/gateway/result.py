@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from remit.journal.event import Blob
     from remit.tools.catalog import Tool
 
-StepOutcome = Literal["pure", "side_effect_committed", "retryable_failure", "permanent_failure", "uncertain"]
+StepOutcome = Literal[
+    "pure",
+    "side_effect_committed",
+    "retryable_failure",
+    "permanent_failure",
+    "compensatable_failure",
+    "uncertain",
+]
 """What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _encode: Final = msgspec.json.Encoder().encode

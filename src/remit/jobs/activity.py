@@ -8,12 +8,12 @@ import asyncio
 class Activity:
     """Counts the branches of a run that do not wait; a job is parked once there are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, halting: bool = False) -> None:
         """Begin with one active branch, the root."""
         self.active = 1
         self.attention = asyncio.Event()
         """Something may have changed for the run as a whole."""
-        self.halting = False
+        self.halting = halting
         """No new effect begins; those under way end."""
         self.halted = False
         """A branch stopped on purpose, before a new effect or (always-replay) after one."""

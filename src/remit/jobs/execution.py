@@ -2,14 +2,17 @@
 
 While every branch waits, nothing happens that a process would be needed for: the job is *parked*, and the worker that
 is woken for it runs the recipe again from the journal. An execution ends by return, error, park or cancellation, or
-because the worker lost the lease.
+because the worker lost the lease. A job that fails or is cancelled undoes what it did before it ends; from the moment
+that this is recorded its recipe runs no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from remit.clock import SECOND
 from remit.codes import Code
@@ -24,22 +27,29 @@ from remit.errors import (
 )
 from remit.jobs.activity import Activity
 from remit.jobs.effects.live import LiveEffects
-from remit.jobs.effects.questions import Questions
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.recorder import Recorder
 from remit.jobs.ended import Ended, encoded_result, error_info
-from remit.jobs.inbox import Inbox
+from remit.jobs.leased import LeasedJob
+from remit.jobs.replay import undo_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
-from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
+from remit.jobs.state import WAITING, History
 from remit.journal.blobs import pack
-from remit.journal.event import HeadPatch, Lease
-from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, JobWaiting, Payload, RecoveryStarted
+from remit.journal.kinds import (
+    CompensationCompleted,
+    CompensationStarted,
+    ErrorInfo,
+    JobCancelled,
+    JobCompleted,
+    JobFailed,
+    UndoDeclared,
+)
 
 if TYPE_CHECKING:
     from remit.jobs.effects.waits import Waits
-    from remit.jobs.program import Program
     from remit.jobs.services import JobServices
+    from remit.journal.event import Lease
     from remit.journal.writer import StreamWriter
 
 _log: Final = logging.getLogger("remit.jobs")
@@ -53,22 +63,19 @@ class JobExecution:
     """One execution of a job by this process, from the lease to the end of it."""
 
     def __init__(self, services: JobServices, lease: Lease) -> None:
-        head = lease.head
-        self.stream = head.stream
-        self.epoch = head.epoch
-        self.job = job_of(head.stream)
         self._services = services
-        self._lease = lease
         self._journal = services.journal
-        self.writer: StreamWriter = services.journal.writer(head.stream, head.kind, head)
-        self._inbox = Inbox(services.journal, self.job)
-        self._questions = Questions(services.journal, services.gateway.services.confirmations, self.writer)
-        self._seen_wakes = head.wakes
+        self._leased = LeasedJob(services.journal, services.gateway.services.confirmations, lease)
+        self.job = self._leased.job
+        self.stream = self._leased.stream
+        self.epoch = self._leased.epoch
+        self.writer: StreamWriter = self._leased.writer
         self._activity = Activity()
+        self._history = History()
 
     def news(self, wakes: int) -> None:
         """The job was woken so often by now; look, if that is more than was seen."""
-        if wakes != self._seen_wakes:
+        if wakes != self._leased.seen_wakes:
             self._activity.attention.set()
 
     def halt(self) -> None:
@@ -77,12 +84,10 @@ class JobExecution:
 
     async def give_up(self) -> None:
         """Let another worker go on at once; what was announced without an outcome is its to settle (rule 3)."""
-        if self.writer.failure is None:
-            patch = HeadPatch(due_at=self._journal.clock.now(), release=True)
-            await self._journal.append(self.writer, synced=False, patch=patch)
+        await self._leased.give_up()
 
     async def run(self) -> Ended:
-        """Go as far as possible. Raises JournalError where the journal fails; what is recorded stays."""
+        """Go as far as possible. Raises JournalError if the journal fails; what is recorded stays."""
         try:
             try:
                 return await self._run()
@@ -93,70 +98,69 @@ class JobExecution:
             return Ended(how="lost")
 
     async def _run(self) -> Ended:
-        history = History(await self._journal.read(self.stream))
+        self._history = history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
-        if self._seen_wakes or self._lease.previous_state != "pending":  # no message comes without waking the job
-            await self._inbox.refresh()
-        if self._inbox.cancel is not None:
+        await self._leased.refresh()
+        if history.ending:
+            return await self._compensate()
+        if self._leased.inbox.cancel is not None:
             return await self._cancelled()
         try:
             program = await self._services.programs.load(history)
             await self._services.versions.check(history, self.writer, program)
         except (NotFoundError, *_STUCK) as error:
             return await self._stuck(error_info(error))
-        if self._lease.previous_state == "running":
-            recovery = RecoveryStarted(
-                owner=self._lease.head.lease_owner or "", previous_owner=self._lease.previous_owner or ""
-            )
-            await self._journal.append(self.writer, recovery, synced=False)
-            history.recovering = True
-        self._questions.asked = any(record.waiting.wait_type == "human" for record in history.waits.values())
-        return await self._execute(history, program)
+        history.recovering = await self._leased.recover() or history.recovering
+        self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
+        live, effects = self._effects(program.name)
+        running = Running(self._run_of(effects), effects, program.start)
+        try:
+            return await self._drive(running, live.waits) or await self._over(running)
+        finally:
+            await running.end()
 
-    async def _execute(self, history: History, program: Program) -> Ended:
-        """Run the program from its beginning: what is recorded is given back, the rest is done."""
-        principal = history.created.principal if history.created else ""
+    def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
+        """Effects on the history: what is recorded is given back, the rest is done in the name of a program."""
         recorder = Recorder(
-            self._journal, self.writer, history, self._activity, step_by_step=self._services.step_by_step
+            self._journal, self.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
         live = LiveEffects(
             recorder,
             gateway=self._services.gateway,
-            inbox=self._inbox,
-            questions=self._questions,
+            inbox=self._leased.inbox,
+            questions=self._leased.questions,
             chance=self._services.chance,
-            principal=principal,
-            recipe=program.name,
+            principal=self._history.principal,
+            recipe=name,
             progress=self._report,
+            find_undo=self._find_undo,
         )
-        effects = Effects(history, self._journal, live, self._activity)
-        running = Running(Run(self.job, principal, effects), effects, program.start)
-        try:
-            return await self._drive(running, live.waits)
-        finally:
-            await running.end()
+        return live, Effects(self._history, self._journal, live, self._activity)
+
+    def _run_of(self, effects: Effects) -> Run:
+        return Run(self.job, self._history.principal, effects)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         self._services.report(self.job, done, total, message)
 
     # --- while the recipe runs
 
-    async def _drive(self, running: Running, waits: Waits) -> Ended:
+    async def _drive(self, running: Running, waits: Waits) -> Ended | None:
+        """Go on until the job is parked or lost; None once the program is done, broken off, or stopped by a person."""
         while True:
             await self._attend(waits)
             if running.done:
-                return await self._conclude(running)
-            if not await self._check_head():
+                return None
+            if not await self._leased.check():
                 return Ended(how="lost")
-            if self._inbox.cancel is not None:
-                await running.end()
-                return await self._cancelled(running.matching.failure)
+            if self._leased.inbox.cancel is not None and not self._history.ending:
+                await running.stop()
+                return None
             await waits.look()
             await asyncio.sleep(0)  # noqa: TID251 - lets what was just resolved go on, and waits for nothing
             if running.quiet and running.matching.failure is not None:
-                # Whatever the other branches wait for, it is too late for them.
-                return await self._broken_off(running.matching.failure)
+                return None  # whatever the other branches wait for, it is too late for them
             if running.quiet and await self._park(waits):
                 return Ended(how="parked")
 
@@ -177,17 +181,6 @@ class JobExecution:
         await self._journal.clock.sleep((due - self._journal.clock.now()) / SECOND)
         self._activity.attention.set()
 
-    async def _check_head(self) -> bool:
-        """Whether the job is still ours; what was left in its inbox is read."""
-        head = await self._journal.head(self.stream)
-        if head is None or head.epoch != self.epoch:
-            self.writer.supersede()
-            return False
-        if head.wakes != self._seen_wakes:
-            self._seen_wakes = head.wakes
-            await self._inbox.refresh()
-        return True
-
     async def _park(self, waits: Waits) -> bool:
         """Give the job up until something wakes it; False if something already has, or will in a moment."""
         due = waits.next_due
@@ -195,21 +188,20 @@ class JobExecution:
             due = self._journal.clock.now()
         elif due is not None and due - self._journal.clock.now() <= _LINGER:
             return False
-        labels = self._labels(WAITING, ", ".join(waits.words[:3]))
-        patch = HeadPatch(state="waiting", due_at=due, release=True, labels=labels)
-        parked = await self._journal.park(self.writer, patch, seen_wakes=self._seen_wakes)
+        parked = await self._leased.park(due, WAITING, ", ".join(waits.words[:3]))
         if not parked:
             self._activity.attention.set()
         return parked
 
     # --- the end
 
-    async def _conclude(self, running: Running) -> Ended:
-        error = running.outcome()
-        error = self.writer.failure or error
-        if not isinstance(error, (JournalError, *_STUCK)):
-            running.matching.finish()  # an end, good or bad, is one only if nothing recorded is left out
-        error = running.matching.failure or error
+    async def _over(self, running: Running) -> Ended:
+        """End the job as its program ended, or leave it stuck."""
+        if running.stopped:
+            if isinstance(running.matching.failure, JournalError):
+                raise running.matching.failure
+            return await self._cancelled()
+        error = self._error_of(running)
         if error is not None:
             return await self._broken_off(error)
         try:
@@ -221,8 +213,18 @@ class JobExecution:
             return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
         packed = pack(encoded)
         completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
-        await self._finish("completed", completed, packed.blobs)
+        await self._leased.finish("completed", completed, packed.blobs)
         return Ended(how="completed", encoded=encoded)
+
+    def _error_of(self, running: Running) -> BaseException | None:
+        """Why a program did not come to its end; None if it did."""
+        if not running.done:
+            return running.matching.failure
+        error = running.outcome()
+        error = self.writer.failure or error
+        if not isinstance(error, (JournalError, *_STUCK)):
+            running.matching.finish()  # an end, good or bad, is one only if nothing recorded is left out
+        return running.matching.failure or error
 
     async def _broken_off(self, error: BaseException) -> Ended:
         """The recipe did not come to its end."""
@@ -233,46 +235,79 @@ class JobExecution:
         return await self._failed(error_info(error))
 
     async def _failed(self, error: ErrorInfo) -> Ended:
-        await self._finish("failed", JobFailed(error=error))
+        if await self._to_undo(error):
+            return await self._compensate()
+        await self._leased.finish("failed", JobFailed(error=error))
         return Ended(how="failed", error=error)
 
-    async def _cancelled(self, failure: BaseException | None = None) -> Ended:
-        request = self._inbox.cancel
-        if isinstance(failure, JournalError):
-            raise failure
-        await self._finish(
-            "cancelled", JobCancelled(by=request.by if request else "", reason=request.reason if request else "")
-        )
+    async def _cancelled(self) -> Ended:
+        request = self._leased.inbox.cancel
+        by, reason = (request.by, request.reason) if request else ("", "")
+        if await self._to_undo(None, by, reason):
+            return await self._compensate()
+        await self._leased.finish("cancelled", JobCancelled(by=by, reason=reason))
         return Ended(how="cancelled")
-
-    async def _finish(self, state: str, event: Payload, blobs: tuple[Any, ...] = ()) -> None:
-        if (state != "completed" or self._questions.asked) and await self._check_head():
-            # Before the end, for nobody looks at an ended job again; after a crash in between, the next pass ends it.
-            await self._questions.close(f"the job is {state}")
-        labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
-        patch = HeadPatch(state=state, due_at=None, closed=True, release=True, labels=labels)
-        await self._journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
 
     async def _stuck(self, error: ErrorInfo) -> Ended:
         """Leave the job to other code: it keeps everything, and can be resumed. Stopping it needs no code."""
-        before = self._seen_wakes
-        waiting: JobWaiting | None = JobWaiting(
-            step=error.step, wait_type="human", correlation_key=stuck_by(error.code), reason=error.message
-        )
-        while await self._check_head():
-            if self._inbox.cancel is not None:
-                return await self._cancelled()
-            if waiting is not None:
-                await self._journal.append(self.writer, waiting, synced=False)
-                waiting = None
-            # Whoever woke it since this pass last looked may have meant other code, so another pass looks at once.
-            due = None if self._seen_wakes == before else self._journal.clock.now()
-            patch = HeadPatch(state="waiting", due_at=due, release=True, labels=self._labels(CODE, error.code))
-            if await self._journal.park(self.writer, patch, seen_wakes=self._seen_wakes):
-                return Ended(how="stuck", error=error)
+        if await self._leased.leave(error, cancellable=not self._history.ending):
+            return Ended(how="stuck", error=error)
+        if self._leased.inbox.cancel is not None and self.writer.failure is None:
+            return await self._cancelled()
         return Ended(how="lost")
 
-    def _labels(self, name: str, value: str) -> dict[str, str]:
-        """The job's labels, with one of ours for lists."""
-        given = {key: text for key, text in self._lease.head.labels.items() if key not in {WAITING, CODE}}
-        return {**given, name: value} if value else given
+    # --- undoing what was done
+
+    async def _to_undo(self, error: ErrorInfo | None, by: str = "", reason: str = "") -> bool:
+        """Record what the job undoes before it fails, or without an error is cancelled; whether there is anything."""
+        if not self._history.undos:
+            return False
+        steps = tuple((await self._folded()).undoable(unknown=True))
+        if steps:
+            started = CompensationStarted(steps=steps, error=error, by=by, reason=reason)
+            await self._journal.append(self.writer, started, synced=True)
+        return bool(steps)
+
+    async def _compensate(self) -> Ended:
+        """Undo what a recorded compensation names; this needs no code, unless an undo is made from a result."""
+        self._activity = Activity(halting=self._activity.halting)
+        self._history = await self._folded()
+        self._history.recovering = await self._leased.recover() or self._history.recovering
+        self._history.places.clear()  # the recipe runs no more
+        self._leased.questions.asked = True
+        created = self._history.created
+        live, effects = self._effects(created.name if created else "")
+        running = Running(self._run_of(effects), effects, lambda _run: live.compensate())
+        try:
+            ended = await self._drive(running, live.waits)
+            error = self._error_of(running) if ended is None else None
+            if isinstance(error, JournalError | asyncio.CancelledError):
+                raise error
+            if error is not None:
+                return await self._stuck(error_info(error))
+            return ended or await self._undone(running.task.result())
+        finally:
+            await running.end()
+
+    async def _undone(self, done: CompensationCompleted) -> Ended:
+        """End the job; its error says what was undone."""
+        started = self._history.compensations[""]
+        if started.error is None:
+            end_of = JobCancelled(by=started.by, reason=started.reason, undone=done.undone, left=done.left)
+            await self._leased.finish("cancelled", end_of)
+            return Ended(how="cancelled")
+        parts = [f"undone: {', '.join(done.undone)}"] if done.undone else []
+        parts += [f"left as they are: {', '.join(done.left)}"] if done.left else []
+        error = msgspec.structs.replace(started.error, message=f"{started.error.message} ({'; '.join(parts)})")
+        await self._leased.finish("failed", JobFailed(error=error, undone=done.undone, left=done.left))
+        return Ended(how="failed", error=error)
+
+    async def _find_undo(self, step: str) -> UndoDeclared:
+        """The undo that the recipe makes from a step's value. Raises VersionError or NotFoundError."""
+        history = await self._folded()
+        program = await self._services.programs.load(history)
+        return await undo_of(self._journal, history, program, self.job, step)
+
+    async def _folded(self) -> History:
+        await self._journal.drained()
+        return History(await self._journal.read(self.stream))

@@ -6,24 +6,24 @@ It ends at the first divergence, with both sides, or where the recording ends, o
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from remit.errors import JournalError, NondeterminismError, RunError
+from remit.errors import JournalError, NondeterminismError, RunError, VersionError
 from remit.jobs.activity import Activity
-from remit.jobs.effects.port import Answer, CallRequest, Wait
 from remit.jobs.effects.recorded import Effects
+from remit.jobs.effects.refusing import RefusingEffects
 from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.run import Run
 from remit.jobs.running import Running
-from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.jobs.state import History
 from remit.jobs.versions import Difference, differences
-from remit.journal.kinds import ChildStarted, JobCancelled, JobCompleted, JobFailed
+from remit.journal.blobs import pack
+from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, UndoDeclared
 from remit.redact import preview
 
 if TYPE_CHECKING:
-    from remit.gateway.outcome import Outcome
     from remit.jobs.effects.matching import Matching
     from remit.jobs.program import Program
     from remit.journal.journal import Journal
@@ -53,56 +53,11 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Difference, ...] = ()
 
 
-class _Refusal:
-    """A handler that does nothing new: a branch that wants something new stops there."""
-
-    def __init__(self, activity: Activity) -> None:
-        self.ends: list[tuple[str, str]] = []
-        """Places where the recording ends, and what the recipe wants there."""
-        self._activity = activity
-
-    async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
-        return await self._stop(request.step, f"a call of {request.tool}")
-
-    async def value(self, step: str, kind: type[Value]) -> Value:
-        return await self._stop(step, kind.KIND.removesuffix("_recorded"))
-
-    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:  # noqa: ARG002 - the port's
-        return await self._stop(wait.step, f"a wait ({wait.type})")
-
-    async def child(self, started: ChildStarted) -> None:
-        await self._stop(started.step, f"the recipe {started.name}")
-
-    async def _stop(self, step: str, wanted: str) -> Never:
-        self.ends.append((step, wanted))
-        self._activity.block()
-        try:
-            while True:
-                await asyncio.get_running_loop().create_future()
-        finally:
-            self._activity.unblock()
-
-    def progress(self, done: float | None, total: float | None, message: str, /) -> None:
-        """Do nothing: a replay shows no progress."""
-
-    def now(self) -> int:
-        return 0  # bounds of waits are compared by what was recorded, not by today's clock
-
-
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
     """Run a program on a history. Raises JournalError if recorded values cannot be read."""
     drifts = tuple(await differences(history, program, catalog))
     recorded = len(history.places)
-    activity = Activity()
-    handler = _Refusal(activity)
-    effects = Effects(history, journal, handler, activity)
-    running = Running(Run(job, history.created.principal if history.created else "", effects), effects, program.start)
-    while not running.done:
-        await activity.attention.wait()
-        activity.attention.clear()
-        await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
-        if activity.active == 0:
-            await running.end()
+    running, handler = await _ran(journal, history, program, job)
     divergence = await _compare(running, handler, history, journal)
     if divergence is None and not handler.ends:
         divergence = _left_over(running.matching, history)
@@ -116,7 +71,33 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
     )
 
 
-async def _compare(running: Running, handler: _Refusal, history: History, journal: Journal) -> Divergence | None:
+async def undo_of(journal: Journal, history: History, program: Program, job: str, step: str) -> UndoDeclared:
+    """The undo that a program makes from a step's recorded value. Raises VersionError if this code makes none."""
+    _, handler = await _ran(journal, history, program, job)
+    if step not in handler.undos:
+        msg = f"the code here does not say how step {step} is undone"
+        raise VersionError(msg, remedy="Resume the job where the code runs that recorded it.")
+    tool, args = handler.undos[step]
+    packed = pack(msgspec.json.encode(args))
+    return UndoDeclared(step=step, tool_name=tool, args=packed.inline, args_blob=packed.ref)
+
+
+async def _ran(journal: Journal, history: History, program: Program, job: str) -> tuple[Running, RefusingEffects]:
+    """Run a program on a history until it ends, or every branch wants something new."""
+    activity = Activity()
+    handler = RefusingEffects(activity)
+    effects = Effects(history, journal, handler, activity)
+    running = Running(Run(job, history.principal, effects), effects, program.start)
+    while not running.done:
+        await activity.attention.wait()
+        activity.attention.clear()
+        await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
+        if activity.active == 0:
+            await running.end()
+    return running, handler
+
+
+async def _compare(running: Running, handler: RefusingEffects, history: History, journal: Journal) -> Divergence | None:
     task = running.task
     error = running.matching.failure or (None if task.cancelled() else task.exception())
     if isinstance(error, NondeterminismError):
@@ -141,14 +122,21 @@ def _left_over(matching: Matching, history: History) -> Divergence | None:
 
 
 def _compare_error(error: Exception, history: History) -> Divergence | None:
-    now = error_info(error)
-    if isinstance(history.end, JobFailed):
-        recorded = history.end.error
+    now, recorded = error_info(error), _recorded_error(history)
+    if recorded is not None:
         if (recorded.code, recorded.message) == (now.code, now.message):
             return None
         return Divergence(step="end", recorded=f"{recorded.code}: {recorded.message}", now=f"{now.code}: {now.message}")
     ended = "a result" if isinstance(history.end, JobCompleted) else "no end yet"
     return Divergence(step="end", recorded=ended, now=f"{now.code}: {now.message}")
+
+
+def _recorded_error(history: History) -> ErrorInfo | None:
+    """What the recipe failed with; the job's end also says what was undone afterwards."""
+    compensation = history.compensations.get("")
+    if compensation is not None:
+        return compensation.error
+    return history.end.error if isinstance(history.end, JobFailed) else None
 
 
 async def _compare_result(result: Any, history: History, journal: Journal) -> Divergence | None:
@@ -161,7 +149,7 @@ async def _compare_result(result: Any, history: History, journal: Journal) -> Di
         if msgspec.json.decode(recorded) == msgspec.json.decode(now):
             return None
         return Divergence(step="end", recorded=preview(recorded), now=preview(now))
-    if isinstance(history.end, JobFailed):
-        error = history.end.error
+    error = _recorded_error(history)
+    if error is not None:
         return Divergence(step="end", recorded=f"{error.code}: {error.message}", now=preview(now))
     return None

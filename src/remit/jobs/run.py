@@ -17,7 +17,7 @@ from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.branch import Branch, current
-from remit.jobs.effects.port import Wait
+from remit.jobs.effects.port import Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Compensated(msgspec.Struct, frozen=True, kw_only=True):
+    """What was undone."""
+
+    undone: tuple[str, ...] = ()
+    """Steps whose calls were undone, in that order."""
+    left: tuple[str, ...] = ()
+    """Steps that stay as they are, as a person decided."""
+
+
 class Run:
     """A durable run, as its recipe sees it.
 
@@ -61,23 +70,46 @@ class Run:
         self._effects = effects
 
     async def call(
-        self, tool: str, args: dict[str, Any] | None = None, *, key: str | None = None, timeout: float | None = None
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        undo: Undo | None = None,
     ) -> Outcome:
         """Call a tool and return its ok outcome; `timeout` is in seconds and only ever shortens the tool's own.
 
-        Raises CallError, which carries the outcome, where the call was refused or failed.
+        `undo` is the call that undoes this one, as `("tool", {"name": value})` or as a function that makes it from the
+        call's value. It is made if the job fails or is cancelled after the call, or by `compensate`.
+
+        Raises CallError, which carries the outcome, if the call was refused or failed.
         """
         step = current.get().place(key)
-        outcome = await self._effects.call(step, tool, args or {}, timeout)
+        outcome = await self._effects.call(step, tool, args or {}, timeout, _undo(undo))
         if not outcome.ok:
             raise CallError(outcome, tool, step)
         return outcome
 
     async def attempt(
-        self, tool: str, args: dict[str, Any] | None = None, *, key: str | None = None, timeout: float | None = None
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        undo: Undo | None = None,
     ) -> Outcome:
-        """Call a tool and return its outcome, whatever it is."""
-        return await self._effects.call(current.get().place(key), tool, args or {}, timeout)
+        """Call a tool and return its outcome, whatever it is; otherwise as `call`."""
+        return await self._effects.call(current.get().place(key), tool, args or {}, timeout, _undo(undo))
+
+    async def compensate(self, *, key: str | None = None) -> Compensated:
+        """Undo every call of this run that has ended and has an undo, the last one first, each once.
+
+        An undo that fails waits for a person, who has it made again or leaves the step as it is.
+        """
+        done = await self._effects.compensate(current.get().place(key))
+        return Compensated(undone=done.undone, left=done.left)
 
     async def gather(self, *branches: Awaitable[T]) -> list[T]:
         """Run branches in parallel and return their results in order.
@@ -201,6 +233,11 @@ class Run:
             return await work
         finally:
             current.reset(token)
+
+
+def _undo(undo: Undo | None) -> Undo | None:
+    """An undo that can be recorded. Raises UsageError if it is neither a call nor a function."""
+    return undo if undo is None or callable(undo) else checked_undo(undo)
 
 
 def question_id(job: str, step: str) -> str:

@@ -21,6 +21,7 @@ class Running:
         """Start the program; `effects` are those of `run`."""
         self.matching = effects.matching
         self.activity = effects.activity
+        self.stopped = False
         self.task = asyncio.create_task(_rooted(run, start), name=f"remit:{run.job_id}")
         self.task.add_done_callback(lambda _task: self.activity.attention.set())
 
@@ -41,6 +42,11 @@ class Running:
         if self.task.cancelling():
             self.matching.over()  # not by its own code: the process stops, and everything with it
         return RunError("the recipe cancelled itself", remedy="Do not let the recipe raise CancelledError itself.")
+
+    async def stop(self) -> None:
+        """End the program because a person wants the job to stop."""
+        self.stopped = True
+        await self.end()
 
     async def end(self) -> None:
         """End the program, wherever it is; it begins nothing more."""

@@ -18,6 +18,9 @@ WAITING: Final = "remit.waiting"
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 _STUCK: Final = "stuck:"
+_UNDO: Final = "undo:"
+UNDO_DECISION: Final = "undo"
+"""The key under which the undoing of a step waits for a person; its attempt is 0."""
 
 
 def stream_of(job: str) -> str:
@@ -38,6 +41,16 @@ def stuck_by(code: str) -> str:
 def doubt_of(attempt: int) -> str:
     """The key under which a step waits for a person to say what came of an attempt (rule 3)."""
     return f"uncertain:{attempt}"
+
+
+def undo_step(step: str, attempt: int = 1) -> str:
+    """The step of the call that undoes a step; a person may have it made again, as another step."""
+    return f"{_UNDO}{step}" if attempt == 1 else f"{_UNDO}{step}:{attempt}"
+
+
+def is_undo(step: str) -> bool:
+    """Whether a step undoes another one; it has no place in the recipe."""
+    return step.startswith(_UNDO)
 
 
 def job_of(stream: str) -> str:
@@ -120,6 +133,14 @@ class History:
         """Events of the inbox that a wait has used."""
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded."""
+        self.undos: dict[str, k.UndoDeclared] = {}
+        """What undoes a step, by step."""
+        self.undone: dict[str, k.StepCompensated] = {}
+        self.compensations: dict[str, k.CompensationStarted] = {}
+        """By place; the empty one ends the job."""
+        self.compensated: dict[str, k.CompensationCompleted] = {}
+        self._completed: dict[str, None] = {}
+        """Steps with an undo whose calls have ended, in the order of their ends."""
         self.recovering = False
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not go on with it the last time; whether that still holds, the head says."""
@@ -140,16 +161,38 @@ class History:
         record = self.calls.get(step)
         if record is None:
             record = self.calls[step] = CallRecord()
-            self.places[step] = "call"
+            if not is_undo(step):
+                self.places[step] = "call"
         return record
 
+    @property
+    def principal(self) -> str:
+        """In whose name the job runs."""
+        return self.created.principal if self.created else ""
+
+    @property
+    def ending(self) -> bool:
+        """Whether the job undoes what it did, and ends afterwards: its recipe runs no more."""
+        return "" in self.compensations
+
     def in_doubt(self, step: str) -> int | None:
-        """The attempt of a call that waits for a person to say what came of it; None where none does."""
+        """The attempt of a call that waits for a person to decide on it, 0 for the undoing of a step; else None."""
+        undoing = self.waits.get((step, UNDO_DECISION))
+        if undoing is not None and undoing.completed is None:
+            return 0
         record = self.calls.get(step)
         if record is None or record.ended:
             return None
         wait = self.waits.get((step, doubt_of(record.attempts)))
         return record.attempts if wait is not None and wait.completed is None else None
+
+    def undoable(self, *, unknown: bool) -> list[str]:
+        """Steps to undo, the last one that ended first; with `unknown`, those before them whose outcome is unknown."""
+        ended = [step for step in reversed(self._completed) if step not in self.undone]
+        if not unknown:
+            return ended
+        open_ones = [step for step in reversed(self.undos) if step in self.calls and self.calls[step].unknown]
+        return [step for step in open_ones if step not in self.undone] + ended
 
     def forget(self, step: str) -> None:
         """Drop the record of a call, so that a run of any length takes no more memory than a short one."""
@@ -170,6 +213,10 @@ class History:
 
     def _finished(self, payload: k.ToolInvocationFinished) -> None:
         self.call(payload.step).finished = payload
+        if payload.step in self.undos:
+            self._completed.pop(payload.step, None)
+            if payload.outcome == "success" or payload.step_outcome == "compensatable_failure":
+                self._completed[payload.step] = None
 
     def _refused(self, payload: k.GateRefused) -> None:
         self.call(payload.step).refused = payload
@@ -190,7 +237,8 @@ class History:
             self.stuck = payload
             return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
-        self.places.setdefault(payload.step, payload.wait_type)
+        if not is_undo(payload.step):
+            self.places.setdefault(payload.step, payload.wait_type)
 
     def _wait_completed(self, payload: k.WaitCompleted) -> None:
         self.waits[payload.step, payload.correlation_key].completed = payload
@@ -203,6 +251,20 @@ class History:
     def _child(self, payload: k.ChildStarted) -> None:
         self.children[payload.step] = payload
         self.places[payload.step] = "child"
+
+    def _undo_declared(self, payload: k.UndoDeclared) -> None:
+        self.undos[payload.step] = payload
+
+    def _step_compensated(self, payload: k.StepCompensated) -> None:
+        self.undone[payload.step] = payload
+
+    def _compensation_started(self, payload: k.CompensationStarted) -> None:
+        self.compensations[payload.step] = payload
+        if payload.step:
+            self.places[payload.step] = "compensation"
+
+    def _compensation_completed(self, payload: k.CompensationCompleted) -> None:
+        self.compensated[payload.step] = payload
 
     def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
         self.drifts.add((payload.subject, payload.current))
@@ -234,6 +296,10 @@ class History:
         k.WaitCompleted: _wait_completed,
         k.TimerFired: _timer_fired,
         k.ChildStarted: _child,
+        k.UndoDeclared: _undo_declared,
+        k.StepCompensated: _step_compensated,
+        k.CompensationStarted: _compensation_started,
+        k.CompensationCompleted: _compensation_completed,
         k.VersionMismatchRecorded: _mismatch,
         k.SchemaDriftRecorded: _schema_drift,
         k.RecoveryStarted: _recovery_started,

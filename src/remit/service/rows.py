@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remit.jobs.state import CallRecord, History, WaitRecord, doubt_of
+from remit.jobs.state import UNDO_DECISION, CallRecord, History, WaitRecord, doubt_of, is_undo
 from remit.service.views import OpenWait, StepRow
 from remit.trace.step import call_state, shown
 
@@ -12,7 +12,8 @@ def step_rows(history: History) -> tuple[StepRow, ...]:
     waits: dict[str, list[WaitRecord]] = {}
     for (step, _), record in history.waits.items():
         waits.setdefault(step, []).append(record)
-    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in history.places.items())
+    undoing = [(step, "call") for step in history.calls if is_undo(step)]
+    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in [*history.places.items(), *undoing])
 
 
 def open_waits(history: History) -> tuple[OpenWait, ...]:
@@ -27,7 +28,7 @@ def open_waits(history: History) -> tuple[OpenWait, ...]:
             attempt=_doubted(history, step, key),
         )
         for (step, key), record in history.waits.items()
-        if record.completed is None and history.end is None and not _ended(history, step)
+        if record.completed is None and history.end is None and (key == UNDO_DECISION or not _ended(history, step))
     )
 
 
@@ -51,6 +52,8 @@ def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> Ste
     if kind == "child":
         child = history.children[step]
         return StepRow(step=step, name=f"recipe.{child.name}", state="ok", args_preview=child.version)
+    if kind == "compensation":
+        return StepRow(step=step, name="compensate", state="ok" if step in history.compensated else "running")
     key = waits[0].waiting.correlation_key if waits else ""
     return StepRow(
         step=step,
@@ -93,4 +96,5 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
         provider_id=started.provider_id,
         capability_level=f"L{started.capability_level}",
         confirmation=started.confirmation,
+        undone=history.undone[step].outcome if step in history.undone else "",
     )

@@ -61,6 +61,8 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     provider_id: str = ""
     capability_level: str = ""
     confirmation: str = ""
+    undone: str = ""
+    """`compensated` if another call undid it; `failed` or `skipped` if it was to be undone and stays as it is."""
 
 
 class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +72,7 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """`timer`, `signal`, `human`, `webhook` or `message`."""
     key: str
-    """The signal's name, the confirmation's identifier, or `uncertain:<attempt>`: a person has to say what happened."""
+    """The signal's name, the confirmation's identifier, or `uncertain:<attempt>` or `undo`: a person has to decide."""
     reason: str
     due_at: int | None
     """When waiting ends without it."""

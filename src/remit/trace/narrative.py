@@ -306,19 +306,26 @@ class _Teller:
                 request_schema_hash=started.request_schema_hash,
                 response_schema_hash=finished.response_schema_hash if finished else "",
             ),
-            state_diff=_state_diff(started, finished, unknown=record.unknown),
+            state_diff=_state_diff(started, finished, unknown=record.unknown, undone=self.history.undone.get(step)),
             **common,
         )
 
 
 def _state_diff(
-    started: k.ToolInvocationStarted, finished: k.ToolInvocationFinished | None, *, unknown: bool
+    started: k.ToolInvocationStarted,
+    finished: k.ToolInvocationFinished | None,
+    *,
+    unknown: bool,
+    undone: k.StepCompensated | None,
 ) -> StateDiff | None:
     """None for a call that only reads."""
     if started.side_effect == "read":
         return None
     committed = finished is not None and finished.outcome == "success"
-    effect: Literal["none", "committed", "unknown"] = "unknown" if unknown else "committed" if committed else "none"
+    effect: Literal["none", "committed", "undone", "unknown"]
+    effect = "unknown" if unknown else "committed" if committed else "none"
+    if undone is not None and undone.outcome == "compensated":
+        effect = "undone"
     return StateDiff(side_effect=started.side_effect, effect=effect, idempotency_key=started.idempotency_key)
 
 
@@ -358,7 +365,7 @@ def _wait_step(kind: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
     waits = tuple(one.waits.values())
     done = all(waited.until is not None for waited in waits)
     return StepNarrative(
-        name=f"wait.{kind}",
+        name=f"wait.{kind}" if kind != "compensation" else "compensate",
         state="ok" if done else "waiting",
         ended_at=one.until if done else None,
         reason=waits[0].reason if waits else "",

@@ -96,7 +96,7 @@ class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     side_effect: str
     """`read`, `write` or `unknown`, as the tool declares it."""
-    effect: Literal["none", "committed", "unknown"]
+    effect: Literal["none", "committed", "undone", "unknown"]
     idempotency_key: str
 
 

@@ -68,6 +68,11 @@ def _failed(one: k.JobFailed) -> str:
     return one.error.words
 
 
+def _undoes(one: k.CompensationStarted) -> str:
+    why = f"{one.error.code}: {one.error.message}" if one.error else "cancelled" if not one.step else ""
+    return _joined(one.step, f"steps {', '.join(one.steps)}", why)
+
+
 def _cancelled(one: k.JobCancelled) -> str:
     return _joined(f"by {one.by}" if one.by else "", one.reason)
 
@@ -83,6 +88,9 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
     k.SchemaGateWarned: lambda one: _joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
+    k.UndoDeclared: lambda one: _joined(one.step, one.tool_name, shown(one.args, one.args_blob)),
+    k.CompensationStarted: _undoes,
+    k.CompensationCompleted: lambda one: _joined(one.step, f"undone: {', '.join(one.undone) or 'nothing'}"),
     k.StepCompensated: lambda one: _joined(one.step, one.tool_name, one.outcome, one.error.code if one.error else ""),
     k.SessionOpened: lambda one: _joined(one.client, one.client_version, f"as {one.principal}", one.via),
     k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),

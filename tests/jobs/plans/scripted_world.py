@@ -19,7 +19,7 @@ from remit.jobs.effects.recorded import Effects
 from remit.jobs.run import Run
 from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.journal.journal import Journal
-from remit.journal.kinds import ChildStarted
+from remit.journal.kinds import ChildStarted, CompensationCompleted
 
 
 class Effect(NamedTuple):
@@ -49,6 +49,7 @@ class ScriptedWorld:
         self.answers = answers or {}
         self.effects: list[Effect] = []
         self.children: list[str] = []
+        self.undos: dict[str, Any] = {}
         self.shown: list[tuple[str, float | None, float | None]] = []
         self.most_pending = 0
         self.activity = Activity()
@@ -91,6 +92,8 @@ class ScriptedWorld:
     # --- the handler
 
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:
+        if request.undo is not None:
+            self.undos[request.step] = request.undo
         await self._pend(Effect(request.step, "call", request.tool, request.args, request.timeout_s))
         if request.tool not in self.tools:
             return refused(Code.UNKNOWN_TOOL, f"no tool is named {request.tool}")
@@ -110,6 +113,12 @@ class ScriptedWorld:
 
     async def child(self, started: ChildStarted) -> None:
         self.children.append(started.name)
+
+    async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
+        self.undos[step] = undo
+
+    async def compensate(self, step: str) -> CompensationCompleted:
+        raise NotImplementedError
 
     def progress(self, done: float | None, total: float | None, message: str, /) -> None:
         self.shown.append((message, done, total))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from remit import Remit, Run, recipe
+from remit import JobEndedError, Remit, Run, recipe, tool
 from remit.jobs.effects.port import Answer
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Plan
@@ -124,3 +124,32 @@ async def test_weekly_goes_on_without_the_export_after_six_hours(came: bool) -> 
     assert value["rows"] == ({"rows": 7} if came else None)
     assert bool(value["late"]) is not came
     assert value["answers"] == ["Who may approve a call? docs 3", "What is recorded of a call? docs 3"]
+
+
+@pytest.mark.parametrize("car", [True, False])
+async def test_trip_cancels_what_it_booked_if_a_part_of_it_fails(remit_in: OpenRemit, *, car: bool) -> None:
+    done: list[str] = []
+
+    @tool("trip.book", level="L1")
+    async def book(what: str) -> dict[str, str]:
+        if what.startswith("car") and not car:
+            raise LookupError("no car is left")
+        done.append(what)
+        return {"booking": what}
+
+    @tool("trip.cancel", level="L1")
+    async def cancel(booking: str) -> None:
+        done.remove(booking)
+        done.append(f"no {booking}")
+
+    allow = {"policy.rules": [{"effect": "allow", "tools": ["trip.*"]}]}
+    async with remit_in(tools=[book, cancel], always_replay=True, flags=allow) as remit:
+        job = await remit.start_plan(example("trip.yaml"))
+        if car:
+            await job
+            assert done == ["hotel in Rome", "flight to Rome", "car in Rome"]
+        else:
+            with pytest.raises(JobEndedError, match=r"undone: 1\.1\.flight, 1\.0\.hotel"):
+                await job
+            assert done == ["no flight to Rome", "no hotel in Rome"]
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"

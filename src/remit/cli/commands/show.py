@@ -117,6 +117,8 @@ def _about(step: StepRow) -> str:
 
     if step.code:
         return line(f"{step.code}: {step.reason}")
+    if step.undone == "compensated":
+        return "undone"
     return step.result_preview or step.reason or step.args_preview or step.confirmation
 
 

@@ -62,4 +62,7 @@ def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
         return "uncertain"
     retryable = outcome.code is not None and outcome.code.retryable
     again = retryable and request.tries_again and request.attempt < meta.attempts
-    return "retryable_failure" if again else "permanent_failure"
+    if again:
+        return "retryable_failure"
+    # An attempt that may be repeated, and was not heard of to the end, may have had its effect all the same.
+    return "compensatable_failure" if retryable and request.undoable and meta.side_effects else "permanent_failure"

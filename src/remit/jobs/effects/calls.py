@@ -51,6 +51,7 @@ class Calls:
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on an unknown outcome."""
         await self._recorder.begin()
+        await self._declare(request)
         made, last = record.attempts, record.started.invocation_id if record.started else ""
         if made or record.confirmation:
             settled = await self._taken_up(request, record)
@@ -78,6 +79,11 @@ class Calls:
             else:
                 await self._recorder.end()
                 return outcome
+
+    async def _declare(self, request: CallRequest) -> None:
+        """Record how the call is undone before it is announced, so that no crash can come between the two."""
+        if request.undo is not None and request.step not in self._recorder.history.undos:
+            await self._recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
 
     async def _taken_up(self, request: CallRequest, record: CallRecord) -> Outcome | None:
         """Go on where an earlier execution left a call; None if it is to be made, or made again."""
@@ -107,6 +113,7 @@ class Calls:
             tries_again=True,
             confirmation=record.confirmation,
             hash=request.hash,
+            undoable=request.undo is not None,
         )
 
     async def _back_off(self, request: CallRequest, failed_attempts: int) -> None:

@@ -45,6 +45,15 @@ class Doubts:
                 return None
         return await self.decided(request, started.invocation_id, started.attempt)
 
+    async def find_out(self, request: CallRequest, started: ToolInvocationStarted) -> Outcome | None:
+        """The outcome of an attempt that is not to be made again; None if it did not happen."""
+        if not self.is_decided(started):
+            verdict = await self._gateway.reconcile(started, self._recorder.writer)
+            if verdict != "unknown":
+                return verdict if isinstance(verdict, Outcome) else None
+            await self._inbox.refresh()
+        return await self.decided(request, started.invocation_id, started.attempt)
+
     def is_decided(self, started: ToolInvocationStarted) -> bool:
         """Whether a person has decided on an attempt: that counts, whatever its provider says afterwards."""
         asked_for = self._recorder.history.waits.get((started.step, doubt_of(started.attempt)))

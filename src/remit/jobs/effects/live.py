@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remit.jobs.effects.calls import Calls
+from remit.jobs.effects.compensation import Compensation, FindUndo
 from remit.jobs.effects.doubt import Doubts
 from remit.jobs.effects.values import Values
 from remit.jobs.effects.waits import Waits
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LiveEffects:
-    """One part per kind of effect, all with the same recorder; `call`, `value` and `wait` are theirs."""
+    """One part per kind of effect, all with the same recorder; their methods are its own."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class LiveEffects:
         principal: str,
         recipe: str,
         progress: Progress,
+        find_undo: FindUndo,
     ) -> None:
         """Go on with a job where its history ends."""
         self._recorder = recorder
@@ -42,6 +44,8 @@ class LiveEffects:
             recorder, gateway, self.waits, doubts, questions, principal=principal, recipe=recipe, progress=progress
         )
         self.call = calls.make
+        self.declare = recorder.declare
+        self.compensate = Compensation(recorder, calls, doubts, self.waits, find_undo).run
         self.value = Values(recorder, chance).read
         self.wait = self.waits.wait
         self.progress = progress

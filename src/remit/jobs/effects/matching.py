@@ -21,6 +21,7 @@ _NAMES: Final = {
     "uuid": "a UUID",
     "call": "a tool call",
     "child": "another recipe",
+    "compensation": "undoing what was done",
 }
 
 

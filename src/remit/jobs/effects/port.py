@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
+from remit.errors import UsageError
 from remit.gateway.outcome import Outcome
 from remit.jobs.state import CallRecord, Value, WaitRecord
-from remit.journal.kinds import ChildStarted, WaitType
+from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
+
+MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
+"""Makes the call that undoes a step, as tool and arguments, from the step's value."""
+Undo = tuple[str, dict[str, Any]] | MakeUndo
+"""The call that undoes a step, or what makes it."""
 
 
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +27,7 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
     """Digest of the arguments; empty if they have no canonical form."""
     timeout_s: float | None
+    undo: Undo | None = None
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +41,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     question: dict[str, Any] | None = None
     """What a recipe asks a person, to be opened as a confirmation named by `key`."""
-    attempt: int = 0
-    """The attempt with an unknown outcome, if a person has to decide on one."""
+    attempt: int | None = None
+    """The attempt that a person has to decide on, if one has to; 0 for the undoing of a step."""
     request_hash: str = ""
     """Digest of what is asked, if that is more than the key says."""
 
@@ -45,7 +53,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
             return "a timer" if not self.key.startswith("retry:") else "the next attempt"
         if self.type == "signal":
             return f"signal {self.key}"
-        return f"a decision on step {self.step}" if self.attempt else f"confirmation {self.key}"
+        return f"a decision on step {self.step}" if self.attempt is not None else f"confirmation {self.key}"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +83,14 @@ class EffectHandler(Protocol):
         """Record that another recipe begins within this run."""
         ...
 
+    async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
+        """Record the call that undoes a step."""
+        ...
+
+    async def compensate(self, step: str) -> CompensationCompleted:
+        """Undo what the job has done so far, because the recipe says so at a place."""
+        ...
+
     def progress(self, done: float | None, total: float | None, message: str, /) -> None:
         """Show how far the run is."""
         ...
@@ -82,3 +98,11 @@ class EffectHandler(Protocol):
     def now(self) -> int:
         """Microseconds since the Unix epoch; for bounds of waits, which are recorded."""
         ...
+
+
+def checked_undo(undo: object) -> tuple[str, dict[str, Any]]:
+    """An undo call as a recipe gave it. Raises UsageError if it is not a tool's name and its arguments."""
+    match undo:
+        case (str() as tool, dict() as args) if tool:
+            return tool, args
+    raise UsageError(f"{undo!r:.80} is not an undo", remedy='Give ("tool", {"name": value}), or a function that does.')

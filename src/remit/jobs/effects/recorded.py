@@ -16,14 +16,14 @@ from remit.gateway.call import asked
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
 from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome
-from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Wait
+from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Undo, Wait, checked_undo
 from remit.jobs.state import CallRecord, History, Value
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
     from remit.jobs.activity import Activity
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ChildStarted
+    from remit.journal.kinds import ChildStarted, CompensationCompleted
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -40,7 +40,9 @@ class Effects:
         self.matching = Matching(history, activity)
         self._journal = journal
 
-    async def call(self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None) -> Outcome:
+    async def call(
+        self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None, undo: Undo | None = None
+    ) -> Outcome:
         """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits."""
         matching = self.matching
         try:
@@ -56,13 +58,16 @@ class Effects:
             self._compare(step, record, tool, args, arguments_hash)
             if record.ended:
                 with matching.uncut(step):
-                    return await recorded_outcome(record, self._journal)
+                    outcome = await recorded_outcome(record, self._journal)
+                    await self._declare(step, undo, outcome)
+                return outcome
         if encoded:
             args = _decode(encoded)
         matching.begin(step, "call")
-        request = CallRequest(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s)
+        request = CallRequest(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s, undo=undo)
         with matching.uncut(step):
             outcome = await self.handler.call(request, record)
+            await self._declare(step, undo, outcome)
         # It is in the journal, where another pass finds it; this one never comes by the place again.
         self.history.forget(step)
         # What is not recorded is not given: the recipe would go another way when it runs again.
@@ -110,6 +115,26 @@ class Effects:
                 await self.handler.child(started)
         elif (found.name, found.request_hash) != (started.name, started.request_hash):
             raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
+
+    async def compensate(self, step: str) -> CompensationCompleted:
+        """Undo what the job has done so far."""
+        matching = self.matching
+        if matching.enter(step, "compensation"):
+            await matching.give_way(step)
+        done = self.history.compensated.get(step)
+        if done is not None:
+            return done
+        matching.begin(step, "compensation")
+        with matching.uncut(step):
+            return await self.handler.compensate(step)
+
+    async def _declare(self, step: str, undo: Undo | None, outcome: Outcome) -> None:
+        """Record the call that undoes a step, if it is made from the step's value and not recorded yet."""
+        if undo is None or isinstance(undo, tuple) or not outcome.ok:
+            return
+        declared = self.history.undos.get(step)
+        if declared is None or not declared.tool_name:
+            await self.handler.declare(step, checked_undo(undo(outcome.value)))
 
     def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
         recorded_tool, recorded_hash = record.asked

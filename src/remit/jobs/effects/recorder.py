@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remit.journal.kinds import Payload, RecoveryCompleted
+import msgspec
+
+from remit.jobs.state import History
+from remit.journal.blobs import pack
+from remit.journal.kinds import Payload, RecoveryCompleted, UndoDeclared
 
 if TYPE_CHECKING:
     from remit.jobs.activity import Activity
-    from remit.jobs.state import History
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 
@@ -48,6 +51,22 @@ class Recorder:
     async def record(self, payload: Payload, blobs: tuple[Any, ...] = ()) -> None:
         """Append an event, to be committed with the next batch."""
         await self.journal.append(self.writer, payload, synced=False, blobs=blobs)
+
+    async def folded(self) -> History:
+        """Everything recorded of the job by now."""
+        await self.journal.drained()
+        return History(await self.journal.read(self.writer.stream))
+
+    async def declare(self, step: str, undo: tuple[str, dict[str, Any]] | None) -> None:
+        """Record the call that undoes a step, or that the recipe makes it from the step's value."""
+        if undo is None:
+            declared = self.history.undos[step] = UndoDeclared(step=step)
+            await self.record(declared)
+        else:
+            tool, args = undo[0], pack(msgspec.json.encode(undo[1]))
+            declared = UndoDeclared(step=step, tool_name=tool, args=args.inline, args_blob=args.ref)
+            self.history.undos[step] = declared
+            await self.record(declared, args.blobs)
 
     async def end(self) -> None:
         """End an effect that is recorded."""

@@ -151,7 +151,7 @@ class Waits:
             encoded = await self._journal.value(signal[1].payload, signal[1].payload_blob)
             payload = msgspec.json.decode(encoded) if encoded is not None else None
             return Answer(payload=payload, by=signal[1].by), signal[0]
-        if wait.attempt:
+        if wait.attempt is not None:
             decision = self._inbox.decision(wait.step, wait.attempt)
             if decision is None:
                 return None

@@ -32,6 +32,7 @@ from remit.jobs.plans.plan import (
     Signal,
     Timer,
     Tool,
+    Undo,
     fits,
 )
 from remit.jobs.plans.problem import Findings, InvalidPlanError, Marks, Path, cut, one_of
@@ -46,8 +47,9 @@ INPUT_FIELDS: Final = ("type", "default", "description")
 ACTIONS: Final = ("tool", "recipe", "wait")
 NODE_FIELDS: Final = (
     "id", "description", *ACTIONS, "args", "input", "timeout", "for_each", "max_items", "concurrency", "when", "after",
-    "on_failure",
+    "on_failure", "undo",
 )  # fmt: skip
+UNDO_FIELDS: Final = ("tool", "args")
 WAITS: Final = ("timer", "signal", "human")
 WAIT_FIELDS: Final = (*WAITS, "timeout", "details")
 
@@ -216,7 +218,12 @@ class _Check:
         match kinds:
             case ["tool"]:
                 name = self.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
-                return Tool(name=name, args=args, timeout_ms=self.duration(fields, "timeout", path))
+                return Tool(
+                    name=name,
+                    args=args,
+                    timeout_ms=self.duration(fields, "timeout", path),
+                    undo=self.undo(fields, index, path, item=item),
+                )
             case ["recipe"]:
                 name = self.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
                 return Child(recipe=name, input=given)
@@ -225,9 +232,21 @@ class _Check:
             case _:
                 return BROKEN
 
+    def undo(self, fields: dict[str, Any], index: int, path: Path, *, item: bool) -> Undo | None:
+        """The call that undoes a node's call; its arguments may refer to the node itself."""
+        if "undo" not in fields:
+            return None
+        path = (*path, "undo")
+        given = self.fields(fields["undo"], path, UNDO_FIELDS, ("tool",))
+        name = self.word(given, "tool", path, _TOOL, "a tool's name, such as fs.remove", self.tools)
+        before = len(self.links)
+        args = self.arguments(given, "args", index, path, item=item)
+        self.links[before:] = [link._replace(own=True) for link in self.links[before:]]
+        return Undo(name=name, args=args)
+
     def misplaced(self, fields: dict[str, Any], kind: str, path: Path) -> None:
         """Fields that belong to another action."""
-        homes = {"args": "tool", "input": "recipe", "timeout": "tool"}
+        homes = {"args": "tool", "input": "recipe", "timeout": "tool", "undo": "tool"}
         own = {"tool": "`args`", "recipe": "`input`", "wait": "what belongs to a wait inside `wait`"}
         for name, home in homes.items():
             if name in fields and home != kind:

@@ -19,8 +19,8 @@ from msgspec import UNSET
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
 from remit.jobs.branch import current
-from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, bind_inputs
-from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, resolve
+from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, Undo, bind_inputs
+from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, references, resolve
 from remit.jobs.recipe import Recipes
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class _Course:
         """Do what the node does, once."""
         match node.action:
             case Tool() as tool:
-                return await self._call(node, tool, fill(tool.args, scope, where))
+                return await self._call(node, tool, scope, where)
             case Child() as child:
                 return _ok(await self._child(node, child.recipe, fill(child.input, scope, where), where))
             case Timer() as timer:
@@ -176,11 +176,13 @@ class _Course:
                 )
                 return _ok(answer.approved) | {"by": answer.by, "reason": answer.reason}
 
-    async def _call(self, node: Node, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+    async def _call(self, node: Node, tool: Tool, scope: Mapping[str, Any], where: str) -> dict[str, Any]:
+        args = fill(tool.args, scope, where)
         timeout = _seconds(tool.timeout_ms)
+        undo = _undo(node, tool.undo, scope, where)
         if node.on_failure == "fail":
-            return _ok((await self.run.call(tool.name, args, key=node.id, timeout=timeout)).value)
-        outcome = await self.run.attempt(tool.name, args, key=node.id, timeout=timeout)
+            return _ok((await self.run.call(tool.name, args, key=node.id, timeout=timeout, undo=undo)).value)
+        outcome = await self.run.attempt(tool.name, args, key=node.id, timeout=timeout, undo=undo)
         if outcome.ok:
             return _ok(outcome.value)
         return _failed(outcome.code or Code.STEP_FAILED, outcome.reason)
@@ -217,6 +219,15 @@ class _Course:
                 code=Code.PLAN_SIGNAL_TIMEOUT,
                 remedy="Send the signal sooner, or give the node a longer timeout or `on_failure: continue`.",
             ) from error
+
+
+def _undo(node: Node, undo: Undo | None, scope: Mapping[str, Any], where: str) -> Any:
+    """The call that undoes a node, made from the node's value if it refers to that."""
+    if undo is None:
+        return None
+    if all(one.node != node.id for one in references(undo.args)):
+        return undo.name, fill(undo.args, scope, where)
+    return lambda value: (undo.name, fill(undo.args, ChainMap({node.id: _ok(value)}, dict(scope)), where))
 
 
 class _Slots:

@@ -24,6 +24,8 @@ class Link(NamedTuple):
     reference: Reference
     item: bool
     """Whether it may speak of the item of a `for_each`."""
+    own: bool = False
+    """Whether it may speak of the node it stands in."""
 
 
 def check_links(plan: Plan, links: Sequence[Link], findings: Findings) -> None:
@@ -106,7 +108,8 @@ class _Links:
             expected = f"the id of a node, inputs, item or index{self.findings.near(name, names)}"
             self.findings.add(link.path, f"unknown node `{cut(name)}` in {link.reference}", expected)
             return
-        self._edge(link.node, name, link.path)
+        if not (link.own and link.node is not None and self.plan.nodes[link.node].id == name):
+            self._edge(link.node, name, link.path)
         self._field(link, node)
 
     def _field(self, link: Link, node: Node) -> None:

@@ -47,12 +47,21 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
+class Undo(msgspec.Struct, frozen=True, kw_only=True):
+    """Call a tool that undoes the node's call, if the job fails or is cancelled after it."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """Call a tool; the node's value is the call's."""
 
     name: str
     args: dict[str, Any] = {}
     timeout_ms: int | None = None
+    undo: Undo | None = None
+    """Its arguments may also refer to the node itself."""
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +118,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[str, ...]:
         """The nodes it waits for, by reference or by `after`, each once."""
         used = [*references(templates(self.action))]
+        if isinstance(self.action, Tool) and self.action.undo is not None:
+            used += [one for one in references(self.action.undo.args) if one.node != self.id]
         if self.when is not None:
             used.append(self.when)
         if self.for_each is not None:
@@ -250,7 +261,13 @@ def _for_each(fan: ForEach) -> dict[str, Any]:
 def _action(action: Action) -> dict[str, Any]:
     match action:
         case Tool():
-            return {"tool": action.name, "args": action.args, "timeout": _duration(action.timeout_ms)}
+            undo = action.undo
+            return {
+                "tool": action.name,
+                "args": action.args,
+                "timeout": _duration(action.timeout_ms),
+                "undo": None if undo is None else {"tool": undo.name} | _sparse(args=undo.args),
+            }
         case Child():
             return {"recipe": action.recipe, "input": action.input}
         case Timer():

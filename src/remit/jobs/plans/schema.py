@@ -69,11 +69,22 @@ _NODE: Final = {
         "concurrency": {"type": "integer", "minimum": 1, "maximum": MAX_CONCURRENCY},
         "when": _REFERENCE,
         "after": {"type": "array", "items": _TEXT},
+        "undo": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["tool"],
+            "properties": {
+                "tool": {"type": "string", "pattern": "^[a-z0-9_]+(?:\\.[A-Za-z0-9_-]+)*$"},
+                "args": _VALUES,
+            },
+            "description": "The call that undoes this one; it may refer to this node.",
+        },
         "on_failure": {"enum": list(get_args(OnFailure))},
     },
     "dependentRequired": {
         "args": ["tool"],
         "timeout": ["tool"],
+        "undo": ["tool"],
         "input": ["recipe"],
         "max_items": ["for_each"],
         "concurrency": ["for_each"],

@@ -115,6 +115,18 @@ class SchemaGateWarned(Payload, frozen=True, kw_only=True):
     invocation_id: str = ""
 
 
+class UndoDeclared(Payload, frozen=True, kw_only=True):
+    """Ours: the call that undoes a step, in case the job fails or is cancelled."""
+
+    KIND: ClassVar[str] = "undo_declared"
+    step: str
+    """The step that it undoes."""
+    tool_name: str = ""
+    """The tool to call; empty: the recipe makes the call from the step's result."""
+    args: OptionalRaw = UNSET
+    args_blob: OptionalRef = UNSET
+
+
 class StepCompensated(Payload, frozen=True, kw_only=True):
     """What a step did was undone by another call, or is left as it is."""
 

@@ -47,6 +47,31 @@ class JobForked(Payload, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class CompensationStarted(Payload, frozen=True, kw_only=True):
+    """Ours: the job undoes what it did, because it failed or was cancelled, or because its recipe says so."""
+
+    KIND: ClassVar[str] = "compensation_started"
+    steps: tuple[str, ...]
+    """What is undone, in this order."""
+    step: str = ""
+    """The place in the recipe that says so; empty: the job ends afterwards."""
+    error: ErrorInfo | None = None
+    """What the job fails with afterwards; null: it was cancelled."""
+    by: str = ""
+    """Who cancelled it."""
+    reason: str = ""
+
+
+class CompensationCompleted(Payload, frozen=True, kw_only=True):
+    """Ours: everything that was to be undone is undone, or a person decided otherwise."""
+
+    KIND: ClassVar[str] = "compensation_completed"
+    step: str = ""
+    undone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """Steps that stay as they are."""
+
+
 class RecoveryStarted(Payload, frozen=True, kw_only=True):
     """Another worker goes on with the job after its last one disappeared."""
 
@@ -85,11 +110,19 @@ class JobFailed(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "job_failed"
     error: ErrorInfo
+    undone: tuple[str, ...] = ()
+    """Steps that were undone before."""
+    left: tuple[str, ...] = ()
+    """Steps that were to be undone, and stay as they are."""
 
 
 class JobCancelled(Payload, frozen=True, kw_only=True):
-    """Somebody stopped the job."""
+    """A person or a program stopped the job."""
 
     KIND: ClassVar[str] = "job_cancelled"
     by: str = ""
     reason: str = ""
+    undone: tuple[str, ...] = ()
+    """Steps that were undone before."""
+    left: tuple[str, ...] = ()
+    """Steps that were to be undone, and stay as they are."""

@@ -1,0 +1,65 @@
+"""The handler of a replay: nothing new happens, and nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Never
+
+if TYPE_CHECKING:
+    from remit.gateway.outcome import Outcome
+    from remit.jobs.activity import Activity
+    from remit.jobs.effects.port import Answer, CallRequest, Wait
+    from remit.jobs.state import CallRecord, Value, WaitRecord
+    from remit.journal.kinds import ChildStarted, CompensationCompleted
+
+
+class RefusingEffects:
+    """A handler that does nothing new: a branch that wants something new stops there."""
+
+    def __init__(self, activity: Activity) -> None:
+        """Count stopped branches as waiting."""
+        self.ends: list[tuple[str, str]] = []
+        """Places where the recording ends, and what the recipe wants there."""
+        self.undos: dict[str, tuple[str, dict[str, Any]]] = {}
+        """Undo calls that the recipe makes from recorded values, and that are not recorded themselves."""
+        self._activity = activity
+
+    async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
+        """Stop before the call."""
+        return await self._stop(request.step, f"a call of {request.tool}")
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        """Stop before the value."""
+        return await self._stop(step, kind.KIND.removesuffix("_recorded"))
+
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:  # noqa: ARG002 - the port's
+        """Stop before the wait."""
+        return await self._stop(wait.step, f"a wait ({wait.type})")
+
+    async def child(self, started: ChildStarted) -> None:
+        """Stop before the recipe."""
+        await self._stop(started.step, f"the recipe {started.name}")
+
+    async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
+        """Keep the undo; nothing is written."""
+        self.undos[step] = undo
+
+    async def compensate(self, step: str) -> CompensationCompleted:
+        """Stop before anything is undone."""
+        return await self._stop(step, "to undo what was done")
+
+    async def _stop(self, step: str, wanted: str) -> Never:
+        self.ends.append((step, wanted))
+        self._activity.block()
+        try:
+            while True:
+                await asyncio.get_running_loop().create_future()
+        finally:
+            self._activity.unblock()
+
+    def progress(self, done: float | None, total: float | None, message: str, /) -> None:
+        """Do nothing: a replay shows no progress."""
+
+    def now(self) -> int:
+        """Return 0."""
+        return 0  # bounds of waits are compared by what was recorded, not by today's clock

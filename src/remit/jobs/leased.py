@@ -1,0 +1,102 @@
+"""A job's head while this process holds its lease: is the job still ours, and how it is parked and ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remit.jobs.effects.questions import Questions
+from remit.jobs.inbox import Inbox
+from remit.jobs.state import CODE, WAITING, job_of, stuck_by
+from remit.journal.event import HeadPatch, Lease
+from remit.journal.kinds import ErrorInfo, JobFailed, JobWaiting, Payload, RecoveryStarted
+
+if TYPE_CHECKING:
+    from remit.gateway.confirmations import Confirmations
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+
+class LeasedJob:
+    """The stream of a leased job, its inbox, and the questions it asks."""
+
+    def __init__(self, journal: Journal, confirmations: Confirmations, lease: Lease) -> None:
+        """Nothing of the inbox is read yet."""
+        head = lease.head
+        self.stream = head.stream
+        self.epoch = head.epoch
+        self.job = job_of(head.stream)
+        self.journal = journal
+        self.writer: StreamWriter = journal.writer(head.stream, head.kind, head)
+        self.inbox = Inbox(journal, self.job)
+        self.questions = Questions(journal, confirmations, self.writer)
+        self.seen_wakes = head.wakes
+        self._lease = lease
+        self._recovered = False
+
+    async def refresh(self) -> None:
+        """Read the inbox, unless the job is new and nothing can be in it: no message comes without waking the job."""
+        if self.seen_wakes or self._lease.previous_state != "pending":
+            await self.inbox.refresh()
+
+    async def recover(self) -> bool:
+        """Record that this worker goes on after one that disappeared; whether it does."""
+        if self._recovered or self._lease.previous_state != "running":
+            return False
+        self._recovered = True
+        owner, previous = self._lease.head.lease_owner or "", self._lease.previous_owner or ""
+        await self.journal.append(self.writer, RecoveryStarted(owner=owner, previous_owner=previous), synced=False)
+        return True
+
+    async def check(self) -> bool:
+        """Whether the job is still ours; what was left in its inbox is read."""
+        head = await self.journal.head(self.stream)
+        if head is None or head.epoch != self.epoch:
+            self.writer.supersede()
+            return False
+        if head.wakes != self.seen_wakes:
+            self.seen_wakes = head.wakes
+            await self.inbox.refresh()
+        return True
+
+    async def park(self, due: int | None, name: str, value: str) -> bool:
+        """Give the job up until `due` or until something wakes it, with a label; False if something already has."""
+        patch = HeadPatch(state="waiting", due_at=due, release=True, labels=self._labels(name, value))
+        return await self.journal.park(self.writer, patch, seen_wakes=self.seen_wakes)
+
+    async def give_up(self) -> None:
+        """Let another worker go on at once."""
+        if self.writer.failure is None:
+            patch = HeadPatch(due_at=self.journal.clock.now(), release=True)
+            await self.journal.append(self.writer, synced=False, patch=patch)
+
+    async def leave(self, error: ErrorInfo, *, cancellable: bool) -> bool:
+        """Leave the job to other code, stuck; False if it is lost, or to be cancelled, which needs no code."""
+        before = self.seen_wakes
+        waiting: JobWaiting | None = JobWaiting(
+            step=error.step, wait_type="human", correlation_key=stuck_by(error.code), reason=error.message
+        )
+        while await self.check():
+            if cancellable and self.inbox.cancel is not None:
+                return False
+            if waiting is not None:
+                await self.journal.append(self.writer, waiting, synced=False)
+                waiting = None
+            # A wake since this execution last looked may be meant for other code, so another one looks at once.
+            due = None if self.seen_wakes == before else self.journal.clock.now()
+            if await self.park(due, CODE, error.code):
+                return True
+        return False
+
+    async def finish(self, state: str, event: Payload, blobs: tuple[Any, ...] = ()) -> None:
+        """Record the end of the job, durably."""
+        if (state != "completed" or self.questions.asked) and await self.check():
+            # Before the end, for an ended job is not looked at again; after a crash in between, the next one ends it.
+            await self.questions.close(f"the job is {state}")
+        labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
+        patch = HeadPatch(state=state, due_at=None, closed=True, release=True, labels=labels)
+        await self.journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
+
+    def _labels(self, name: str, value: str) -> dict[str, str]:
+        """The job's labels, with one of ours for lists."""
+        given = {key: text for key, text in self._lease.head.labels.items() if key not in {WAITING, CODE}}
+        return {**given, name: value} if value else given
