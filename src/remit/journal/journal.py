@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -256,6 +256,18 @@ class Journal:
     async def blob(self, digest: str) -> bytes | None:
         """The bytes kept under a digest."""
         return await self._store.blob(digest)
+
+    async def schema(self, digest: str) -> Any:
+        """The JSON schema behind a recorded hash; None if a Remit recorded it that did not keep schemas yet.
+
+        Raises ChainBrokenError if it is not the one that was recorded.
+        """
+        data = await self._store.blob(digest)
+        if data is None:
+            return None
+        if sha256(data) != digest:
+            raise ChainBrokenError(f"the schema kept as {digest} has another digest", remedy=_RESTORE)
+        return msgspec.json.decode(data)
 
     async def blobs(self, after: str = "") -> list[Blob]:
         """A page of blobs with a digest > `after`, in the order of digests; empty: there are no more."""

@@ -11,6 +11,7 @@ from remit.gateway.context import trace_of
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS
+from remit.gateway.schemas import KeptSchemas
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import SchemaGateWarned, ToolInvocationStarted
@@ -25,6 +26,7 @@ class Announce:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
+        self._schemas = KeptSchemas()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
@@ -33,12 +35,13 @@ class Announce:
         args, confirmation = pack(call.encoded), call.confirmation
         started = self._started(call, args)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
+        blobs = (*args.blobs, *self._schemas.missing(call.tool, call.writer))
         if confirmation is None or confirmation.state != "approved":
-            await call.journal.append(call.writer, *announced, synced=call.tool.meta.side_effects, blobs=args.blobs)
+            await call.journal.append(call.writer, *announced, synced=call.tool.meta.side_effects, blobs=blobs)
         else:
             used = self._confirmations.use(confirmation, call.invocation_id)
             try:
-                await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=args.blobs)
+                await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=blobs)
             except JournalError:
                 self._confirmations.unclaim(confirmation)
                 raise
