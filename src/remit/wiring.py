@@ -42,7 +42,7 @@ from remit.service.modules import find
 from remit.service.service import Service, service_over
 from remit.settings import Settings
 from remit.settings.mcp_servers import mcp_servers
-from remit.settings.values import SERVERS
+from remit.settings.sections.journal import SERVERS
 from remit.tickets.derivation import Derivation
 from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.blocking import Threads

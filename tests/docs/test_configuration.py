@@ -1,14 +1,18 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from remit.http.access import Scope
+from remit.http.token import digest_of
 from remit.settings import SettingDoc, documented, load
-from remit.settings.expansion import expanded, expanded_client
+from remit.settings.client import Client
+from remit.settings.clients import bearer, clients
+from remit.settings.expansion import expanded
 from remit.settings.file import MAX_BYTES
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_client import mcp_clients
 from remit.settings.mcp_servers import mcp_servers
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
@@ -59,8 +63,14 @@ def test_the_size_limit_on_the_page_is_the_one_in_force() -> None:
 
 
 def test_every_key_of_a_server_is_listed_and_no_other() -> None:
-    part = PAGE.partition("## MCP servers")[2]
+    part = PAGE.partition("## MCP servers")[2].partition("## Clients")[0]
     assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == McpServer.__struct_fields__
+
+
+def test_every_key_and_scope_of_a_client_is_listed_and_no_other() -> None:
+    part = PAGE.partition("## Clients")[2]
+    listed = tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE))
+    assert listed == (*Client.__struct_fields__, *get_args(Scope))
 
 
 def test_the_servers_and_clients_of_the_example_load_and_can_be_connected(tmp_path: Path) -> None:
@@ -71,7 +81,8 @@ def test_the_servers_and_clients_of_the_example_load_and_can_be_connected(tmp_pa
     files, github = [expanded(server, env) for server in mcp_servers(settings, env).servers]
     assert files.command[-1] == "/home/ann/notes"
     assert github.headers == {"Authorization": "Bearer t1"}
-    assert [expanded_client(client, env).token for client in mcp_clients(settings)] == ["t2"]
+    (agent,) = clients(settings).clients
+    assert bearer(agent, env).digest == digest_of("t2")
 
 
 def test_the_json_of_the_page_is_a_server(tmp_path: Path) -> None:

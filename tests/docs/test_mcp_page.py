@@ -30,7 +30,7 @@ from remit.process import child
 from remit.process.environment import environment as seen
 from remit.providers.mcp import keeper, listing, session
 from remit.settings import load
-from remit.settings.mcp_client import mcp_clients
+from remit.settings.clients import clients
 from remit.settings.mcp_servers import mcp_servers
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ def test_a_file_of_settings_loads_with_its_servers_and_clients(
     (tmp_path / "remit.toml").write_text(block(f"toml {label}"), encoding="utf-8")
     settings = load(cwd=tmp_path, env={})
     assert [server.name for server in mcp_servers(settings, {}).servers] == names
-    assert [client.principal for client in mcp_clients(settings)] == principals
+    assert [client.principal for client in clients(settings).clients] == principals
 
 
 # ------------------------------------------------------------------------------------------------------------- sessions

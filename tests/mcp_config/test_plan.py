@@ -5,8 +5,8 @@ from typing import Any
 
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.plan import Planned, plan
+from remit.settings.base import Base
 from remit.settings.mcp import McpServer
-from remit.settings.values import Base
 
 BASE = Base(Path("/p"), Path("/h"))
 HERE = McpServer(name="a", command=("x",), cwd="/p", level="L1")

@@ -25,7 +25,7 @@ from remit.journal.sqlite.store import SqliteStore
 from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
-from remit.settings.model import McpSettings
+from remit.settings.sections.mcp import McpSettings
 from remit.testing.providers import call_context
 from remit.tools.pins import Pins
 from remit.tools.remote import Authorized

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import SettingsError
-from remit.settings.expansion import expand, expanded, expanded_client, literal, variables
+from remit.settings.expansion import expand, expanded, literal, variables
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_client import McpClient
 
 ENV = {"A": "1", "EMPTY": "", "B_2": "two"}
 
@@ -89,16 +88,6 @@ def test_what_cannot_be_sent_is_refused_without_quoting_it(server: McpServer, sa
 def test_a_key_in_several_lines_may_be_given_to_a_command() -> None:
     server = McpServer(name="a", command=("x",), env={"KEY": "${K}"})
     assert expanded(server, {"K": "a\nb"}).env == {"KEY": "a\nb"}
-
-
-def test_a_clients_token_is_expanded_and_never_empty() -> None:
-    client = McpClient(principal="ann", token="${T}")
-    assert expanded_client(client, {"T": "x"}).token == "x"
-    for env in ({"T": ""}, {"T": " "}):
-        with pytest.raises(SettingsError, match="MCP client ann: its token is empty"):
-            expanded_client(client, env)
-    with pytest.raises(SettingsError, match="MCP client ann needs the environment variable T"):
-        expanded_client(client, {})
 
 
 def test_a_text_is_told_apart_into_what_it_says_and_what_it_needs() -> None:

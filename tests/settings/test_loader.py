@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.max_message_bytes": (1, 2, 3),
     "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
+    "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),
     "mcp.server_name": ("a", "b", "c"),
     "mcp.server_cmd": ("a", "b", "c"),

@@ -10,10 +10,10 @@ import pytest
 
 from remit.errors import RemitError
 from remit.settings import load
+from remit.settings.clients import clients
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_client import mcp_clients
 from remit.settings.mcp_servers import mcp_servers
-from remit.settings.shown import PICTURES
+from remit.settings.pictures import servers
 from remit.settings.table import table
 
 SECRET = "swordfish"
@@ -49,7 +49,7 @@ def outputs(folder: Path, env: dict[str, str]) -> str:
             repr(settings.explain()),
             json.dumps(settings.explain(), default=str),
         ]
-        said += [repr(mcp_clients(settings))]
+        said += [repr(clients(settings))]
         found = mcp_servers(settings, env)
         said += [repr(found), *(server.where for server in found.servers)]
     except RemitError as error:
@@ -87,6 +87,10 @@ def test_no_secret_of_a_bad_server_is_seen(tmp_path: Path, server: dict[str, Any
         f"[[mcp.clients]]\nprincipal = 'p'\ntoken = '{SECRET}'",
         f"[[mcp.clients]]\nprincipal = 'p'\ntokn = '{SECRET}'",
         f"[[mcp.clients]]\nprincipal = 'p'\ntoken = ['{SECRET}']",
+        f"[[clients]]\nprincipal = 'p'\ntoken = '{SECRET}'",
+        f"[[clients]]\nprincipal = 'p'\nsha256 = '{SECRET}'",
+        f"[[clients]]\nprincipal = 'p'\ntokn = '{SECRET}'",
+        f"clients = '{SECRET}'",
         f"[mcp]\nservers_json = ['{SECRET}']",
     ],
 )
@@ -104,6 +108,9 @@ def test_no_secret_of_a_file_that_does_not_fit_is_seen(tmp_path: Path, text: str
         {"REMIT_MCP_SERVERS": json.dumps(SERVERS)[:-1]},
         {"REMIT_MCP_SERVERS": SECRET},
         {"REMIT_MCP_CLIENTS": SECRET},
+        {"REMIT_CLIENTS": SECRET},
+        {"REMIT_CLIENTS": json.dumps([{"principal": "p", "token": SECRET}])},
+        {"REMIT_CLIENTS": json.dumps([{"principal": "p", "sha256": SECRET}])},
         {"REMIT_MCP_CLIENTS": json.dumps([{"principal": "p", "token": SECRET}])},
         {"MCP_SERVER_NAME": "a", "MCP_SERVER_CMD": f"X={SECRET}", "MCP_SERVER_ARGS": SECRET},
         {"MCP_SERVER_NAME": "a", "MCP_SERVER_CMD": f"npx {SECRET}", "MCP_SERVER_ARGS_JSON": f'["{SECRET}"]'},
@@ -117,15 +124,16 @@ def test_no_secret_of_the_environment_is_seen(tmp_path: Path, env: dict[str, str
 
 
 def test_a_picture_is_made_of_settings_that_exist_and_fits_their_defaults() -> None:
-    assert set(PICTURES) <= set(table())
-    for key, picture in PICTURES.items():
-        default = table()[key].default
-        assert picture(default) == (default if isinstance(default, str) else [])
+    pictured = [row for row in table().values() if row.about.picture is not None]
+    assert {row.section for row in pictured} >= {"journal", "mcp", "clients"}
+    for row in pictured:
+        assert row.about.picture is not None
+        assert row.about.picture(row.default) == (row.default if isinstance(row.default, str) else [])
 
 
 def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> None:
     plain = {"name": "a", "cwd": "/srv", "timeout_ms": 5, "era": "legacy", "level": "L1", "tools": {"t": "L0"}}
     plain |= {"idempotent": ["t"], "disabled": True}
-    (picture,) = PICTURES["mcp.servers"]([{**plain, "command": ["npx", "a"], "env": {"K": "v"}}])
+    (picture,) = servers([{**plain, "command": ["npx", "a"], "env": {"K": "v"}}])
     assert picture == {**plain, "command": ["npx", "…"], "env": {"K": "…"}}
     assert set(McpServer.__struct_fields__) == {*plain, "command", "env", "url", "headers", "oauth"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remit.settings import Settings, documented, load
-from remit.settings.model import About
+from remit.settings.section import About
 from remit.settings.table import table
 from remit.settings.values import checked
 

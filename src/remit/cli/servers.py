@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from remit.settings import Settings
+    from remit.settings.base import Base
     from remit.settings.mcp_servers import Servers
-    from remit.settings.values import Base
 
 
 def known_servers(settings: Settings) -> Servers:
@@ -49,7 +49,7 @@ def settings_file(settings: Settings) -> Path:
 
 def base_of(file: Path) -> Base:
     """What relative paths in that file count from."""
-    from remit.settings.values import Base
+    from remit.settings.base import Base
 
     return Base(file.parent, Path(os.environ["HOME"]) if os.environ.get("HOME") else None)
 

@@ -80,23 +80,22 @@ async def _one_client(state: State, offer: Offer) -> int:
 async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
     async with _faced(state, offer, "http") as (remit, face):
         from remit.http import serving
-        from remit.http.access import SCOPES, Access
         from remit.http.guard import Guard
         from remit.http.router import Mount, Router
-        from remit.http.token import Token, digest_of
         from remit.mcp_server.endpoint import PATH, Endpoint
-        from remit.settings.expansion import expanded_client
-        from remit.settings.mcp_client import mcp_clients
+        from remit.settings.clients import bearer, clients
 
-        clients = [expanded_client(client, os.environ) for client in mcp_clients(remit.settings)]
-        tokens = [Token(digest_of(client.token), Access(client.principal, SCOPES)) for client in clients]
+        known = clients(remit.settings)
+        for warning in known.warnings:
+            state.note(warning)
+        tokens = [bearer(client, os.environ) for client in known.clients]
         guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
         app = Router(guard, [Mount(PATH, Endpoint(face), "call")])
         with _socket(listening) as taken:
             shown = f"[{listening.host}]" if ":" in listening.host else listening.host
             state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{PATH}")
             state.output.out.flush()  # whoever started us reads it from a pipe while we go on
-            who = ", ".join(sorted({client.principal for client in clients})) or "anybody on this machine"
+            who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")
             await serving.serve(app, taken, stop.requested)
     return exit_codes.OK

@@ -39,7 +39,7 @@ class Guard:
             raise SettingsError(
                 f"{host} can be reached by others, and no client has a token",
                 code=Code.SETTINGS_INVALID,
-                remedy="Name who may connect in [[mcp.clients]], or listen on 127.0.0.1.",
+                remedy="Name who may connect in [[clients]], or listen on 127.0.0.1.",
             )
         return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
 

@@ -13,9 +13,9 @@ from remit.mcp_config.carried import Carried, carry
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.names import free_name, server_name
 from remit.mcp_config.secrets import Cloak
+from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_table import read_server
-from remit.settings.values import Base
 
 _WHERE: Final = ("command", "cwd", "url", "env", "headers")
 """What makes two servers the same one."""

@@ -33,16 +33,19 @@ class Calls:
         self._confirmations = gateway.services.confirmations
         self._decisions = decisions
 
-    async def make(self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer) -> Outcome:
+    async def make(
+        self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, decides: bool
+    ) -> Outcome:
         """Make a call. One that waits for a person is put to the person at the client, where that can be done.
 
-        Where not, it stays pending; the same call made again goes on with what was decided meanwhile, and runs once.
+        Where not, or where the client may not decide, it stays pending; the same call made again goes on with what was
+        decided meanwhile, and runs once.
         """
         asked = await self._waiting(client, tool, args)
         try:
             outcome = await self._call(client, tool, args, asked, progress, peer)
             asked = _after(asked, outcome)
-            if asked.confirmation is not None and await self._decided(client, asked.confirmation, peer):
+            if decides and asked.confirmation is not None and await self._decided(client, asked.confirmation, peer):
                 outcome = await self._call(client, tool, args, asked, progress, peer)
                 asked = _after(asked, outcome)
         finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.canonical import digest
 from remit.errors import NotCanonicalError
+from remit.http.access import Access
 from remit.ids import new_id
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import SessionOpened
@@ -27,8 +28,8 @@ _MAX_ALIKE: Final = 100
 class Caller(NamedTuple):
     """Who made a request over HTTP."""
 
-    principal: str | None
-    """Whose token it brought; None where there are no tokens."""
+    access: Access
+    """What its token allows."""
     session: str | None
     """The session it names (before 2026-07-28)."""
 

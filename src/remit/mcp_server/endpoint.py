@@ -98,7 +98,7 @@ class Endpoint:
             raise Problem(Code.PATH_UNKNOWN)
         request: Request = scope[REQUEST]
         headers = request.headers
-        caller = Caller(request.access.principal, headers.get(SESSION))
+        caller = Caller(request.access, headers.get(SESSION))
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._older(scope, headers, caller, receive, send)
@@ -207,13 +207,13 @@ class Endpoint:
 
     async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
         """A session begins, if its first request is answered."""
-        session = self._sessions.begin(caller.principal)
+        session = self._sessions.begin(caller.access.principal)
         if session is None:
             raise RpcError(503, INVALID_REQUEST, "Too many open sessions")
         answer = None
         try:
             with session.used():
-                caller = Caller(caller.principal, session.id)
+                caller = Caller(caller.access, session.id)
                 answer = await self._asked(session, message, caller, receive, send)
         finally:
             if answer is None or answer.error_code is not None:
@@ -234,7 +234,7 @@ class Endpoint:
     def _session(self, caller: Caller) -> Session:
         if caller.session is None:
             raise RpcError(400, INVALID_REQUEST, "Bad Request: Missing session ID")
-        session = self._sessions.find(caller.session, caller.principal)
+        session = self._sessions.find(caller.session, caller.access.principal)
         if session is None:  # also where it is somebody else's: who asks learns nothing about that
             raise RpcError(404, INVALID_REQUEST, "Session not found")
         return session

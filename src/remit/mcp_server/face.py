@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
@@ -29,10 +28,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.codes import Code
+from remit.http.access import ANYBODY, Access
 from remit.ids import new_id
 from remit.mcp_server.calls import Calls
 from remit.mcp_server.client import Caller, Client
 from remit.mcp_server.peers import ClientPeer, Parked
+from remit.mcp_server.progress import Progress
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.view import View, view_of
 from remit.tools.remote import MCP_ERROR
@@ -106,7 +107,7 @@ class Face:
         self._calls = Calls(runtime.gateway, runtime.service.confirmations)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._connections: dict[int, Connection] = {}
-        self._views: dict[str, View] = {}
+        self._views: dict[tuple[str, tuple[str, ...]], View] = {}
         self._generation = 0
         self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
         self._bus = InMemorySubscriptionBus()
@@ -175,7 +176,7 @@ class Face:
         return await call_next(ctx)
 
     async def _listed(self, ctx: ServerRequestContext[Any, Any], _params: object) -> dict[str, Any]:
-        view = await self._view(self._who(ctx), PATIENCE_S)
+        view = await self._view(self._who(ctx), _caller(ctx).access.tools, PATIENCE_S)
         listed: dict[str, Any] = {"tools": list(view.definitions)}
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             listed |= {"ttlMs": 0, "cacheScope": "private"}
@@ -183,18 +184,22 @@ class Face:
 
     async def _called(self, ctx: ServerRequestContext[Any, Any], params: Any) -> dict[str, Any]:
         name, args = _asked_for(params)
-        client = self._client(ctx)
-        return await self._talk(ctx, lambda peer: self._call(client, name, args, peer))
+        client, access = self._client(ctx), _caller(ctx).access
+        return await self._talk(ctx, lambda peer: self._call(client, access, name, args, peer))
 
     async def _relayed(self, ctx: ServerRequestContext[Any, Any], relay: Relay) -> dict[str, Any]:
         client, params = self._client(ctx), ctx.params or {}
         return await self._talk(ctx, lambda peer: relay.answer(client, ctx.method, params, peer, ctx.protocol_version))
 
-    async def _call(self, client: Client, name: str, args: dict[str, Any], peer: ClientPeer | Parked) -> dict[str, Any]:
-        tool = await self._full(client.principal, name)
+    async def _call(
+        self, client: Client, access: Access, name: str, args: dict[str, Any], peer: ClientPeer | Parked
+    ) -> dict[str, Any]:
+        tool = await self._full(client.principal, access.tools, name)
         known = self._runtime.services.catalog.known(tool)  # a call may change what its server offers
-        progress = _Progress(peer)
-        outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer)
+        progress = Progress(peer)
+        outcome = await self._calls.make(
+            client, tool, args, progress=progress, peer=peer, decides=access.allows("decide")
+        )
         await progress.end()
         if outcome.code is Code.UNKNOWN_TOOL:
             why = {"code": outcome.code.name, "reason": outcome.reason, "remedy": outcome.remedy}
@@ -205,12 +210,17 @@ class Face:
         known = known or self._runtime.services.catalog.known(tool)
         return await reply_of(outcome, self._runtime.journal, known, self._confirm)
 
-    async def _full(self, principal: str, shown: str) -> str:
-        """The full name behind one that a client gave; who calls before a server is listed waits for that server."""
-        view = await self._view(principal, 0)
+    async def _full(self, principal: str, only: tuple[str, ...], shown: str) -> str:
+        """The full name behind one that a client gave; a call that comes before its server is listed waits for it.
+
+        Raises MCPError for a tool that the client's token does not cover: to this client it does not exist.
+        """
+        view = await self._view(principal, only, 0)
         if shown not in view.tools:
             await self._runtime.services.catalog.find(self._names.full(shown))
-            view = await self._view(principal, 0)
+            view = await self._view(principal, only, 0)
+        if only and shown not in view.tools:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shown[:100]}")
         return view.tools.get(shown) or self._names.full(shown)
 
     # --- talking back
@@ -267,7 +277,7 @@ class Face:
 
     def _who(self, ctx: ServerRequestContext[Any, Any]) -> str:
         """The principal of a request: its token's, or the process's."""
-        return _caller(ctx).principal or self._principal
+        return _caller(ctx).access.principal or self._principal
 
     def _client(self, ctx: ServerRequestContext[Any, Any]) -> Client:
         """The session of who calls: of the connection, or, where each request stands for itself, of the program."""
@@ -288,15 +298,15 @@ class Face:
             del self._clients[next(iter(self._clients))]
         return client
 
-    async def _view(self, principal: str, patience_s: float) -> View:
+    async def _view(self, principal: str, only: tuple[str, ...], patience_s: float) -> View:
         """What a principal is offered; of servers that are still connecting, only what is known so far."""
-        view = self._views.get(principal)
+        view = self._views.get((principal, only))
         if view is None:
             services, generation = self._runtime.services, self._generation
             tools = await services.catalog.tools(patience_s)
-            view = view_of(tools, self._names, services.policy, principal)
+            view = view_of(tools, self._names, services.policy, principal, only)
             if not services.catalog.listing and generation == self._generation:
-                self._views[principal] = view
+                self._views[principal, only] = view
         return view
 
     def _schema(self, name: str) -> Mapping[str, Any] | None:
@@ -327,38 +337,6 @@ class Face:
         task.add_done_callback(self._changes.discard)
 
 
-class _Progress:
-    """Passes progress on to the client that asked for it, in order."""
-
-    def __init__(self, peer: ClientPeer | Parked) -> None:
-        self._peer = peer
-        self._reports: list[tuple[float, float | None, str]] = []
-        self._sender: asyncio.Task[None] | None = None
-        self._ended = False
-
-    def __call__(self, done: float | None, total: float | None, message: str) -> None:
-        """Report; the client may be slow, the tool does not wait for it."""
-        if done is None or self._ended:
-            return
-        self._reports.append((done, total, message))
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send())
-
-    async def end(self) -> None:
-        """Wait until the client has all of it, and take no more: nothing may come after the answer."""
-        self._ended = True
-        if self._sender is not None:
-            await self._sender
-
-    async def _send(self) -> None:
-        while self._reports:
-            done, total, message = self._reports.pop(0)
-            try:
-                await self._peer.context.session.report_progress(done, total, message or None)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                _log.debug("progress was not passed on: %r", error)
-
-
 def _begun(peer: ClientPeer, work: Callable[[Parked], Coroutine[Any, Any, dict[str, Any]]]) -> Parked:
     parked = Parked(peer)
     parked.begin(work(parked))
@@ -367,7 +345,7 @@ def _begun(peer: ClientPeer, work: Callable[[Parked], Coroutine[Any, Any, dict[s
 
 def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
     """Who made the request, as far as its transport knows."""
-    return ctx.request if isinstance(ctx.request, Caller) else Caller(None, None)
+    return ctx.request if isinstance(ctx.request, Caller) else Caller(ANYBODY, None)
 
 
 def _ready(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.policy.decision import Caller
+from remit.policy.globs import name_matches
 from remit.tools.meta import Level
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class View(msgspec.Struct, frozen=True):
         return next((each["inputSchema"] for each in self.definitions if each["name"] == shown), None)
 
 
-def view_of(tools: Sequence[Tool], names: Names, policy: Policy, principal: str) -> View:
-    """What a principal sees of the catalog.
+def view_of(tools: Sequence[Tool], names: Names, policy: Policy, principal: str, only: tuple[str, ...] = ()) -> View:
+    """What a principal sees of the catalog; with `only`, of the tools that these names or globs cover.
 
     Left out: what is quarantined, what policy forbids whatever the arguments, and what the protocol cannot carry.
     """
@@ -43,6 +44,8 @@ def view_of(tools: Sequence[Tool], names: Names, policy: Policy, principal: str)
     for tool in tools:
         shown = names.shown(tool)
         if shown is None or shown in full:
+            continue
+        if only and not any(name_matches(pattern, tool.meta.name) for pattern in only):
             continue
         full[shown] = tool.meta.name
         if tool.quarantined is not None or policy.forbids(tool.meta, tool.key, caller):

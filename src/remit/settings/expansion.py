@@ -14,7 +14,6 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_client import McpClient
 
 _PIECE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{", re.ASCII)
 _UNSENDABLE: Final = re.compile(r"[\r\n\0]")
@@ -35,26 +34,13 @@ def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
         server,
         command=tuple([_startable(expand(word, environ, who), who) for word in server.command]),
         env={name: _startable(expand(text, environ, who), who) for name, text in server.env.items()},
-        url=_sendable(url, f"{who}: its url"),
+        url=sendable(url, f"{who}: its url"),
         oauth=server.oauth
         and {name: expand(text, environ, f"{who}: oauth {name}") for name, text in server.oauth.items()},
         headers={
-            name: _sendable(expand(text, environ, who), f"{who}: header {name}")
-            for name, text in server.headers.items()
+            name: sendable(expand(text, environ, who), f"{who}: header {name}") for name, text in server.headers.items()
         },
     )
-
-
-def expanded_client(client: McpClient, environ: Mapping[str, str]) -> McpClient:
-    """The client with every reference in its token replaced.
-
-    Raises SettingsError, also for a token that is empty then: it would let everybody in.
-    """
-    who = f"MCP client {client.principal}"
-    token = _sendable(expand(client.token, environ, who), f"{who}: its token")
-    if not token.strip():
-        raise SettingsError(f"{who}: its token is empty", remedy="Set the variable that it refers to.")
-    return msgspec.structs.replace(client, token=token)
 
 
 def expand(text: str, environ: Mapping[str, str], who: str) -> str:
@@ -94,7 +80,8 @@ def _startable(text: str, who: str) -> str:
     return text
 
 
-def _sendable(text: str, what: str) -> str:
+def sendable(text: str, what: str) -> str:
+    """The text, if a header can carry it. Raises SettingsError that names `what` and quotes no value."""
     if _UNSENDABLE.search(text):
         raise SettingsError(f"{what} has a line break or NUL in it", remedy="Correct it, or the variable behind it.")
     return text

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from remit.errors import SettingsError
+from remit.settings.base import Base
 from remit.settings.file import find, read
 from remit.settings.model import Settings
 from remit.settings.table import Setting, sections, table
-from remit.settings.values import Base, Given, checked, from_text, resolved
+from remit.settings.values import Given, checked, from_text, resolved
 
 CONFIG: Final = "REMIT_CONFIG"
 """The environment variable that names the file to load."""
 _PREFIX: Final = "REMIT_"
 _TESTS: Final = "REMIT_TEST_"
-_FIXED: Final = {"NO_COLOR": "never", "FORCE_COLOR": "always"}
-"""Variables that mean one thing however they are set (no-color.org, force-color.org)."""
 # Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
 _SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 
@@ -44,7 +43,7 @@ def load(
     given |= _from_flags(flags or {}, here)
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
     for key, row in table().items():
-        values[row.section][row.name] = resolved(key, given[key])
+        values[row.section][row.name] = resolved(row, given[key])
     return Settings(
         **{name: section(**values[name]) for name, section in sections().items()},  # type: ignore[arg-type]
         file=chosen,
@@ -75,9 +74,11 @@ def _from_file(file: Path, base: Base) -> dict[str, Given]:
     for section, settings in read(file).items():
         if section not in sections():
             raise _unknown(str(file), section, [*sections(), *table()])
-        if not isinstance(settings, dict):
+        array = sections()[section].array
+        written = {array: settings} if array and isinstance(settings, list) else settings
+        if not isinstance(written, dict):
             raise SettingsError(f"{file}: {section} must be a table", remedy=f"Write [{section}] on a line of its own.")
-        for name, value in settings.items():
+        for name, value in written.items():
             row = _row(f"{section}.{name}", str(file))
             given[row.key] = Given(checked(row, value, str(file)), str(file), base)
     return given
@@ -91,7 +92,7 @@ def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for name, row in names.items():
         if env.get(name) and row.key not in given:
-            given[row.key] = Given(from_text(row, _FIXED.get(name, env[name]), name), name, base)
+            given[row.key] = Given(from_text(row, row.about.fixed.get(name, env[name]), name), name, base)
     return given
 
 

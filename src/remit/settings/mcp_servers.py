@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from remit.errors import SettingsError
+from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_environment import Candidate, candidates
 from remit.settings.mcp_table import read_server
 from remit.settings.model import Settings
-from remit.settings.values import Base
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):

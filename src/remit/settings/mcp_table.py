@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.errors import SettingsError
+from remit.settings.base import Base
 from remit.settings.mcp import McpServer
-from remit.settings.values import Base
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
 """A server's name: a segment of a tool's name (remit.tools.naming)."""

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 import msgspec
 
-from remit.settings.model import About, Settings
+from remit.settings.model import Settings
+from remit.settings.section import About, Section, abouts, hints
 
 
 class Setting(NamedTuple):
@@ -55,10 +56,10 @@ class SettingDoc(NamedTuple):
 
 
 @cache
-def sections() -> Mapping[str, type[msgspec.Struct]]:
+def sections() -> Mapping[str, type[Section]]:
     """The class of every section, by its name in remit.toml."""
-    hints = get_type_hints(Settings)
-    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, msgspec.Struct)}
+    found = get_type_hints(Settings)
+    return {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
 
 
 @cache
@@ -68,10 +69,10 @@ def table() -> Mapping[str, Setting]:
     return {row.key: row for row in rows}
 
 
-def _rows(name: str, section: type[msgspec.Struct]) -> list[Setting]:
-    hints = get_type_hints(section, include_extras=True)
+def _rows(name: str, section: type[Section]) -> list[Setting]:
+    typed, said = hints(section), abouts(section)
     return [
-        Setting(name, field, hints[field], default, get_args(hints[field])[-1])
+        Setting(name, field, typed[field], default, said[field])
         for field, default in zip(section.__struct_fields__, section.__struct_defaults__, strict=True)
     ]
 

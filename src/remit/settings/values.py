@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from remit.errors import SettingsError
-from remit.settings.shown import PICTURES
+from remit.settings.base import Base
 from remit.settings.table import Setting, type_text
 
 _TRUTH: Final = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
     **dict.fromkeys(("false", "0", "no", "off"), False),
 }
-_SEPARATORS: Final = {"app.modules": os.pathsep}
-"""Between the items of a list in text; a comma where nothing else is named here."""
-_SQLITE: Final = "sqlite:///"
-_MEMORY: Final = ":memory:"
-SERVERS: Final = frozenset({"postgresql", "postgres"})
-"""Schemes of journals on a server."""
 _SHOWN: Final = 80
 
 
-class Base(NamedTuple):
-    """What relative paths are relative to."""
-
-    folder: Path
-    home: Path | None
-    """What a leading `~` stands for."""
-
-    def path(self, text: str) -> Path:
-        """The absolute path, symbolic links followed. Raises OSError, RuntimeError or ValueError."""
-        if self.home is not None and (text == "~" or text.startswith("~/")):
-            return Path(self.home, text[2:]).resolve()
-        return Path(self.folder, text).resolve()
-
-
 class Given(NamedTuple):
-    """A value somebody gave."""
+    """A value that was given."""
 
     value: Any
     source: str
@@ -62,7 +38,7 @@ def checked(setting: Setting, value: Any, source: str) -> Any:
 
 def _said(setting: Setting, value: Any) -> str:
     """What was given, where it is no secret."""
-    if setting.key in PICTURES:
+    if setting.about.picture is not None:
         return ""
     text = repr(value)
     return f"is {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}, but it "
@@ -91,7 +67,7 @@ def _parsed(setting: Setting, text: str) -> Any:
     if setting.kind is int:
         return _integer(text)
     if setting.kind is tuple:
-        return _items(text, _SEPARATORS.get(setting.key, ","))
+        return _items(text, setting.about.separator)
     return text
 
 
@@ -111,52 +87,12 @@ def _items(text: str, separator: str) -> Any:
     return [item.strip() for item in text.split(separator) if item.strip()]
 
 
-def resolved(key: str, given: Given) -> Any:
+def resolved(setting: Setting, given: Given) -> Any:
     """The value with its paths made absolute and an empty default filled in. Raises SettingsError."""
-    resolve = _RESOLVERS.get(key)
-    if resolve is None:
+    if setting.about.resolve is None:
         return given.value
     try:
-        return resolve(given.value, given.base)
+        return setting.about.resolve(given.value, given.base)
     except (OSError, RuntimeError, ValueError) as exc:
+        key = setting.key
         raise SettingsError(f"{given.source}: {key} holds no usable path: {exc}", remedy=f"Correct {key}.") from exc
-
-
-def _roots(roots: tuple[str, ...], base: Base) -> tuple[str, ...]:
-    return tuple(str(base.path(root)) for root in roots)
-
-
-def _modules(modules: tuple[str, ...], base: Base) -> tuple[str, ...]:
-    return tuple(str(base.path(name)) if name.endswith(".py") or os.sep in name else name for name in modules)
-
-
-def _journal(url: str, base: Base) -> str:
-    path = url.removeprefix(_SQLITE)
-    if path == _MEMORY:
-        return path
-    scheme, separator, _ = path.partition("://")  # the rest may hold a password
-    if separator and scheme in SERVERS:
-        return path
-    if path.startswith(tuple(f"{server}:" for server in SERVERS)):
-        raise ValueError("// is missing after the first colon; give postgresql://user:password@host/database")
-    if separator:
-        raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")
-    return str(base.path(path or ".remit/journal.db"))
-
-
-def _principal(name: str, _base: Base) -> str:
-    """The name, or that of the OS user: of the account, not of the environment, which anybody can set."""
-    if name:
-        return name
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # containers run under accounts without a name
-        return f"uid{os.getuid()}"
-
-
-_RESOLVERS: Final[dict[str, Callable[[Any, Base], Any]]] = {
-    "app.modules": _modules,
-    "app.principal": _principal,
-    "fs.roots": _roots,
-    "journal.url": _journal,
-}

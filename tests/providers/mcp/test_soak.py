@@ -21,7 +21,7 @@ from remit.clock import SystemClock
 from remit.errors import ProviderError
 from remit.providers.mcp import keeper
 from remit.providers.mcp.provider import McpProvider
-from remit.settings.model import McpSettings
+from remit.settings.sections.mcp import McpSettings
 from tests.gateway.world import opened
 from tests.providers.mcp.world import Loaded, World, alive, descriptors
 

@@ -18,7 +18,7 @@ from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
-from remit.settings.model import McpSettings
+from remit.settings.sections.mcp import McpSettings
 from remit.testing.clock import ManualClock
 from remit.tools.pins import Pins
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remit.providers.mcp.connection import Connection
     from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
-    from remit.settings.model import McpSettings
+    from remit.settings.sections.mcp import McpSettings
     from remit.tools.meta import ToolMeta
     from remit.tools.peer import Peer
     from remit.tools.pins import Pins

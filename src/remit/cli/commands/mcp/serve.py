@@ -18,7 +18,7 @@ def command(state: State, over_http: bool, host: str, port: int, known_as: tuple
 
     Every call passes the same policy, confirmations and journal as any other; each client's session is a stream of the
     journal. Without --http one client is served on stdin and stdout. Over HTTP it answers at /mcp, on 127.0.0.1 port
-    8321 unless told otherwise; who may connect stands in [[mcp.clients]], without which only this machine can.
+    8321 unless told otherwise; [[clients]] names who may connect; without it only this machine may.
     """
     from remit.cli.serving import Listening, Offer, serve
     from remit.mcp_server.names import WireNames

@@ -1,0 +1,93 @@
+"""A client that may connect over HTTP, as the operator wrote it down."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.http.access import SCOPES, Scope
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[clients]]` table; either `token` or `sha256` is set."""
+
+    principal: str
+    """Who its calls are recorded and judged as; several clients may share one."""
+    token: str = ""
+    """The bearer token it sends; `${NAME}` takes it from our own environment."""
+    sha256: str = ""
+    """The SHA-256 of its token in hexadecimal, so that no file or variable holds the token itself."""
+    scopes: tuple[Scope, ...] = ("read", "call")
+    """What it may do: any of `read`, `call`, `decide`, `tickets`, `work` and `admin`, which stands for all."""
+    expires: datetime | None = None
+    """From when on its token is refused; a time with an offset. None: never."""
+    tools: tuple[str, ...] = ()
+    """Names or patterns of the tools that it may see and call; empty: all that policy allows."""
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Client(principal={self.principal!r}, scopes={self.scopes!r})"
+
+    @property
+    def expires_at(self) -> int | None:
+        """The same in microseconds since the epoch."""
+        return None if self.expires is None else int(self.expires.timestamp() * 1_000_000)
+
+
+_EXPECTED: Final = {
+    "principal": "a non-empty text",
+    "token": "a non-empty text",
+    "sha256": "64 hexadecimal digits",
+    "scopes": f"a list of any of {', '.join(sorted(SCOPES))}",
+    "expires": "a date and time with its offset, such as 2027-01-31T12:00:00Z",
+    "tools": "a list of non-empty texts",
+}
+
+
+def read_client(table: dict[str, Any], where: str) -> Client:
+    """The client that a table stands for. Raises SettingsError that begins with `where` and quotes no token."""
+    for key in table:
+        if key not in _EXPECTED:
+            raise SettingsError(f"{where}: there is no key {key}", remedy=f"Its keys are {', '.join(_EXPECTED)}.")
+    for key in _EXPECTED:
+        if key in table and not _fits(key, table[key]):
+            raise _misfit(where, key)
+    if "principal" not in table:
+        raise _misfit(where, "principal")
+    if ("token" in table) == ("sha256" in table):
+        both = "both token and sha256 are" if "token" in table else "neither token nor sha256 is"
+        raise SettingsError(f"{where}: {both} given", remedy="Give one: ${NAME} as token, or the token's SHA-256.")
+    return msgspec.convert(table, Client)
+
+
+def _fits(key: str, value: Any) -> bool:
+    match key:
+        case "scopes":
+            return isinstance(value, list) and bool(value) and all(each in SCOPES for each in value)
+        case "tools":
+            return isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value)
+        case "expires":
+            return _moment(value) is not None
+        case "sha256":
+            return isinstance(value, str) and _SHA256.fullmatch(value) is not None
+        case _:
+            return isinstance(value, str) and bool(value.strip())
+
+
+def _moment(value: Any) -> datetime | None:
+    """The moment that a value of TOML or JSON stands for; None without an offset, which could be any hour."""
+    try:
+        moment = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo else None
+
+
+def _misfit(where: str, key: str) -> SettingsError:
+    return SettingsError(f"{where}: {key} must be {_EXPECTED[key]}", remedy=f"Correct {key} in it.")

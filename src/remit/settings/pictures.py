@@ -1,0 +1,86 @@
+"""Settings as people may see them: the names within MCP's tables stay, their values do not.
+
+What stands in env, headers, tokens and arguments is secret by its place, whatever it looks like. Only what is listed
+here is shown; every other value of these settings is an ellipsis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from remit.redact import mask
+from remit.settings.address import HIDDEN, address, program
+
+
+def servers(value: Any) -> Any:
+    """MCP servers: programs, addresses and names."""
+    return _tables(value, _SERVER)
+
+
+def clients(value: Any) -> Any:
+    """Clients over HTTP: whose calls theirs are, and what they may do."""
+    return _tables(value, dict.fromkeys(("principal", "scopes", "tools", "expires"), _plain))
+
+
+def servers_json(text: str) -> str:
+    """MCP servers as JSON text."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return HIDDEN if text else ""
+    return str(msgspec.json.encode(servers(value)), "utf-8")
+
+
+def command(value: Any) -> Any:
+    """What is started; what it is given may be secret."""
+    if isinstance(value, str):
+        return program(value)
+    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
+        return [program(value[0]), *_each(value[1:])]
+    return _each(value)
+
+
+def hidden(value: Any) -> Any:
+    """Only whether there is a value."""
+    return HIDDEN if value != "" else ""
+
+
+def _tables(value: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Any:
+    return [_table(table, fields) for table in value] if isinstance(value, list | tuple) else HIDDEN
+
+
+def _table(table: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Any:
+    if not isinstance(table, dict):
+        return HIDDEN
+    return {mask(key): picture(value) for key, value in table.items() for picture in [fields.get(key, hidden)]}
+
+
+def _plain(value: Any) -> Any:
+    """Values that hold no secrets, where they are what they should be."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {mask(key): _plain(item) for key, item in value.items()}
+    return value if isinstance(value, bool | int) else HIDDEN
+
+
+def _names(value: Any) -> Any:
+    return {mask(key): HIDDEN for key in value} if isinstance(value, dict) else HIDDEN
+
+
+def _each(value: Any) -> Any:
+    return [HIDDEN for _ in value] if isinstance(value, list | tuple) else HIDDEN
+
+
+_SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled"), _plain),
+    **dict.fromkeys(("command", "cmd"), command),
+    **dict.fromkeys(("env", "headers", "oauth"), _names),
+    "args": _each,
+    "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
+}

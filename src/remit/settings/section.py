@@ -1,0 +1,71 @@
+"""What a section of the settings is made of: types with limits, and what a type does not say.
+
+A section is a `Section` in a file of its own under remit.settings.sections, and a line in remit.settings.model. The
+loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_type_hints
+
+import msgspec
+
+from remit.redact import mask
+from remit.settings.base import Base
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
+Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
+Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
+Tables = tuple[dict[str, Any], ...]
+
+
+class About(NamedTuple):
+    """What the type of a setting does not say."""
+
+    meaning: str
+    env: tuple[str, ...] = ()
+    """Environment names beside `REMIT_<SECTION>_<NAME>`, which comes first if several are set."""
+    fixed: Mapping[str, str] = {}
+    """Environment names that mean one thing, however they are set."""
+    separator: str = ","
+    """Between the items of a list in text."""
+    resolve: Callable[[Any, Base], Any] | None = None
+    """Makes paths absolute and fills in an empty default. May raise OSError, RuntimeError or ValueError."""
+    picture: Callable[[Any], Any] | None = None
+    """How to show a value that may hold secrets; an error does not quote it. None: any text, tokens masked."""
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One table of remit.toml; each field is `Annotated[type, About(…)]` with a default."""
+
+    array: ClassVar[str] = ""
+    """The field that an array of tables of the section's name stands for, as in `[[clients]]`; empty: none."""
+
+    def shown(self, name: str) -> Any:
+        """The value of a setting without secrets."""
+        value, picture = getattr(self, name), abouts(type(self))[name].picture
+        if picture is not None:
+            return picture(value)
+        return mask(value) if isinstance(value, str) else value
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        fields = ", ".join(f"{name}={self.shown(name)!r}" for name in self.__struct_fields__)
+        return f"{type(self).__name__}({fields})"
+
+
+@cache
+def hints(section: type[Section]) -> Mapping[str, Any]:
+    """The annotated type of each setting of a section, as msgspec takes it."""
+    found = get_type_hints(section, include_extras=True)
+    return {name: found[name] for name in section.__struct_fields__}
+
+
+@cache
+def abouts(section: type[Section]) -> Mapping[str, About]:
+    """What is said about each setting of a section."""
+    return {name: get_args(hint)[-1] for name, hint in hints(section).items()}

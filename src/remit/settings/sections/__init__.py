@@ -1,0 +1,1 @@
+"""The sections of remit.toml: each a file, named in remit.settings.model."""

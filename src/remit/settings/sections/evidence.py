@@ -1,0 +1,35 @@
+"""The section `[evidence]`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from remit.settings.section import About, Count, Section
+
+EvidenceBytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+
+
+class EvidenceSettings(Section, frozen=True):
+    """What is kept of what tools found."""
+
+    inline_limit_bytes: Annotated[
+        EvidenceBytes,
+        About("The largest piece of evidence kept within a report.", env=("EVIDENCE_INLINE_LIMIT_BYTES",)),
+    ] = 4_096
+    raw_limit_bytes: Annotated[
+        EvidenceBytes,
+        About("The largest piece of evidence stored beside a report.", env=("EVIDENCE_RAW_LIMIT_BYTES",)),
+    ] = 1_000_000
+    max_items_per_report: Annotated[
+        Count,
+        About("How many pieces of evidence a report may list.", env=("EVIDENCE_MAX_ITEMS_PER_REPORT",)),
+    ] = 50
+    retention_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=36_500)],
+        About(
+            "How long the evidence stored beside a report is kept; its digest is kept for ever, and with 0 so is it.",
+            env=("EVIDENCE_RETENTION_DAYS",),
+        ),
+    ] = 7

@@ -1,0 +1,53 @@
+"""The section `[journal]`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from remit.redact import MASK, mask
+from remit.settings.address import HIDDEN
+from remit.settings.base import Base
+from remit.settings.section import About, Section
+
+SERVERS: Final = frozenset({"postgresql", "postgres"})
+"""Schemes of journals on a server."""
+_SQLITE: Final = "sqlite:///"
+_MEMORY: Final = ":memory:"
+
+
+def _absolute(url: str, base: Base) -> str:
+    path = url.removeprefix(_SQLITE)
+    if path == _MEMORY:
+        return path
+    scheme, separator, _ = path.partition("://")  # the rest may hold a password
+    if separator and scheme in SERVERS:
+        return path
+    if path.startswith(tuple(f"{server}:" for server in SERVERS)):
+        raise ValueError("// is missing after the first colon; give postgresql://user:password@host/database")
+    if separator:
+        raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")
+    return str(base.path(path or ".remit/journal.db"))
+
+
+def _picture(url: Any) -> Any:
+    """Show a path unchanged; of a URL, drop everything up to the last @, since users write passwords unescaped."""
+    if not isinstance(url, str):
+        return HIDDEN
+    scheme, separator, rest = mask(url).partition("://")
+    _user, at, place = rest.rpartition("@") if separator else ("", "", "")
+    return f"{scheme}://{MASK}@{place}" if at else mask(url)
+
+
+class JournalSettings(Section, frozen=True):
+    """Where everything is recorded."""
+
+    url: Annotated[
+        str,
+        About(
+            "The journal: a path, `sqlite:///path`, `postgresql://user:password@host/database?schema=remit` or "
+            "`:memory:`. Empty: `.remit/journal.db` in the project folder.",
+            env=("REMIT_JOURNAL",),
+            resolve=_absolute,
+            picture=_picture,
+        ),
+    ] = ""

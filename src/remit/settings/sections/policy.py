@@ -1,0 +1,24 @@
+"""The section `[policy]`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from remit.settings.section import About, Section, Tables
+
+
+class PolicySettings(Section, frozen=True):
+    """What may be called by whom."""
+
+    rules: Annotated[
+        Tables,
+        About("The rules, one `[[policy.rules]]` table each. A JSON array in the environment."),
+    ] = ()
+    tests: Annotated[
+        Tables,
+        About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),
+    ] = ()
+    remembered: Annotated[
+        bool,
+        About("Whether approvals that a person chose to have remembered count as rules."),
+    ] = True
