@@ -24,7 +24,7 @@ from remit.http import serving as http
 from remit.mcp_config.carried import carry
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
-from remit.mcp_server import face, sessions
+from remit.mcp_server import parking, sessions, views
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.process import child
 from remit.process.environment import environment as seen
@@ -199,13 +199,13 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        f"waits up to {face.PATIENCE_S:g} seconds for servers",
+        f"waits up to {views.PATIENCE_S:g} seconds for servers",
         f"may take {keeper.CONNECT_S:g} seconds",
         f"| a client's request | {MAX_REQUEST_BYTES // 2**20} MiB |",
         f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",
         f"| questions of a server within one call | {session._MAX_ROUNDS} |",
         f"| tools of a server | {listing.MAX_TOOLS:,}, on {listing.MAX_PAGES} pages |",
-        f"come again with answers | {face.PARKED_S / 60:g} minutes |",
+        f"come again with answers | {parking.PARKED_S / 60:g} minutes |",
         f"is told to stop | {http.GRACE_S} s |",
     ],
 )

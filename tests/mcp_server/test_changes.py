@@ -33,6 +33,10 @@ class Heard:
     async def once(self) -> None:
         await self._came.get()
 
+    @property
+    def none(self) -> bool:
+        return self._came.empty()
+
     def put(self) -> None:
         self._came.put_nowait(None)
 
@@ -88,7 +92,7 @@ async def test_a_call_that_takes_its_own_tool_away_is_answered_in_the_servers_wo
 async def test_a_server_that_was_too_slow_for_the_list_is_heard_of(
     remit_in: OpenRemit, link: Link, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("remit.mcp_server.face.PATIENCE_S", 0.01)
+    monkeypatch.setattr("remit.mcp_server.views.PATIENCE_S", 0.01)
     awake = asyncio.Event()
 
     class Sleeper(Upstream):
@@ -141,3 +145,31 @@ async def test_a_client_hears_when_a_pin_is_approved_elsewhere(remit_in: OpenRem
         far.change()
         await heard.once()
         assert "mcp__far__second" in await names(client)
+
+
+async def test_no_notice_is_sent_that_nothing_stands_behind(remit_in: OpenRemit, link: Link) -> None:
+    """Official clients of the 1.x kind fail if a notice comes while they close."""
+    far = Upstream(offered(DEFINITION))
+    async with remit_in(providers=[far]) as remit, facing(remit) as face, hearing(face, link) as (client, heard):
+        await names(client)
+        for _ in range(3):
+            far.change(offered(DEFINITION))  # listed again, and the same
+            await remit.runtime.services.catalog.tools()
+        await settled(face)
+        far.change(offered(DEFINITION), offered(SECOND))
+        await heard.once()
+        await settled(face)
+        assert heard.none
+
+
+async def test_a_client_that_was_given_no_list_yet_is_sent_no_notice(remit_in: OpenRemit, link: Link) -> None:
+    far = Upstream(offered(DEFINITION))
+    async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face):
+        far.change(offered(SECOND))
+        assert face.changes._tasks == set(), "nothing is compared, no server is started for it"
+
+
+async def settled(face: Face) -> None:
+    """Wait until all that changed so far is told."""
+    while face.changes._tasks:
+        await asyncio.wait(face.changes._tasks)

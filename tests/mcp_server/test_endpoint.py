@@ -200,19 +200,19 @@ async def test_there_are_so_many_sessions_and_no_more(remit_in: OpenRemit, monke
 
 async def test_what_belongs_to_no_request_is_heard_by_who_listens_even_if_it_came_before(remit_in: OpenRemit) -> None:
     async with bare(remit_in, echo) as it:
-        session = await it.begin()
-        it.face._changed()
-        await asyncio.gather(*it.face._changes)
+        session, changed = await it.begin(), "notifications/prompts/list_changed"
+        it.face.changes.heard(changed, {})
+        await asyncio.gather(*it.face.changes._tasks)
         async with it.http.stream("GET", it.url, headers=session) as stream:
             assert stream.headers["content-type"] == "text/event-stream"
             lines = stream.aiter_lines()
             for _ in range(2):
                 assert [await anext(lines) for _ in range(3)] == [
                     "event: message",
-                    'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
+                    'data: {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}',
                     "",
                 ]
-                it.face._changed()
+                it.face.changes.heard(changed, {})
             again = await it.http.get(it.url, headers=session)
             assert again.status_code == 409
         assert (await it.http.get(it.url, headers={**session, "accept": "application/json"})).status_code == 406

@@ -174,3 +174,28 @@ def test_what_is_wrong_in_the_environment_is_skipped_with_a_warning_and_the_rest
         assert where in warning
         assert why in warning
         assert warning.endswith("it is skipped")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"name":"srv1","cmd":["python","server.py"],"cwd":null}]',
+        '[{"name":"srv1","cmd":"python","args":["server.py"],"env":null,"url":null,"headers":null,"oauth":null}]',
+        '[{"name":"srv1","command":["python","server.py"],"cmd":null,"args":null,"timeout_ms":null,"level":null}]',
+    ],
+)
+def test_a_key_that_is_null_counts_as_absent(tmp_path: Path, text: str) -> None:
+    servers = found(tmp_path, MCP_SERVERS_JSON=text)
+    (server,) = servers.servers
+    assert (server.name, server.command, server.cwd) == ("srv1", ("python", "server.py"), str(tmp_path))
+    assert servers.warnings == ()
+
+
+@pytest.mark.parametrize(("name", "near"), [("a_", "a"), ("_a", "a"), ("a__b", "a_b"), ("__a___b_", "a_b")])
+def test_a_name_that_models_would_mistake_is_refused_with_one_that_they_would_not(
+    tmp_path: Path, name: str, near: str
+) -> None:
+    """As models see them, the tool `b` of a server `a_` and the tool `_b` of `a` would be one."""
+    with pytest.raises(SettingsError, match="models see `__` between") as caught:
+        found(tmp_path, FILES.replace("files", name, 1))
+    assert caught.value.remedy == f"Call the server {near}."

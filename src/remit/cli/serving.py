@@ -129,7 +129,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
             confirm=confirm,
         )
         if relay is not None:
-            relay.hear(face.heard)
+            relay.hear(face.changes.heard)
         try:
             yield remit, face
         finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.mcp_server.definition import fitting
 from remit.policy.decision import Caller
 from remit.policy.globs import name_matches
 from remit.tools.meta import Level
@@ -24,7 +25,7 @@ class View(msgspec.Struct, frozen=True):
     """The offer of one moment to one principal."""
 
     definitions: tuple[dict[str, Any], ...]
-    """As `tools/list` answers, by name."""
+    """As `tools/list` answers since 2026-07-28, by name; see `for_older`."""
     tools: dict[str, str]
     """Full names by the names that are shown; also of tools that are not offered, so that a call is told why."""
 
@@ -54,7 +55,9 @@ def view_of(tools: Sequence[Tool], names: Names, policy: Policy, principal: str,
         if schema is None or schema.get("type") != "object":
             _log.warning("%s is not offered to MCP clients: its schema's root is no object", tool.meta.name)
             continue
-        definitions[shown] = _definition(tool, shown, schema)
+        definitions[shown], left = fitting(_definition(tool, shown, schema))
+        if left:
+            _log.warning("%s is shown to MCP clients without its %s", tool.meta.name, ", ".join(left))
     return View(tuple(definitions[name] for name in sorted(definitions)), full)
 
 

@@ -14,7 +14,12 @@ from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
-"""A server's name: a segment of a tool's name (remit.tools.naming)."""
+"""A server's name: a segment of a tool's name (remit.tools.naming).
+
+The contract takes `[a-z0-9_]+`. Of these, names with `_` at an end or with `__` are refused: models see `__` between
+the parts of a tool's name, so that `a_` with the tool `b` and `a` with the tool `_b` would be one name to them.
+"""
+_WIDE: Final = re.compile("[a-z0-9_]+")
 _ALIASES: Final = ("cmd", "args")
 _VARIABLE: Final = re.compile(r"[^=\0]+")
 _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
@@ -41,15 +46,13 @@ _AT: Final = re.compile(r"at `\$\.(\w+)")
 def read_server(table: Mapping[str, Any], where: str, base: Base, folder: str) -> McpServer:
     """The server that a table stands for; also `cmd`, or a `command` that is one text, with `args` beside it.
 
-    A relative `cwd` counts from `base`, without one the server is started in `folder`. Raises SettingsError that begins
-    with `where` and names the server and the key.
+    A key that is null counts as absent. A relative `cwd` counts from `base`, without one the server is started in
+    `folder`. Raises SettingsError that begins with `where` and names the server and the key.
     """
+    table = {key: value for key, value in table.items() if value is not None}
     name = table.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise SettingsError(
-            f"{where}: name must be lower-case letters and digits, with single underscores inside",
-            remedy="Give the server a name such as github or my_files.",
-        )
+        raise _misnamed(name, where)
     where = f"{where} ({name})"
     _known(table, where)
     server = _typed(_with_command(table, where), where)
@@ -57,6 +60,20 @@ def read_server(table: Mapping[str, Any], where: str, base: Base, folder: str) -
     if server.url:
         return server
     return msgspec.structs.replace(server, cwd=_folder(server.cwd, base, where) if server.cwd else folder)
+
+
+def _misnamed(name: object, where: str) -> SettingsError:
+    if not isinstance(name, str) or not _WIDE.fullmatch(name):
+        return SettingsError(
+            f"{where}: name must be lower-case letters and digits, with single underscores inside",
+            remedy="Give the server a name such as github or my_files.",
+        )
+    near = re.sub("_+", "_", name).strip("_")
+    return SettingsError(
+        f"{where}: name must have single underscores, and only inside: models see `__` between the parts of a tool's "
+        "name",
+        remedy=f"Call the server {near}." if near else "Give the server a name such as github or my_files.",
+    )
 
 
 def _known(table: Mapping[str, Any], where: str) -> None:

@@ -15,7 +15,7 @@ from remit.errors import ProviderError
 from remit.process.child import Child
 from remit.providers.mcp import keeper, stdio
 from remit.testing.providers import call_context
-from tests.providers.mcp.world import TOOLS, World, alive, descriptors, quoted, tool
+from tests.providers.mcp.world import TOOLS, World, alive, descriptors
 
 pytestmark = pytest.mark.slow  # each starts and ends processes
 
@@ -111,6 +111,47 @@ async def test_a_crash_loop_is_parked_and_tried_again_after_a_while(mcp: World) 
     with pytest.raises(ProviderError, match="no database"):
         await provider.list_tools()
     await mcp.clock.until_asleep()
+
+
+async def test_a_server_that_never_lists_its_tools_is_logged_at_its_time_and_recovers(
+    mcp: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("remit.providers.mcp.provider.LIST_S", 20)
+    monkeypatch.setattr("remit.providers.mcp.connection.LIST_S", 0.2)
+    provider = mcp.provider(plan={"mute": ["tools/list"]})
+    with pytest.raises(ProviderError, match=r"no answer to tools/list within 0\.2 s") as caught:
+        await provider.list_tools()
+    assert caught.value.cause is Code.Timeout
+    assert caplog.text.count("mcp.list_tools.failed server=puppet") == 1
+    assert "mcp.spawn.failed" not in caplog.text
+    monkeypatch.setattr("remit.providers.mcp.connection.LIST_S", 20)
+    await mcp.clock.until_asleep()
+    mcp.clock.advance(keeper._LONGEST_REST_S)
+    await mcp.strings.started(2)
+    mcp.strings.order(unmute="tools/list")
+    assert len(await provider.list_tools()) == len(TOOLS)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_server_without_tools_is_up_and_offers_none(mcp: World, era: str) -> None:
+    provider = mcp.provider(plan={"toolless": True, "eras": [era]})
+    assert await provider.list_tools() == []
+    assert (await provider.status()).tools == 0
+
+
+async def test_a_server_that_takes_longer_to_connect_than_a_listing_waits_is_logged_and_recovers(
+    mcp: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("remit.providers.mcp.provider.LIST_S", 0.2)
+    provider = mcp.provider(plan={"mute": ["initialize"], "eras": ["legacy"]})
+    with pytest.raises(ProviderError, match=r"no list of its tools within 0\.2 s") as caught:
+        await provider.list_tools()
+    assert caught.value.cause is Code.Timeout
+    assert "mcp.list_tools.failed server=puppet" in caplog.text
+    monkeypatch.setattr("remit.providers.mcp.provider.LIST_S", 20)
+    await mcp.strings.heard("initialize")
+    mcp.strings.order(unmute="initialize")
+    assert len(await provider.list_tools()) == len(TOOLS)
 
 
 async def test_callers_during_the_last_attempt_do_not_keep_a_server_from_being_parked(
@@ -313,50 +354,3 @@ async def test_fifty_lives_leave_nothing(mcp: World) -> None:
     await mcp.strings.idle()
     assert descriptors() <= before
     assert len(asyncio.all_tasks()) <= tasks
-
-
-# --- eras
-
-
-@pytest.mark.parametrize(
-    ("eras", "era"), [(["legacy"], "legacy"), (["modern"], "modern"), (["legacy", "modern"], "legacy")]
-)
-async def test_the_era_is_found_out_and_remembered(mcp: World, eras: list[str], era: str) -> None:
-    provider = mcp.provider(plan={"eras": eras})
-    assert (await provider.status()).era == era
-    mcp.clock.advance(keeper.STABLE_S)
-    await mcp.strings.kill()
-    await mcp.strings.started(2)
-    assert (await provider.invoke(ECHO, {"text": era}, call_context())).value == era
-    assert mcp.strings.times("initialize") == (2 if era == "legacy" else 1)
-    assert mcp.strings.times("server/discover") == (2 if era == "modern" else 0)
-
-
-async def test_an_era_that_is_given_is_not_doubted(mcp: World) -> None:
-    provider = mcp.provider(mcp.server(era="modern"))
-    assert (await provider.status()).era == "modern"
-    assert mcp.strings.times("initialize") == 0
-
-
-async def test_a_server_that_takes_long_to_come_up_is_waited_for(mcp: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs such as npx fetch a server first; a second greeting meanwhile would only confuse it."""
-    monkeypatch.setattr("remit.providers.mcp.connection.PROBE_S", 0)
-    provider = mcp.provider(plan={"mute": ["initialize"], "eras": ["legacy"]})
-    listing = asyncio.create_task(provider.list_tools())
-    await mcp.strings.heard("initialize")
-    mcp.strings.order(unmute="initialize")
-    assert len(await listing) == len(TOOLS)
-
-
-async def test_a_server_that_changes_its_era_is_asked_anew(mcp: World, tmp_path: Path) -> None:
-    old, new = mcp.strings.command(eras=["legacy"]), mcp.strings.command(eras=["modern"], tools=[tool("echo")])
-    program = tmp_path / "server.sh"
-    program.write_text(f"exec {quoted(old)}\n")
-    provider = mcp.provider(mcp.server(command=("/bin/sh", str(program))))
-    await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
-    program.write_text(f"exec {quoted(new)}\n")
-    await mcp.strings.kill()
-    await mcp.clock.until_asleep()
-    mcp.clock.advance(keeper._LONGEST_REST_S)
-    assert (await provider.status()).era == "modern"

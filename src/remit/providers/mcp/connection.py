@@ -55,6 +55,9 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 PROBE_S: Final = 5.0
 """Seconds for a server on HTTP to answer the era's first request, where it is not known that it speaks it."""
 
+LIST_S: Final = 25.0
+"""Seconds for a server to list its tools, and for a listing to wait for a server that is still connecting: less than
+the catalog gives a provider, so that the reason is known when the catalog gives up."""
 RELISTEN_S: Final = 5.0
 """Seconds before a server that stopped telling of changes is asked to go on."""
 
@@ -71,6 +74,10 @@ _METHODS: Final[Mapping[type[ServerEvent], str]] = {
     ResourcesListChanged: "notifications/resources/list_changed",
 }
 _US: Final = types.Implementation(name="remit", version=__version__)
+
+
+class ListFailedError(ProviderError):
+    """The server was reached, and did not list its tools."""
 
 
 class Connection:
@@ -102,7 +109,13 @@ class Connection:
 
     async def relist(self) -> None:
         """Ask anew what the server offers. Raises MCPError or ProviderError."""
-        self.listing = await listing_of(self.session)
+        try:
+            self.listing = await listing_of(self.session)
+        except MCPError as error:
+            capabilities = self.session.server_capabilities
+            if error.code != types.METHOD_NOT_FOUND or (capabilities is not None and capabilities.tools is not None):
+                raise
+            self.listing = NOTHING  # it offers prompts or resources only, and says so
 
 
 @asynccontextmanager
@@ -144,10 +157,17 @@ async def connected(
         session = await stack.enter_async_context(_session(dispatcher, answers, heard))
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
-            await connection.relist()
         except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
             why = await process.account(str(error)) if process is not None else str(error)
             raise ProviderError(why, cause=Code.SpawnFailed) from error
+        try:
+            async with asyncio.timeout(LIST_S):
+                await connection.relist()
+        except TimeoutError:
+            raise ListFailedError(f"no answer to tools/list within {LIST_S:g} s", cause=Code.Timeout) from None
+        except (MCPError, ProviderError) as error:
+            why = await process.account(str(error)) if process is not None else str(error)
+            raise ListFailedError(why, cause=Code.SpawnFailed) from error
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_listen(session, heard, clock))] if connection.era == "modern" else []
             tasks.append(group.create_task(_watch(dispatcher, connection)))

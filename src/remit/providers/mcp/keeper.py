@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.providers.mcp.connection import Connection, Era, Heard, connected
+from remit.providers.mcp.connection import Connection, Era, Heard, ListFailedError, connected
 from remit.providers.mcp.failures import translated
 from remit.settings.expansion import expanded
 from remit.tools.listing import cancelled
@@ -200,5 +200,9 @@ def _failure(error: BaseException, server: McpServer) -> ProviderError:
         why = str(translated(error, server.name)).removeprefix(f"{server.name}: ")
     else:
         why = "the attempt was given up"
+    said = f"the MCP server {server.name}: {why}"
+    if isinstance(error, ListFailedError):
+        _log.error("mcp.list_tools.failed server=%s: %s", server.name, why)
+        return ListFailedError(said, cause=error.cause)
     _log.error("mcp.spawn.failed server=%s: %s", server.name, why)
-    return ProviderError(f"the MCP server {server.name}: {why}", cause=Code.SpawnFailed)
+    return ProviderError(said, cause=Code.SpawnFailed)

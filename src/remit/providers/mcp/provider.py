@@ -13,7 +13,7 @@ from mcp.shared.inbound import mcp_param_headers
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.answers import Answers
-from remit.providers.mcp.connection import TOOLS_CHANGED
+from remit.providers.mcp.connection import LIST_S, TOOLS_CHANGED, ListFailedError
 from remit.providers.mcp.failures import lost, translated
 from remit.providers.mcp.keeper import Keeper
 from remit.providers.mcp.offers import full_name, meta_of
@@ -179,17 +179,29 @@ class McpProvider:
             raise translated(error, self._server.name) from error
 
     async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
+        """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""
         try:
-            self._awaiting += to_the_catalog
-            try:
-                connection = await self._keeper.connection()
-            finally:
-                self._awaiting -= to_the_catalog
-            if self._stale:
-                await self._relist(connection)
+            async with asyncio.timeout(LIST_S if to_the_catalog else None):
+                return await self._connected(to_the_catalog=to_the_catalog)
+        except ListFailedError:
+            raise  # the keeper has logged it
+        except TimeoutError:
+            why = f"no list of its tools within {LIST_S:g} s"
+            error = ProviderError(f"the MCP server {self._server.name}: {why}", cause=Code.Timeout)
+            _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, why)
+            raise error from None
         except ProviderError as error:
             _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, error)
             raise
+
+    async def _connected(self, *, to_the_catalog: bool) -> Connection:
+        self._awaiting += to_the_catalog
+        try:
+            connection = await self._keeper.connection()
+        finally:
+            self._awaiting -= to_the_catalog
+        if self._stale:
+            await self._relist(connection)
         return connection
 
     async def _relist(self, connection: Connection) -> None:

@@ -1,7 +1,8 @@
 """An MCP server that does what a test says: it reports to a socket of the test, and takes orders from there.
 
 `python -I -S puppet.py PORT PLAN`, where PLAN is JSON: `tools` (raw definitions), `eras` (`legacy`, `modern`), `mute`
-(methods that are not answered until an order says so), `results` (raw results by tool), `orders` (carried out first).
+(methods that are not answered until an order says so), `results` (raw results by tool), `orders` (carried out first),
+`toolless` (offers prompts alone).
 It speaks bare JSON-RPC lines and starts in the time Python takes.
 """
 
@@ -133,8 +134,8 @@ class Puppet:
             self.unanswered.append(message)
             return
         info = {"name": "puppet", "version": "1"}
+        can: dict[str, Any] = {"prompts": {}} if self.plan.get("toolless") else {"tools": {"listChanged": True}}
         if method == "initialize" and "legacy" in self.eras:
-            can = {"tools": {"listChanged": True}}
             self.say(message, result={"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info})
         elif method == "server/discover" and "modern" in self.eras:
             self.say(
@@ -142,13 +143,13 @@ class Puppet:
                 result={
                     "resultType": "complete",
                     "supportedVersions": [MODERN],
-                    "capabilities": {"tools": {"listChanged": True}},
+                    "capabilities": can,
                     "ttlMs": 0,
                     "cacheScope": "private",
                     "_meta": {"io.modelcontextprotocol/serverInfo": info},
                 },
             )
-        elif method == "tools/list":
+        elif method == "tools/list" and "tools" in can:
             self.tools_list(message, params)
         elif method == "tools/call":
             self.call(message, params)

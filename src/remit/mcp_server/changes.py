@@ -1,0 +1,137 @@
+"""Telling clients of changes: of tools, those whose own list differs from the one they were given, and no others.
+
+A notice that nothing stands behind is not harmless: widely used clients fail if one comes while they close, and the
+others list everything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+
+from remit.mcp_server import views as viewing
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+
+    from remit.mcp_server.view import View
+    from remit.mcp_server.views import Viewer, Views
+
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+
+
+class _Given(NamedTuple):
+    """A list that a client holds."""
+
+    viewer: Viewer
+    view: View
+
+
+class Changes:
+    """Who was given what, and who is told that it changed."""
+
+    def __init__(self, views: Views) -> None:
+        """Compare with what `views` shows."""
+        self._views = views
+        self._bus = InMemorySubscriptionBus()
+        self.listening = ListenHandler(self._bus)
+        """Serves the streams that clients of 2026-07-28 listen to."""
+        self._connections: dict[int, Connection] = {}
+        self._held: dict[int, _Given] = {}
+        self._held_since: dict[Viewer, _Given] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stale = False
+        self._comparing = False
+
+    def join(self, connection: Connection) -> None:
+        """Tell this connection (before 2026-07-28) of changes, until it ends."""
+        key = id(connection)
+        self._connections[key] = connection
+
+        def leave() -> None:
+            self._connections.pop(key, None)
+            self._held.pop(key, None)
+
+        connection.exit_stack.callback(leave)
+
+    def given(self, viewer: Viewer, view: View, connection: Connection | None) -> None:
+        """A client was given the list of `view`: over its connection, or (None) in a request of its own."""
+        if connection is None:
+            self._held_since[viewer] = _Given(viewer, view)
+        elif id(connection) in self._connections:
+            self._held[id(connection)] = _Given(viewer, view)
+
+    def changed(self) -> None:
+        """The catalog may differ: tell the clients whose list does."""
+        self._stale = True
+        if not self._comparing and (self._held or self._held_since):
+            self._comparing = True
+            self._begin(self._compare())
+
+    def heard(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass on what a relayed server tells all its clients; of tools, the catalog tells."""
+        match method:
+            case "notifications/prompts/list_changed":
+                self._begin(self._announce(method, {}, PromptsListChanged()))
+            case "notifications/resources/list_changed":
+                self._begin(self._announce(method, {}, ResourcesListChanged()))
+            case "notifications/resources/updated":
+                self._begin(self._announce(method, params, ResourceUpdated(uri=str(params.get("uri")))))
+            case _:
+                pass
+
+    async def close(self) -> None:
+        """Tell no client anything any more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _compare(self) -> None:
+        try:
+            while self._stale:
+                self._stale = False
+                await self._tell()
+        finally:
+            self._comparing = False
+
+    async def _tell(self) -> None:
+        """Tell who holds a list that is not the one of today; what they hold counts as that one from now on."""
+        patience = viewing.PATIENCE_S
+        viewers = {given.viewer for given in (*self._held.values(), *self._held_since.values())}
+        today = {viewer: await self._views.of(viewer, patience) for viewer in viewers}
+        differing = [key for key, given in self._held.items() if _differs(given, today)]
+        since = [viewer for viewer, given in self._held_since.items() if _differs(given, today)]
+        for key in differing:
+            viewer = self._held[key].viewer
+            self._held[key] = _Given(viewer, today[viewer])
+        for viewer in since:
+            self._held_since[viewer] = _Given(viewer, today[viewer])
+        if since:
+            await self._bus.publish(ToolsListChanged())
+        there = [self._connections[key] for key in differing if key in self._connections]
+        await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
+
+    async def _announce(self, method: str, params: Mapping[str, Any], event: Any) -> None:
+        await self._bus.publish(event)
+        await asyncio.gather(*(each.notify(method, params) for each in list(self._connections.values())))
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:
+    now = today.get(given.viewer)
+    return now is not None and now.definitions != given.view.definitions

@@ -1,0 +1,66 @@
+"""What each client is offered now, remembered until the catalog changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from remit.mcp_server.view import View, view_of
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.mcp_server.names import Names
+
+PATIENCE_S: Final = 10.0
+"""Seconds a client waits for servers that are still connecting before it is shown what there is so far."""
+
+
+class Viewer(NamedTuple):
+    """Whom a view is for."""
+
+    principal: str
+    only: tuple[str, ...] = ()
+    """Names or globs of the tools that its token covers; empty: all."""
+
+
+class Views:
+    """The views of all clients."""
+
+    def __init__(self, services: Services, names: Names) -> None:
+        """Show the catalog of `services` under `names`."""
+        self._services = services
+        self._names = names
+        self._kept: dict[Viewer, View] = {}
+        self._generation = 0
+
+    async def of(self, viewer: Viewer, patience_s: float) -> View:
+        """What a client is offered; of servers that are still connecting, only what is known so far."""
+        view = self._kept.get(viewer)
+        if view is None:
+            catalog, generation = self._services.catalog, self._generation
+            tools = await catalog.tools(patience_s)
+            view = view_of(tools, self._names, self._services.policy, viewer.principal, viewer.only)
+            if not catalog.listing and generation == self._generation:
+                self._kept[viewer] = view
+        return view
+
+    async def full(self, viewer: Viewer, shown: str) -> str | None:
+        """The full name behind one that a client gave; a call that comes before its server is listed waits for it.
+
+        None for a tool that the client's token does not cover.
+        """
+        view = await self.of(viewer, 0)
+        if shown not in view.tools:
+            await self._services.catalog.find(self._names.full(shown))
+            view = await self.of(viewer, 0)
+        found = view.tools.get(shown)
+        return found if found or viewer.only else self._names.full(shown)
+
+    def schema(self, name: str) -> Mapping[str, Any] | None:
+        """The input schema behind a shown name, for any client."""
+        return next((schema for view in self._kept.values() if (schema := view.schema(name))), None)
+
+    def forget(self) -> None:
+        """The catalog differs: views that are being made now are not kept either."""
+        self._kept.clear()
+        self._generation += 1

@@ -1,0 +1,60 @@
+"""Which era of the protocol a server speaks is found out, remembered, and found out anew for another program."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remit.providers.mcp import keeper
+from remit.testing.providers import call_context
+from tests.providers.mcp.world import TOOLS, World, quoted, tool
+
+pytestmark = pytest.mark.slow  # each starts and ends processes
+
+ECHO = "mcp.puppet.echo"
+
+
+@pytest.mark.parametrize(
+    ("eras", "era"), [(["legacy"], "legacy"), (["modern"], "modern"), (["legacy", "modern"], "legacy")]
+)
+async def test_the_era_is_found_out_and_remembered(mcp: World, eras: list[str], era: str) -> None:
+    provider = mcp.provider(plan={"eras": eras})
+    assert (await provider.status()).era == era
+    mcp.clock.advance(keeper.STABLE_S)
+    await mcp.strings.kill()
+    await mcp.strings.started(2)
+    assert (await provider.invoke(ECHO, {"text": era}, call_context())).value == era
+    assert mcp.strings.times("initialize") == (2 if era == "legacy" else 1)
+    assert mcp.strings.times("server/discover") == (2 if era == "modern" else 0)
+
+
+async def test_an_era_that_is_given_is_not_doubted(mcp: World) -> None:
+    provider = mcp.provider(mcp.server(era="modern"))
+    assert (await provider.status()).era == "modern"
+    assert mcp.strings.times("initialize") == 0
+
+
+async def test_a_server_that_takes_long_to_come_up_is_waited_for(mcp: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs such as npx fetch a server first; a second greeting meanwhile would only confuse it."""
+    monkeypatch.setattr("remit.providers.mcp.connection.PROBE_S", 0)
+    provider = mcp.provider(plan={"mute": ["initialize"], "eras": ["legacy"]})
+    listing = asyncio.create_task(provider.list_tools())
+    await mcp.strings.heard("initialize")
+    mcp.strings.order(unmute="initialize")
+    assert len(await listing) == len(TOOLS)
+
+
+async def test_a_server_that_changes_its_era_is_asked_anew(mcp: World, tmp_path: Path) -> None:
+    old, new = mcp.strings.command(eras=["legacy"]), mcp.strings.command(eras=["modern"], tools=[tool("echo")])
+    program = tmp_path / "server.sh"
+    program.write_text(f"exec {quoted(old)}\n")
+    provider = mcp.provider(mcp.server(command=("/bin/sh", str(program))))
+    await provider.list_tools()
+    mcp.clock.advance(keeper.STABLE_S)
+    program.write_text(f"exec {quoted(new)}\n")
+    await mcp.strings.kill()
+    await mcp.clock.until_asleep()
+    mcp.clock.advance(keeper._LONGEST_REST_S)
+    assert (await provider.status()).era == "modern"
