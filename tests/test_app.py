@@ -87,7 +87,7 @@ async def test_a_call_outside_a_job_passes_the_same_gate(remit_in: OpenRemit) ->
         assert (outcome.status, outcome.code) == ("blocked", Code.UNKNOWN_TOOL)
         report = await remit.service.streams.verify()
         assert report.ok
-        assert report.streams == 2
+        assert report.streams == 3  # the session, the call that waits, and its question
 
 
 async def test_a_plan_is_a_job_like_any_other(remit_in: OpenRemit, tmp_path: Path) -> None:

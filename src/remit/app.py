@@ -19,23 +19,21 @@ import msgspec
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import RemitError, StateError
-from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
-from remit.ids import new_id
 from remit.jobs.bound import Bound
 from remit.jobs.ended import Ended
 from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.state import ENDED, stream_of
-from remit.journal.writer import StreamWriter
 from remit.service.jobs import Options
+from remit.service.outcome import outcome_of
 from remit.service.service import Service
 from remit.service.views import ConfirmationView, JobRow, JobView
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
 from remit.tools.hints import from_json
 from remit.tools.provider import ToolProvider
-from remit.wiring import Report, Runtime, open_runtime, principal
+from remit.wiring import Report, Runtime, open_runtime
 
 T = TypeVar("T")
 
@@ -143,7 +141,8 @@ class Remit:
         self._clock, self._report = clock, report
         self._work, self._always_replay = work, always_replay
         self._runtime: Runtime | None = None
-        self._session: StreamWriter | None = None
+        self._session = ""
+        self._opening = asyncio.Lock()
 
     # --- life
 
@@ -166,7 +165,7 @@ class Remit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop working; unfinished jobs stay where they are and can be resumed."""
-        runtime, self._runtime, self._session = self.runtime, None, None
+        runtime, self._runtime, self._session = self.runtime, None, ""
         await runtime.close()
 
     @property
@@ -226,19 +225,19 @@ class Remit:
 
     # --- single calls
 
-    async def call(self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None) -> Outcome:
-        """Call one tool outside any job, through the same gate; it is recorded in this process's session."""
-        if self._session is None or self._session.failure is not None:
-            self._session = self.runtime.journal.writer(f"session/{new_id('ses')}", "session")
-        request = Request(
-            tool=tool,
-            args=args or {},
-            step=new_id("s"),
-            principal=principal(self.settings),
-            timeout_s=timeout,
-            leaves=True,
-        )
-        return await self.runtime.gateway.call(request, self._session)
+    async def call(
+        self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None, key: str = ""
+    ) -> Outcome:
+        """Call one tool outside any job, through the same gate; it is recorded in this process's session.
+
+        With an idempotency `key` the call is made once; whichever process makes it again gets the recorded outcome.
+        A `pending` call waits for a person: make the same call again once it is decided.
+        """
+        sessions = self.service.sessions
+        async with self._opening:
+            if not self._session:
+                self._session = await sessions.open("python")
+        return outcome_of(await sessions.call(self._session, tool, args, key=key, timeout_s=timeout))
 
 
 async def _end(runtime: Runtime, job: str) -> Ended | JobRow:

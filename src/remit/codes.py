@@ -61,6 +61,7 @@ class Code(Enum):
     CONFIRMATION_DENIED = Row(BLOCKED, 403, False, "A person refused this call.")
     CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "Nobody answered in time; silence never approves.")
     CONFIRMATION_MISMATCH = Row(BLOCKED, 409, False, "What was approved is not what would run.")
+    IDEMPOTENCY_MISMATCH = Row(BLOCKED, 422, False, "The idempotency key was used for another call.")
     RESULT_TOO_LARGE = Row(FAILED, 413, False, "The tool's result is larger than the limit for recorded values.")
     RESULT_NOT_ENCODABLE = Row(FAILED, 502, False, "The tool returned something JSON cannot hold.")
     RESULT_INVALID = Row(FAILED, 502, False, "The result does not satisfy the tool's output schema.")
@@ -80,6 +81,9 @@ class Code(Enum):
     MODEL_CONTEXT_FULL = Row(FAILED, 413, False, "The conversation does not fit into the model's context.")
     MODEL_AUTH = Row(FAILED, 401, False, "The provider's key is missing, wrong, or may not do this.")
     MODEL_UNKNOWN = Row(FAILED, 404, False, "The provider does not have the model.")
+
+    # --- ours: sessions
+    SESSION_NOT_FOUND = Row(ERROR, 404, False, "No session of this principal has this identifier.")
 
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")

@@ -190,9 +190,12 @@ async def sessions(remit: Remit) -> dict[str, list[Payload]]:
 
 
 async def kinds(remit: Remit) -> list[str]:
-    """The kinds of events in the only session."""
+    """The kinds of events in the only session, then in those of its calls that ask a person."""
     (events,) = (await sessions(remit)).values()
-    return [event.KIND for event in events]
+    journal = remit.runtime.journal
+    calls = reversed(await journal.heads(HeadQuery(kind="call", limit=100)))
+    asked = [event.kind for head in calls for event in await journal.read(head.stream)]
+    return [*(event.KIND for event in events), *asked]
 
 
 def text_of(result: types.CallToolResult) -> str:

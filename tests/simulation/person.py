@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from remit.chance import SystemChance
+from remit.gateway.pipeline import Gateway
 from remit.jobs.state import History, stream_of
 from remit.service.service import service_over
 from remit.tickets.desk import Desk, DeskSettings
@@ -22,7 +23,7 @@ class Person:
     def __init__(self, process: Process, happened: Callable[[str], bool]) -> None:
         """`happened` tells whether a tool had its effect."""
         self.service = service_over(
-            process.services,
+            Gateway(process.services),
             process.programs,
             Pins(process.journal, trust=False, principal="bob"),
             Desk(process.journal, process.services.metrics, SystemChance(), DeskSettings()),

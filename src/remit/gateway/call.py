@@ -43,6 +43,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     caller: CallerKind = "session"
     recipe: str = ""
     """What the calling job runs."""
+    within: str = ""
+    """The session's stream, if the call is recorded in another: approvals that hold for the session cover it."""
     timeout_s: float | None = None
     """Seconds the call may take, where less than the tool's own."""
     attempt: int = 1
@@ -54,6 +56,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the caller makes as many attempts as the tool allows."""
     confirmation: str | None = None
     """The confirmation an earlier, pending outcome of this call named."""
+    asks: bool = True
+    """Whether to ask a person if policy wants that; if not, the call is answered `pending` and nothing is recorded."""
     leaves: bool = False
     """Whether the result leaves the process before anything else is made durable."""
     hash: str = ""

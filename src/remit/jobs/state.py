@@ -209,7 +209,7 @@ class History:
 
     def _started(self, payload: k.ToolInvocationStarted) -> None:
         record = self.call(payload.step)
-        record.started, record.finished = payload, None
+        record.started, record.finished, record.refused = payload, None, None
 
     def _finished(self, payload: k.ToolInvocationFinished) -> None:
         self.call(payload.step).finished = payload

@@ -15,8 +15,8 @@ from remit.journal.journal import PAGE, Journal
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
-_LEASED: Final = "job"
-"""The one kind of stream that is leased."""
+_LEASED: Final = ("job", "call")
+"""The kinds of streams that are leased."""
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +61,10 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
 
 async def _refuse_busy(source: Journal) -> None:
     now = source.clock.now()
-    busy = [head for head in await source.leases(_LEASED) if head.lease_until is not None and head.lease_until > now]
+    held = [head for kind in _LEASED for head in await source.leases(kind)]
+    busy = [head for head in held if head.lease_until is not None and head.lease_until > now]
     if busy:
-        msg = f"{len(busy)} jobs are being worked on, the first is {busy[0].stream}"
+        msg = f"{len(busy)} jobs or calls are being worked on, the first is {busy[0].stream}"
         remedy = "Stop the workers; what a killed one held is free once its lease has lapsed."
         raise JournalError(msg, code=Code.JOURNAL_LOCKED, remedy=remedy)
 

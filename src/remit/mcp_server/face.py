@@ -87,7 +87,7 @@ class Face:
         self._transport = transport
         self._relay = relay
         self._confirm = confirm
-        self._calls = Calls(runtime.gateway, runtime.service.confirmations)
+        self._calls = Calls(runtime.service)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._parking = Parking()
         self._views = Views(runtime.services, names)
@@ -177,14 +177,14 @@ class Face:
         progress = Progress(peer)
         outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, decides=decides)
         await progress.end()
-        if outcome.code is Code.UNKNOWN_TOOL:
-            why = {"code": outcome.code.name, "reason": outcome.reason, "remedy": outcome.remedy}
+        if outcome.code == Code.UNKNOWN_TOOL.name:
+            why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
         known = known or self._runtime.services.catalog.known(tool)
-        return await reply_of(outcome, self._runtime.journal, known, self._confirm)
+        return await reply_of(outcome, self._runtime.service.streams, known, self._confirm)
 
     # --- who
 
@@ -207,7 +207,11 @@ class Face:
         client = self._clients.pop(key, None)
         if client is None:
             client = Client(
-                self._runtime.journal, principal=principal, name=name, version=version, transport=self._transport
+                self._runtime.service.sessions,
+                principal=principal,
+                name=name,
+                version=version,
+                transport=self._transport,
             )
         self._clients[key] = client  # last used, last in the order
         if len(self._clients) > _MAX_CLIENTS:

@@ -9,7 +9,7 @@ import msgspec
 from remit.redact import mask
 
 if TYPE_CHECKING:
-    from remit.gateway.confirmation import Confirmation
+    from remit.service.views import ConfirmationView
 
 _SHOWN: Final = 4_000
 _SCHEMA: Final[dict[str, Any]] = {
@@ -34,16 +34,15 @@ class Said(NamedTuple):
     reason: str
 
 
-def question_of(found: Confirmation) -> dict[str, Any]:
+def question_of(found: ConfirmationView) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the exact call, secrets masked as everywhere that something is shown."""
-    request = found.request
     shown = mask(msgspec.json.format(msgspec.json.encode(found.args), indent=2).decode())
     if len(shown) > _SHOWN:
-        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all; `remit confirm {found.id}` shows them)"
-    why = f"\n\n{request.question}" if request.question else ""
+        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all; `remit confirm {found.confirmation}` shows them)"
+    why = f"\n\n{found.question}" if found.question else ""
     return {
         "mode": "form",
-        "message": f"May {request.tool_name} run with these arguments?\n\n{shown}{why}",
+        "message": f"May {found.tool} run with these arguments?\n\n{shown}{why}",
         "requestedSchema": _SCHEMA,
     }
 

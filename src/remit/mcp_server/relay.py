@@ -13,15 +13,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.errors import ProviderError
-from remit.ids import new_id
-from remit.journal.kinds import RequestRelayed
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from remit.journal.journal import Journal
     from remit.mcp_server.client import Client
+    from remit.service.sessions import Sessions
     from remit.tools.peer import Peer
     from remit.tools.remote import Remote
 
@@ -46,10 +44,10 @@ _TARGET: Final = 500
 class Relay:
     """Passes requests on to one server."""
 
-    def __init__(self, remote: Remote, journal: Journal, capabilities: Mapping[str, Any]) -> None:
+    def __init__(self, remote: Remote, sessions: Sessions, capabilities: Mapping[str, Any]) -> None:
         """Pass on what a server with these `capabilities` answers."""
         self._remote = remote
-        self._journal = journal
+        self._sessions = sessions
         self._methods = {
             method: params
             for capability, methods in _BY_CAPABILITY.items()
@@ -87,14 +85,8 @@ class Relay:
 
     async def _record(self, client: Client, method: str, asked: Mapping[str, Any], error: str) -> None:
         target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
-        relayed = RequestRelayed(
-            step=new_id("s"),
-            provider_id=self._remote.provider_id,
-            method=method,
-            target=target[:_TARGET],
-            error=error[:_TARGET],
-        )
-        await self._journal.append(await client.writer(), relayed, synced=False)
+        provider_id, session = self._remote.provider_id, await client.session()
+        await self._sessions.relayed(session, provider_id, method, target[:_TARGET], error[:_TARGET])
 
 
 def error_of(error: ProviderError) -> MCPError:

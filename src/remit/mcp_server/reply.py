@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.tools.remote import CONTENT, OUTCOME
 
 if TYPE_CHECKING:
-    from remit.journal.journal import Journal
+    from remit.gateway.outcome import EvidenceItem
+    from remit.service.outcome import OutcomeView
+    from remit.service.streams import Streams
     from remit.tools.tool import Tool
 
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
-async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None, confirm: str) -> dict[str, Any]:
+async def reply_of(outcome: OutcomeView, streams: Streams, tool: Tool | None, confirm: str) -> dict[str, Any]:
     """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
 
     `confirm` is the command by which a person here decides on calls that wait.
@@ -28,18 +29,18 @@ async def reply_of(outcome: Outcome, journal: Journal, tool: Tool | None, confir
     value, foreign = outcome.value, tool is not None and tool.meta.definition is not None
     meta = {OUTCOME: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output is not None):
-        content = await _content_beside(outcome, journal)
+        content = await _content_beside(outcome, streams)
         if content is None:
             content = [{"type": "text", "text": _TEXT(value).decode()}]
         return {"content": content, "structuredContent": value, "isError": False, "_meta": meta}
     blocks = value if foreign and _are_blocks(value) else [_text(value)]
-    return {"content": [await _filled(block, outcome, journal) for block in blocks], "isError": False, "_meta": meta}
+    return {"content": [await _filled(block, outcome, streams) for block in blocks], "isError": False, "_meta": meta}
 
 
-def _failure(outcome: Outcome, confirm: str) -> dict[str, Any]:
-    code = outcome.code.name if outcome.code else "FAILED"
+def _failure(outcome: OutcomeView, confirm: str) -> dict[str, Any]:
+    code = outcome.code or "FAILED"
     remedy = outcome.remedy
-    if outcome.code is Code.CONFIRMATION_REQUIRED:
+    if code == Code.CONFIRMATION_REQUIRED.name:
         remedy = f"Decide with: {confirm} {outcome.confirmation}. Then make the same call again."
     told = {
         "status": outcome.status,
@@ -66,17 +67,17 @@ def _are_blocks(value: Any) -> bool:
     )
 
 
-async def _content_beside(outcome: Outcome, journal: Journal) -> list[dict[str, Any]] | None:
+async def _content_beside(outcome: OutcomeView, streams: Streams) -> list[dict[str, Any]] | None:
     """The blocks that stood beside the structured content, where they said something else and were kept."""
     for item in outcome.evidence:
         if item.kind == CONTENT:
-            encoded = await _bytes_of(item, journal)
+            encoded = await _bytes_of(item, streams)
             if encoded is not None:
-                return [await _filled(block, outcome, journal) for block in msgspec.json.decode(encoded)]
+                return [await _filled(block, outcome, streams) for block in msgspec.json.decode(encoded)]
     return None
 
 
-async def _filled(block: dict[str, Any], outcome: Outcome, journal: Journal) -> dict[str, Any]:
+async def _filled(block: dict[str, Any], outcome: OutcomeView, streams: Streams) -> dict[str, Any]:
     """A block with its bytes again, or a text in its place where they were not kept."""
     resource = block.get("resource")
     part, field = (resource, "blob") if isinstance(resource, dict) else (block, "data")
@@ -84,7 +85,7 @@ async def _filled(block: dict[str, Any], outcome: Outcome, journal: Journal) -> 
     if not isinstance(digest, str) or field in part:
         return block
     item = next((each for each in outcome.evidence if each.hash == digest), None)
-    data = await _bytes_of(item, journal) if item is not None else None
+    data = await _bytes_of(item, streams) if item is not None else None
     if data is None:
         size = part.get("size")
         return _text(f"[{part.get('mimeType', 'content')} of {size} bytes was not kept: see evidence.raw_limit_bytes]")
@@ -93,7 +94,7 @@ async def _filled(block: dict[str, Any], outcome: Outcome, journal: Journal) -> 
     return whole if part is block else {**block, "resource": whole}
 
 
-async def _bytes_of(item: EvidenceItem, journal: Journal) -> bytes | None:
+async def _bytes_of(item: EvidenceItem, streams: Streams) -> bytes | None:
     if item.inline is not None:
         return item.inline.encode()
-    return await journal.blob(item.raw_pointer) if item.raw_pointer else None
+    return await streams.kept(item.raw_pointer) if item.raw_pointer else None

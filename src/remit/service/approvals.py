@@ -9,6 +9,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
 from remit.policy.remembered import Remembered, Scope
+from remit.service.heads import CALL, SESSION
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -50,13 +51,18 @@ class Approvals:
             prompt_hash=request.prompt_hash if request.provider_id else None,
             args_digest=digest(found.args) if exact else None,
             scope=scope,
-            stream="" if scope == "everything" else found.caller,
+            stream="" if scope == "everything" else await self._scope(found.caller),
             principal=request.principal,
             made_by=found.approved_by,
             made_at=now,
             expires_at=now + seconds * SECOND,
         )
         return await self._services.remembered.keep(rule, found.id, by or self._principal)
+
+    async def _scope(self, caller: str) -> str:
+        """The job's or session's stream that a caller's stream belongs to."""
+        head = await self._services.journal.head(caller) if caller.startswith(f"{CALL}/") else None
+        return f"{SESSION}/{head.labels['session']}" if head is not None else caller
 
     async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
         """End a remembered approval. Raises NotFoundError."""

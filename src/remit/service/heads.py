@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 SESSION: Final = "session"
 """The kind of sessions' streams."""
+PART: Final = "session_part"
+"""The kind of the streams of processes that joined a session."""
+CALL: Final = "call"
+"""The kind of the streams of calls from outside jobs that outlive a request."""
+_KINDS: Final = {"ses": SESSION, "call": CALL}
 
 
 def stream_named(identifier: str) -> str:
-    """The stream of a job or a session."""
-    return f"{SESSION}/{identifier}" if identifier.startswith("ses_") else stream_of(identifier)
+    """The stream of a job, a session, or a call from outside jobs."""
+    kind = _KINDS.get(identifier.partition("_")[0])
+    return f"{kind}/{identifier}" if kind else stream_of(identifier)
 
 
 async def head_of(journal: Journal, identifier: str) -> Head:

@@ -24,7 +24,7 @@ from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 
 if TYPE_CHECKING:
-    from remit.gateway.services import Services
+    from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
     from remit.tickets.desk import Desk
     from remit.tools.pins import Pins
@@ -47,19 +47,19 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def service_over(
-    services: Services, programs: Programs, pins: Pins, desk: Desk, *, principal: str, poke: Callable[[], None]
+    gateway: Gateway, programs: Programs, pins: Pins, desk: Desk, *, principal: str, poke: Callable[[], None]
 ) -> Service:
-    """The service over one journal and one catalog.
+    """The service over one gateway, its journal and its catalog.
 
     `principal` asks and decides if a call names no one else. `poke` wakes the engine of this process.
     """
-    journal = services.journal
+    services, journal = gateway.services, gateway.services.journal
     jobs = Jobs(services, programs, principal, poke)
     return Service(
         jobs=jobs,
         steps=Steps(journal, principal, poke),
         streams=Streams(journal),
-        sessions=Sessions(journal),
+        sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),
         approvals=Approvals(services, principal),
         policy=PolicyRules(services),

@@ -1,26 +1,221 @@
-"""Sessions: calls from outside any job."""
+"""Sessions: calls from outside any job, by one principal through one face.
+
+session/<id>            the process that opened it writes here; it begins with `session_opened`
+session/<id>/part/<id>  another process that calls in the session writes here; it begins with the same
+call/<id>               a call with a key, or one that asks a person (calls.py), labelled with its session
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from remit.journal.event import HeadQuery
-from remit.service.heads import SESSION
+import msgspec
+
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import NotCanonicalError, NotFoundError, UsageError
+from remit.gateway.call import Request
+from remit.gateway.outcome import Outcome
+from remit.ids import new_id
+from remit.journal.event import HeadPatch, HeadQuery
+from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
+from remit.journal.kinds import decode as payload_of
+from remit.redact import line
+from remit.service.calls import NOT_LIVE, Calls, Live
+from remit.service.heads import PART, SESSION
+from remit.service.outcome import OutcomeView, outcome_view
 from remit.service.views import SessionRow, session_row
 
 if TYPE_CHECKING:
+    from remit.gateway.pipeline import Gateway
     from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+    from remit.policy.decision import CallerKind
+
+FaceName = Literal["mcp", "http", "python", "cli"]
+_MAX_OPEN: Final = 10_000
+_MAX_KEY: Final = 255
+_MAX_NAME: Final = 200
+_CALLERS: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
 
 
 class Sessions:
-    """The sessions of one journal."""
+    """The sessions of one journal, and the calls in them."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
-        self._journal = journal
+    def __init__(self, gateway: Gateway, principal: str) -> None:
+        """Every call goes through `gateway`; `principal` opens a session if nothing else is said."""
+        self._gateway = gateway
+        self._journal = gateway.services.journal
+        self._principal = principal
+        self._calls = Calls(gateway)
+        self._open: OrderedDict[str, _Open] = OrderedDict()
 
     # --- queries
 
     async def rows(self, *, limit: int = 20) -> list[SessionRow]:
         """Sessions, newest first."""
         return [session_row(head) for head in await self._journal.heads(HeadQuery(kind=SESSION, limit=limit))]
+
+    # --- commands
+
+    async def open(
+        self, face: FaceName, *, principal: str = "", client: str = "", client_version: str = "", via: str = ""
+    ) -> str:
+        """Open a session; its identifier. `client` and `client_version` are what the program says of itself."""
+        opened = SessionOpened(
+            session=new_id("ses"),
+            face=face,
+            principal=principal or self._principal,
+            client=client,
+            client_version=client_version,
+            via=via,
+        )
+        session = _Open(self._journal, f"{SESSION}/{opened.session}", SESSION, opened)
+        await session.writer()
+        self._keep(session)
+        return opened.session
+
+    async def call(
+        self,
+        session: str,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        *,
+        key: str = "",
+        timeout_s: float | None = None,
+        principal: str | None = None,
+        live: Live = NOT_LIVE,
+    ) -> OutcomeView:
+        """Call a tool through the gate.
+
+        With an idempotency `key` the call is made once for the session's principal, whichever process or session makes
+        it again: the recorded outcome is given, and another call under the key is refused with IDEMPOTENCY_MISMATCH.
+
+        A call that needs a person is `pending`; the same call made again goes on once it is decided.
+
+        Raises NotFoundError (SESSION_NOT_FOUND) if there is no such session, or it is not `principal`'s, and UsageError
+        if the key cannot be used.
+        """
+        if len(key) > _MAX_KEY or not key.isprintable():
+            remedy = f"Give up to {_MAX_KEY} printable characters."
+            raise UsageError("the idempotency key cannot be used", code=Code.INVALID_INPUT, remedy=remedy)
+        found = await self._found(session, principal)
+        request = _request(found.opened, tool, args or {}, timeout_s)
+        outcome = await self._called(found, request, key, live)
+        return outcome_view(outcome)
+
+    async def relayed(self, session: str, provider_id: str, method: str, target: str, error: str) -> None:
+        """Record a request that was passed on to an MCP server as it was. Raises NotFoundError."""
+        found = await self._found(session, None)
+        relayed = RequestRelayed(step=new_id("s"), provider_id=provider_id, method=method, target=target, error=error)
+        await self._journal.append(await found.writer(), relayed, synced=False)
+
+    # --- common
+
+    async def _called(self, found: _Open, request: Request, key: str, live: Live) -> Outcome:
+        if key and request.hash:
+            outcome = await self._calls.under_key(found.opened.session, request, key, live)
+            if outcome.code is Code.IDEMPOTENCY_MISMATCH:
+                await self._refuse(found, request, outcome)
+            return outcome
+        asks_not = msgspec.structs.replace(request, asks=False)
+        outcome = await self._gateway.call(asks_not, await found.writer(), live.progress, live.peer)
+        if outcome.status == "pending":
+            return await self._calls.asking(found.opened.session, request, live)
+        return outcome
+
+    async def _refuse(self, found: _Open, request: Request, outcome: Outcome) -> None:
+        refusal = GateRefused(
+            step=request.step,
+            tool_name=line(request.tool, _MAX_NAME),
+            code=Code.IDEMPOTENCY_MISMATCH.name,
+            reason=outcome.reason,
+            remedy=outcome.remedy,
+            stage="idempotency",
+            arguments_hash=request.hash,
+            principal=request.principal,
+        )
+        await self._journal.append(await found.writer(), refusal, synced=True)
+
+    async def _found(self, session: str, principal: str | None) -> _Open:
+        found = self._open.get(session)
+        if found is None:
+            found = await self._joined(session)
+        if principal is not None and principal != found.opened.principal:
+            raise _no_session(session)
+        self._open.move_to_end(session)
+        return found
+
+    async def _joined(self, session: str) -> _Open:
+        """A session that another process opened, or that this one has not used for long."""
+        stream = f"{SESSION}/{session}"
+        events = await self._journal.page(stream) if session else []
+        opened = payload_of(events[0].kind, events[0].data) if events else None
+        if not isinstance(opened, SessionOpened):
+            raise _no_session(session)
+        return self._keep(_Open(self._journal, f"{stream}/part/{new_id('part')}", PART, opened))
+
+    def _keep(self, session: _Open) -> _Open:
+        self._open[session.opened.session] = session
+        if len(self._open) > _MAX_OPEN:
+            self._open.popitem(last=False)
+        return session
+
+
+class _Open:
+    """A session that this process calls in: the stream that it alone writes."""
+
+    def __init__(self, journal: Journal, stream: str, kind: str, opened: SessionOpened) -> None:
+        self.opened = opened
+        self._journal = journal
+        self._stream = stream
+        self._kind = kind
+        self._writer: StreamWriter | None = None
+        self._opening = asyncio.Lock()
+
+    async def writer(self) -> StreamWriter:
+        """The writer of the stream, which begins with who calls."""
+        writer = self._writer
+        if writer is None or writer.failure is not None:
+            async with self._opening:
+                writer = await self._begun()
+        return writer
+
+    async def _begun(self) -> StreamWriter:
+        """Begin the stream, or go on with it after the storage failed."""
+        before = self._writer
+        if before is not None and before.failure is None:
+            return before  # another call was faster
+        head = None if before is None else await self._journal.head(self._stream)
+        writer = self._writer = self._journal.writer(self._stream, self._kind, head)
+        if head is None:
+            opened = self.opened
+            title = f"{opened.client or f'a {opened.face} client'} as {opened.principal}"
+            patch = HeadPatch(state="open", title=title, labels={"face": opened.face, "principal": opened.principal})
+            await self._journal.append(writer, opened, synced=True, patch=patch)
+        return writer
+
+
+def _request(opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: float | None) -> Request:
+    try:
+        arguments_hash = digest(args)
+    except NotCanonicalError:
+        arguments_hash = ""  # the gateway refuses it
+    return Request(
+        tool=tool,
+        args=args,
+        step=new_id("s"),
+        principal=opened.principal,
+        caller=_CALLERS.get(opened.face, "session"),
+        within=f"{SESSION}/{opened.session}",
+        timeout_s=timeout_s,
+        leaves=True,
+        hash=arguments_hash,
+    )
+
+
+def _no_session(session: str) -> NotFoundError:
+    return NotFoundError(f"there is no session {session!r:.80}", code=Code.SESSION_NOT_FOUND, remedy="Open one.")

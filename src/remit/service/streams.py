@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from remit.errors import ChainBrokenError
 from remit.gateway.confirmations import KIND as CONFIRMATION
 from remit.journal.event import Event, Head, HeadQuery
-from remit.service.heads import head_of, stream_named
+from remit.service.heads import CALL, PART, head_of, stream_named
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative, narrate
 
@@ -43,31 +43,50 @@ class Streams:
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""
         await head_of(self._journal, identifier)
-        stream = stream_named(identifier)
+        streams = [stream_named(identifier), *await self._beside(identifier)]
         # Before its questions: a call that ran is never shown as one that waits for approval.
-        events = await self._journal.read(stream)
-        query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
-        asked = {
-            head.labels.get("id", head.stream): await self._journal.read(head.stream)
-            for head in await self._journal.heads(query)
-        }
+        events = [event for stream in streams for event in await self._journal.read(stream)]
+        if len(streams) > 1:
+            events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
+        asked: dict[str, list[Event]] = {}
+        for stream in streams:
+            query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
+            for head in await self._journal.heads(query):
+                asked[head.labels.get("id", head.stream)] = await self._journal.read(head.stream)
         return narrate(events, asked)
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
+        roots = [""]
         if identifier is not None:
             await head_of(self._journal, identifier)
+            calls = [stream for stream in await self._beside(identifier) if stream.startswith(f"{CALL}/")]
+            roots = [stream_named(identifier), *calls]
         streams = events = 0
         problems: list[str] = []
-        async for head in self._heads(stream_named(identifier) if identifier else ""):
-            streams += 1
-            try:
-                events += await self._journal.verify(head.stream)
-            except ChainBrokenError as error:
-                problems.append(error.message)
+        for root in roots:
+            async for head in self._heads(root):
+                streams += 1
+                try:
+                    events += await self._journal.verify(head.stream)
+                except ChainBrokenError as error:
+                    problems.append(error.message)
         return VerifyReport(streams=streams, events=events, problems=tuple(problems))
 
+    async def kept(self, digest: str) -> bytes | None:
+        """The bytes kept under a digest, such as those of evidence; None if they were erased."""
+        return await self._journal.blob(digest)
+
     # --- common
+
+    async def _beside(self, identifier: str) -> list[str]:
+        """The other streams of a session: of processes that joined it, and of calls with streams of their own."""
+        if not identifier.startswith("ses_"):
+            return []
+        parts = HeadQuery(kind=PART, prefix=f"{stream_named(identifier)}/", limit=_RECENT)
+        calls = HeadQuery(kind=CALL, labels={"session": identifier}, limit=_RECENT)
+        heads = [*await self._journal.heads(parts), *await self._journal.heads(calls)]
+        return [head.stream for head in reversed(heads)]
 
     async def _heads(self, stream: str) -> AsyncIterator[Head]:
         if stream:

@@ -28,7 +28,10 @@ class Authorize:
             key=tool.key,
             args=call.args,
             caller=Caller(
-                principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
+                principal=request.principal,
+                kind=request.caller,
+                recipe=request.recipe,
+                stream=request.within or call.writer.stream,
             ),
             contract_hash=tool.contract_hash,
             prompt_hash=tool.prompt_hash,

@@ -71,7 +71,9 @@ class Confirm:
             # At this moment, else the call would have come back as edited: it waits for what was made of it.
             return _asked(found.replaced_by, found.request.tool_name)
         call.confirmation = None
-        return await (self._ask(call, found, replaced_by) if call.decision.effect == "ask" else proceed(call))
+        if call.decision.effect != "ask":
+            return await proceed(call)
+        return await self._ask(call, found, replaced_by) if call.request.asks else _not_asked(call.tool.meta.name)
 
     def _same(self, call: Call, found: Confirmation) -> bool:
         """Whether this is the call that was shown, and policy asks for no more than it did then."""
@@ -142,6 +144,10 @@ def _asked(confirmation: str, tool: str) -> Outcome:
     reason = f"{tool} waits for a person's approval"
     remedy = f"Decide with: remit confirm {confirmation}"
     return refused(Code.CONFIRMATION_REQUIRED, reason, remedy, confirmation=confirmation)
+
+
+def _not_asked(tool: str) -> Outcome:
+    return refused(Code.CONFIRMATION_REQUIRED, f"{tool} needs a person's approval, and none was asked")
 
 
 def _closed(call: Call, found: Confirmation) -> Outcome:

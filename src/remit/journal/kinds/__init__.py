@@ -38,7 +38,7 @@ from remit.journal.kinds.jobs import (
     RecoveryStarted,
 )
 from remit.journal.kinds.models import CommandCommitted, CommandStarted
-from remit.journal.kinds.outside import McpToolsPinned, RequestRelayed, SessionOpened
+from remit.journal.kinds.outside import CallOpened, McpToolsPinned, RequestRelayed, SessionOpened
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
     ApprovalRemembered,
@@ -67,6 +67,7 @@ __all__ = [
     "UNSET",
     "ApprovalRemembered",
     "ApprovalRevoked",
+    "CallOpened",
     "CancelRequested",
     "ChildStarted",
     "CommandCommitted",
@@ -153,7 +154,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "inbox": (SignalSent, CancelRequested, StepDecided),
     "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
-    "outside": (SessionOpened, RequestRelayed, McpToolsPinned),
+    "outside": (SessionOpened, CallOpened, RequestRelayed, McpToolsPinned),
     "tickets": (
         TicketCreated,
         TicketLeased,

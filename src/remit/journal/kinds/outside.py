@@ -21,6 +21,23 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
     """How an MCP client is connected: `stdio` or `http`."""
 
 
+class CallOpened(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of a call from outside any job that asks a person or has an idempotency key."""
+
+    KIND: ClassVar[str] = "call_opened"
+    call: str
+    session: str
+    """The session it was first made in."""
+    step: str
+    principal: str
+    tool_name: str
+    """The tool, as it was asked for."""
+    request_hash: str
+    """Binds the tool's name and the arguments as they were given."""
+    key_hash: str = ""
+    """Digest of principal and idempotency key; empty: the call has no key."""
+
+
 class RequestRelayed(Payload, frozen=True, kw_only=True):
     """Ours, in a session's stream: a request that is no tool call was passed on to an MCP server as it was."""
 

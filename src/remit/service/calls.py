@@ -1,0 +1,264 @@
+"""Calls from outside jobs that outlive the request that made them, each in a stream of its own: `call/<id>`.
+
+These are the calls under an idempotency key, and those that ask a person. Whichever process meets such a call again
+goes on with it: with the answer of the person, the recorded outcome, or what the provider knows of an announced call.
+
+    running     made by the process that holds the stream's lease; without a lease, its process died
+    waiting     asks a person; the same call made again goes on with it
+    uncertain   may have had its effect; asked about again when the call is made again
+    done        the outcome is recorded; closed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError
+from remit.gateway.call import Progress, Request, asked, no_progress
+from remit.gateway.outcome import Outcome, in_doubt, refused
+from remit.ids import encode, new_id
+from remit.jobs.effects.outcomes import recorded_outcome
+from remit.jobs.state import CallRecord, History
+from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
+from remit.journal.kinds import decode as payload_of
+from remit.redact import line
+from remit.service.heads import CALL
+from remit.service.turns import Turn, Turns
+
+if TYPE_CHECKING:
+    from remit.gateway.pipeline import Gateway
+    from remit.tools.peer import Peer
+
+_WAITING: Final = "waiting"
+_RUNNING: Final = "running"
+_UNCERTAIN: Final = "uncertain"
+_DONE: Final = "done"
+_ALIKE: Final = 100
+"""Open calls that are alike at most, of which one is taken."""
+_NAME: Final = 200
+_UNKNOWN: Final = "it may have happened, and nothing records whether it did"
+_LOOK: Final = "Find out what happened; then make the call again, under another key if it had one."
+
+Ask = Callable[[str], Awaitable[bool]]
+"""Puts a confirmation to the person at the caller; whether it is decided now."""
+
+
+class Live(NamedTuple):
+    """How the caller of this process is reached while its call runs; not carried over a wire."""
+
+    progress: Progress = no_progress
+    peer: Peer | None = None
+    ask: Ask | None = None
+
+
+NOT_LIVE: Final = Live()
+
+
+class Calls:
+    """Makes calls that have streams of their own."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        """Every call goes through `gateway`."""
+        self._gateway = gateway
+        self._journal = gateway.services.journal
+        self._confirmations = gateway.services.confirmations
+        self._turns = Turns(self._journal)
+        self._taken: set[str] = set()
+        """Streams that calls of this process are at: two alike that are made at once are two calls."""
+
+    # --- calls that ask
+
+    async def asking(self, session: str, request: Request, live: Live) -> Outcome:
+        """Make a call that policy wants a person to approve, or go on with one like it that waits."""
+        opened = self._opened(session, request, new_id("call"))
+        for stream in await self._alike(opened):
+            outcome = await self._alone(stream, request, live)
+            if outcome is not None:
+                return outcome
+        while True:
+            await self._create(opened)
+            outcome = await self._alone(f"{CALL}/{opened.call}", request, live)
+            if outcome is not None:
+                return outcome
+            # another process was faster to go on with it
+            opened = msgspec.structs.replace(opened, call=new_id("call"), step=new_id("s"))
+
+    async def _alone(self, stream: str, request: Request, live: Live) -> Outcome | None:
+        """Go on with a call that no other one of this process is at; None if it is not ours to go on with."""
+        if stream in self._taken:
+            return None
+        self._taken.add(stream)
+        try:
+            return await self._at(stream, request, live)
+        finally:
+            self._taken.discard(stream)
+
+    async def _alike(self, opened: CallOpened) -> list[str]:
+        """Streams of calls like this one that did not end, oldest first, those that a person has decided on before."""
+        query = HeadQuery(kind=CALL, states=(_WAITING, _RUNNING), labels={"alike": _alike_of(opened)}, limit=_ALIKE)
+        heads = (await self._journal.heads(query))[::-1]
+        if len(heads) < 2:  # noqa: PLR2004 - nothing to choose from
+            return [head.stream for head in heads]
+        decided = [head.stream for head in heads if await self._is_decided(head)]
+        return [*decided, *(head.stream for head in heads if head.stream not in decided)]
+
+    async def _is_decided(self, head: Head) -> bool:
+        _, record = await self._read(head.stream)
+        if record.confirmation is None:
+            return False
+        found = await self._confirmations.newest(head.stream, record.confirmation)
+        return found is not None and found.state != "pending"
+
+    # --- calls under a key
+
+    async def under_key(self, session: str, request: Request, key: str, live: Live) -> Outcome:
+        """Make the call of a principal's key once; again, give its outcome. Another call under the key is refused."""
+        key_hash = _hash(f"{request.principal}\0{key}")
+        call = f"call_{encode(int(key_hash[:32], 16))}"
+        opened = self._opened(session, request, call, key_hash)
+        stream = f"{CALL}/{call}"
+        if await self._journal.head(stream) is None:
+            with suppress(AppendConflictError):  # made at the same moment
+                await self._create(opened)
+        before, _ = await self._read(stream)
+        if (before.key_hash, before.request_hash) != (key_hash, opened.request_hash):
+            why = f"the key was used before, for another call of {before.tool_name}"
+            return refused(Code.IDEMPOTENCY_MISMATCH, why, "Use a new key for each call.")
+        while True:
+            outcome = await self._at(stream, request, live)
+            if outcome is not None:
+                return outcome
+            head = await self._turns.wait(stream)
+            if head is None or head.closed:
+                _, record = await self._read(stream)
+                return await self._recorded(record)
+
+    # --- common
+
+    def _opened(self, session: str, request: Request, call: str, key_hash: str = "") -> CallOpened:
+        return CallOpened(
+            call=call,
+            session=session,
+            step=request.step,
+            principal=request.principal,
+            tool_name=line(request.tool, _NAME),
+            request_hash=asked(request.tool, request.hash),
+            key_hash=key_hash,
+        )
+
+    async def _create(self, opened: CallOpened) -> None:
+        labels = {"session": opened.session, "principal": opened.principal}
+        if not opened.key_hash:
+            labels["alike"] = _alike_of(opened)
+        patch = HeadPatch(state=_RUNNING, title=opened.tool_name, labels=labels)
+        await self._journal.create(f"{CALL}/{opened.call}", CALL, opened, patch=patch)
+
+    async def _read(self, stream: str) -> tuple[CallOpened, CallRecord]:
+        events = await self._journal.read(stream)
+        opened = payload_of(events[0].kind, events[0].data) if events else None
+        if not isinstance(opened, CallOpened):
+            raise NotFoundError(f"{stream} is no call", code=Code.STREAM_NOT_FOUND)
+        return opened, History(events).calls.get(opened.step, CallRecord())
+
+    async def _at(self, stream: str, request: Request, live: Live) -> Outcome | None:
+        """Go on with a call until it ends or waits for people elsewhere; None if it is not ours to go on with."""
+        while True:
+            try:
+                outcome = await self._turn(stream, request, live)
+            except AppendConflictError:
+                return None  # the lease was lost: another process goes on with it
+            if outcome is None or outcome.confirmation is None or outcome.status != "pending" or live.ask is None:
+                return outcome
+            if not await live.ask(outcome.confirmation):
+                return outcome
+
+    async def _turn(self, stream: str, request: Request, live: Live) -> Outcome | None:
+        async with self._turns.taken(stream, CALL) as turn:
+            if turn is None:
+                return None
+            opened, record = await self._read(stream)
+            outcome = await self._settled(turn, record)
+            if outcome is None:
+                outcome = await self._made(turn, opened, record, request, live)
+            state = _state_after(outcome, opened)
+            await turn.end(state, closed=state == _DONE)
+            return outcome
+
+    async def _made(self, turn: Turn, opened: CallOpened, record: CallRecord, request: Request, live: Live) -> Outcome:
+        started = record.started
+        again = msgspec.structs.replace(
+            request,
+            step=opened.step,
+            attempt=record.attempts + 1,
+            repeats=_repeats(started) if started is not None and record.repeats else "",
+            confirmation=record.confirmation,
+        )
+        return await self._gateway.call(again, turn.writer, live.progress, live.peer)
+
+    async def _settled(self, turn: Turn, record: CallRecord) -> Outcome | None:
+        """The outcome of a call that was made before; None: it is to be made, or made again."""
+        if record.ended:
+            again = record.refused is not None and Code[record.refused.code].retryable
+            return None if again else await self._recorded(record)
+        started = record.started
+        if started is None:
+            return None
+        verdict = await self._gateway.reconcile(started, turn.writer)
+        if isinstance(verdict, Outcome):
+            return verdict
+        if verdict == "never" or started.repeatable:
+            record.repeats = _repeats(started) if verdict != "never" else ""
+            return None
+        return await (self._recorded(record) if record.finished is not None else self._doubted(turn, started))
+
+    async def _doubted(self, turn: Turn, started: ToolInvocationStarted) -> Outcome:
+        """Record that nothing tells whether an announced call happened (rule 3)."""
+        outcome = msgspec.structs.replace(in_doubt(_UNKNOWN, _LOOK), invocation_id=started.invocation_id)
+        error = ErrorInfo(code=Code.OUTCOME_UNKNOWN.name, message=outcome.reason, remedy=outcome.remedy)
+        finished = ToolInvocationFinished(
+            invocation_id=started.invocation_id,
+            step=started.step,
+            outcome="failure",
+            step_outcome="uncertain",
+            error=error,
+        )
+        await self._journal.append(turn.writer, finished, synced=True)
+        return outcome
+
+    async def _recorded(self, record: CallRecord) -> Outcome:
+        """The outcome that the journal holds."""
+        if record.refused is None and record.finished is None:
+            return in_doubt(_UNKNOWN, _LOOK)
+        outcome = await recorded_outcome(record, self._journal)
+        uncertain = record.finished is not None and record.finished.step_outcome == "uncertain"
+        return msgspec.structs.replace(outcome, uncertain=True) if uncertain else outcome
+
+
+def _state_after(outcome: Outcome, opened: CallOpened) -> str:
+    """Where a call stands after it was made: to be gone on with while it waits, is in doubt, or was refused for now."""
+    if outcome.status == "pending" or (
+        outcome.status == "blocked" and outcome.code is not None and outcome.code.retryable
+    ):
+        return _WAITING
+    return _UNCERTAIN if outcome.uncertain and opened.key_hash else _DONE
+
+
+def _repeats(started: ToolInvocationStarted) -> str:
+    """The provider that alone may repeat an attempt that may have happened; empty: any, since it changes nothing."""
+    return started.provider_id if started.side_effect != "read" else ""
+
+
+def _alike_of(opened: CallOpened) -> str:
+    """The same for calls of one principal that are alike."""
+    return _hash(f"{opened.principal}\0{opened.request_hash}")
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

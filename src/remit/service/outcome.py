@@ -1,0 +1,82 @@
+"""The outcome of a call as faces show it: plain values, the code by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code, named
+from remit.gateway.outcome import EvidenceItem, Outcome, Status
+
+
+class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
+    """`ok` with a value; or `failed`, `blocked`, `pending` with a code, the reason and what to do."""
+
+    status: Status
+    value: Any = None
+    code: str = ""
+    """Stable code (docs/codes.md); empty if ok."""
+    reason: str = ""
+    remedy: str = ""
+    cause: str = ""
+    """The provider's own code behind a failure."""
+    retryable: bool = False
+    """Whether the same call may succeed later."""
+    detail: Any = None
+    """What the provider attached to a failure, as JSON; not recorded."""
+    evidence: tuple[EvidenceItem, ...] = ()
+    invocation_id: str = ""
+    """Empty: the call was not announced."""
+    confirmation: str = ""
+    """The question to a person that a pending or refused call waits, or waited, for."""
+    uncertain: bool = False
+    """The call may have had its side effect, and nothing records whether it did (rule 3)."""
+    duration_ms: float = 0
+
+    @property
+    def named(self) -> str:
+        """The code as people read it: with the provider's own, if that says more than that the tool failed."""
+        return named(self.code, self.cause)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call did what was asked."""
+        return self.status == "ok"
+
+
+def outcome_view(outcome: Outcome) -> OutcomeView:
+    """The view of an outcome."""
+    return OutcomeView(
+        status=outcome.status,
+        value=outcome.value,
+        code=outcome.code.name if outcome.code else "",
+        reason=outcome.reason,
+        remedy=outcome.remedy,
+        cause=outcome.cause or "",
+        retryable=outcome.code.retryable if outcome.code else False,
+        detail=outcome.detail,
+        evidence=outcome.evidence,
+        invocation_id=outcome.invocation_id or "",
+        confirmation=outcome.confirmation or "",
+        uncertain=outcome.uncertain,
+        duration_ms=outcome.duration_us / 1_000,
+    )
+
+
+def outcome_of(view: OutcomeView) -> Outcome:
+    """The outcome behind a view."""
+    return Outcome(
+        status=view.status,
+        value=view.value,
+        code=Code[view.code] if view.code else None,
+        reason=view.reason,
+        remedy=view.remedy,
+        cause=view.cause or None,
+        detail=view.detail,
+        evidence=view.evidence,
+        invocation_id=view.invocation_id or None,
+        confirmation=view.confirmation or None,
+        uncertain=view.uncertain,
+        duration_us=round(view.duration_ms * 1_000),
+    )
