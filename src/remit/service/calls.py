@@ -43,6 +43,8 @@ _DONE: Final = "done"
 _ALIKE: Final = 100
 """Open calls that are alike at most, of which one is taken."""
 _NAME: Final = 200
+_UNAVAILABLE: Final = 503
+"""HTTP status of refusals that may not hold later."""
 _UNKNOWN: Final = "it may have happened, and nothing records whether it did"
 _LOOK: Final = "Find out what happened; then make the call again, under another key if it had one."
 
@@ -205,7 +207,7 @@ class Calls:
     async def _settled(self, turn: Turn, record: CallRecord) -> Outcome | None:
         """The outcome of a call that was made before; None: it is to be made, or made again."""
         if record.ended:
-            again = record.refused is not None and Code[record.refused.code].retryable
+            again = record.refused is not None and Code[record.refused.code].http == _UNAVAILABLE
             return None if again else await self._recorded(record)
         started = record.started
         if started is None:
@@ -243,9 +245,8 @@ class Calls:
 
 def _state_after(outcome: Outcome, opened: CallOpened) -> str:
     """Where a call stands after it was made: to be gone on with while it waits, is in doubt, or was refused for now."""
-    if outcome.status == "pending" or (
-        outcome.status == "blocked" and outcome.code is not None and outcome.code.retryable
-    ):
+    refused_for_now = outcome.status == "blocked" and outcome.code is not None and outcome.code.http == _UNAVAILABLE
+    if outcome.status == "pending" or refused_for_now:
         return _WAITING
     return _UNCERTAIN if outcome.uncertain and opened.key_hash else _DONE
 
