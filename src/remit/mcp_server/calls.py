@@ -31,7 +31,7 @@ class Calls:
     async def make(
         self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, decides: bool
     ) -> OutcomeView:
-        """Make a call. One that waits for a person is put to the person at the client, if the client can do that and may decide.
+        """Make a call. One that waits for a person is put to the person at the client, if they may decide there.
 
         If not, it stays pending; the same call made again goes on with what was decided meanwhile, and runs once.
         """
