@@ -178,6 +178,9 @@ class Code(Enum):
     FILE_IO_FAILED = Row(NOTE, 500, True, "The operating system failed while the file was used.")
     DISK_FULL = Row(NOTE, 507, True, "The disk is full; the file is as it was before.")
 
+    # --- ours: the sandbox
+    SANDBOX_UNAVAILABLE = Row(BLOCKED, 503, False, "Nothing here isolates as well as is demanded, so nothing was run.")
+
     # --- provider causes (contract: tools), kept on an outcome as `cause`
     ToolNotFound = Row(NOTE, 404, False, "The provider does not know the tool.")
     SpawnFailed = Row(NOTE, 503, True, "The provider's process could not be started.")
@@ -283,6 +286,11 @@ class Code(Enum):
     stale_result_discarded = Row(NOTE, 410, False, "The result of a superseded run was archived, not merged.")
     manual_intervention = Row(NOTE, 409, False, "A person has to step in.")
     outcome_unknown = Row(NOTE, 409, False, "The run's process ended without a result.")
+
+    # --- how a sandboxed program ended (contract: tools, "Sandbox"); last, for one bears the name of a status above
+    SUCCEEDED = Row(NOTE, 200, False, "The program ended with exit code 0.")
+    TIMEOUT = Row(NOTE, 504, False, "The program was ended because its time was up.")
+    FAILED = Row(NOTE, 422, False, "The program ended otherwise; exit code, signal and limit say how.")
 
     @property
     def status(self) -> str:

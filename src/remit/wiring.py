@@ -34,9 +34,12 @@ from remit.providers.folder import FolderSearchProvider
 from remit.providers.fs import FsProvider
 from remit.providers.functions import FunctionProvider
 from remit.providers.mcp_absent import AbsentProvider
+from remit.providers.sandbox import SandboxProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.research_report import research_report
+from remit.recipes.run_code_snippet import run_code_snippet
 from remit.recipes.ticket_run import ticket_run
+from remit.sandbox.opening import open_sandbox
 from remit.service.exposed import ExposedJobs
 from remit.service.modules import find
 from remit.service.service import Service, service_over
@@ -94,7 +97,8 @@ def open_runtime(
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules)
     journal = Journal(open_store(settings.journal.url, clock), clock)
-    programs = Programs(journal, Recipes((research_report, ticket_run, *found.recipes, *recipes)))
+    ours = (research_report, run_code_snippet, ticket_run)
+    programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes)))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()
     catalog = Catalog(
@@ -203,6 +207,7 @@ def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> l
             threads=threads,
         ),
         FunctionProvider(tools, threads=threads),
+        SandboxProvider(open_sandbox(settings)),
         StubProvider(),
     ]
 

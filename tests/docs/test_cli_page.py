@@ -8,7 +8,7 @@ import click
 import pytest
 
 from remit.cli import exit_codes
-from remit.cli.commands import journal, mcp, policy, tickets
+from remit.cli.commands import journal, mcp, policy, sandbox, tickets
 from remit.cli.root import COMMANDS, root
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
@@ -17,6 +17,7 @@ GROUPS = {
     "journal": journal.COMMANDS,
     "mcp": mcp.COMMANDS,
     "tickets": tickets.COMMANDS,
+    "sandbox": sandbox.COMMANDS,
 }
 EVERY = [name for name in COMMANDS if name not in GROUPS]
 EVERY += [f"{group} {name}" for group, commands in GROUPS.items() for name in commands]

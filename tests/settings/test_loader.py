@@ -25,6 +25,23 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tools.max_value_bytes": (1, 2, 3),
     "fs.max_read_bytes": (1, 2, 3),
     "fs.search_anywhere": (False, True, False),
+    "sandbox.driver": ("landlock", "wasm", "bwrap"),
+    "sandbox.min_isolation": ("process", "kernel", "namespaces"),
+    "sandbox.commands": (["python"], ["node"], []),
+    "sandbox.network": (["a.example"], ["b.example:443"], []),
+    "sandbox.wall_ms": (1, 2, 3),
+    "sandbox.cpu_ms": (1, 2, 3),
+    "sandbox.cpu_percent": (1, 2, 3),
+    "sandbox.memory_bytes": (1, 2, 3),
+    "sandbox.pids": (1, 2, 3),
+    "sandbox.descriptors": (1, 2, 3),
+    "sandbox.file_bytes": (1, 2, 3),
+    "sandbox.tmp_bytes": (1, 2, 3),
+    "sandbox.workspace_bytes": (1, 2, 3),
+    "sandbox.stdout_bytes": (1, 2, 3),
+    "sandbox.stderr_bytes": (1, 2, 3),
+    "sandbox.artifact_bytes": (1, 2, 3),
+    "sandbox.artifact_files": (1, 2, 3),
     "confirm.expires_seconds": (1, 2, 3),
     "jobs.concurrency": (1, 2, 3),
     "jobs.lease_seconds": (1, 2, 3),
@@ -63,7 +80,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-PATHS = {"app.modules", "fs.roots", "journal.url"}
+PATHS = {"app.modules", "fs.roots", "journal.url", "sandbox.bwrap", "sandbox.folder", "sandbox.packages"}
 
 
 def plain(value: Any) -> Any:

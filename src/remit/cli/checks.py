@@ -58,6 +58,7 @@ async def checks(state: State) -> AsyncIterator[Check]:
             yield check
         async for check in _tools(state):
             yield check
+        yield await _sandbox(settings)
         for check in _folders(settings):
             yield check
     yield _terminal(state)
@@ -135,6 +136,12 @@ def _folders(settings: Settings) -> Iterator[Check]:
             yield Check("folder", "ok", f"{root} (cannot be written to)")
         else:
             yield Check("folder", "ok", root)
+
+
+async def _sandbox(settings: Settings) -> Check:
+    from remit.cli.sandboxes import verdict
+
+    return Check("sandbox", *await verdict(settings))
 
 
 # --- the journal

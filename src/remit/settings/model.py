@@ -18,6 +18,7 @@ from remit.settings.sections.journal import JournalSettings
 from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
+from remit.settings.sections.sandbox import SandboxSettings
 from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
 
@@ -39,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolSettings
     mcp: McpSettings
     fs: FsSettings
+    sandbox: SandboxSettings
     policy: PolicySettings
     confirm: ConfirmSettings
     jobs: JobSettings

@@ -1,0 +1,23 @@
+"""`remit sandbox`: what this machine can do to run code safely."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from remit.cli.group import Entry, LazyGroup, show_help
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "probe": Entry("Commands", "Find out what each driver can do here."),
+}
+
+
+@click.group("sandbox", cls=LazyGroup, package="remit.cli.commands.sandbox", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """What this machine can do to run code safely.
+
+    Settings choose the driver and its limits; docs/sandbox.md says what each keeps out.
+    """
+    show_help(context)

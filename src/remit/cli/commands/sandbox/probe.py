@@ -1,0 +1,60 @@
+"""`remit sandbox probe`: what each driver can do here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.sandbox.capability import Capability
+
+
+@click.command("probe")
+@json_option("what each driver can do")
+@pass_state
+def command(state: State) -> int:
+    """Find out what each driver can do here.
+
+    Each runs its whole command line once, on a program that does nothing. Exits with status 1 if the driver that the
+    settings choose does not reach `sandbox.min_isolation`.
+    """
+    from remit.cli.running import run_async
+    from remit.cli.sandboxes import demanded, probed
+
+    settings = state.settings()
+    found = run_async(lambda _stop: probed(settings))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(
+            [
+                {**msgspec.to_builtins(one), "level": one.level.name, "chosen": one.driver == settings.sandbox.driver}
+                for one in found
+            ]
+        )
+    else:
+        for one in found:
+            _print(state, one, chosen=one.driver == settings.sandbox.driver)
+    enough = any(one.driver == settings.sandbox.driver and one.level >= demanded(settings) for one in found)
+    return exit_codes.OK if enough else exit_codes.ERROR
+
+
+def _print(state: State, one: Capability, *, chosen: bool) -> None:
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    verdict = "ok" if one.usable else "fail" if chosen else "none"
+    told = f"{one.level.name}, version {one.version}" if one.usable else "; ".join(one.reasons)
+    out.line(
+        f"{out.style(f'{verdict:<4}', verdict)}  {one.driver:<9}  {one_line(told)}{'  (chosen)' if chosen else ''}"
+    )
+    if one.usable:
+        for limit, mechanism in sorted(one.limits.items()):
+            out.line(f"      {limit:<15}  {mechanism}")
+    elif one.remedy:
+        out.line(f"      {out.style('->', 'cyan')} {one_line(one.remedy)}")

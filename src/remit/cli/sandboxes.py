@@ -1,0 +1,43 @@
+"""What the drivers of the sandbox can do here, for `remit sandbox probe` and `remit doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from remit.sandbox.capability import Capability, Isolation
+from remit.sandbox.opening import open_driver
+
+if TYPE_CHECKING:
+    from remit.settings import Settings
+
+DRIVERS: Final = ("bwrap",)
+
+
+async def probed(settings: Settings, drivers: tuple[str, ...] = DRIVERS) -> list[Capability]:
+    """What each driver can do."""
+    found = []
+    for name in drivers:
+        driver = open_driver(name, settings)
+        try:
+            found.append(await driver.probe())
+        finally:
+            await driver.close()
+    return found
+
+
+def demanded(settings: Settings) -> Isolation:
+    """What the settings demand."""
+    return Isolation[settings.sandbox.min_isolation]
+
+
+async def verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:
+    """The row of `remit doctor`: a machine without a sandbox is in order, it only runs no code."""
+    [found] = await probed(settings, (settings.sandbox.driver,))
+    if not found.usable:
+        return "warn", f"no code can be run: {found.driver}: {'; '.join(found.reasons)}", found.remedy
+    if found.level < demanded(settings):
+        why = f"no code can be run: {found.driver} isolates by {found.level.name}, not {demanded(settings).name}"
+        return "warn", why, "Choose another sandbox.driver; `remit sandbox probe` shows them."
+    soft = sorted(name for name, how in found.limits.items() if "soft" in how or "not held" in how)
+    told = f"{found.driver} {found.version}, {found.level.name}" + (f"; soft limits: {', '.join(soft)}" if soft else "")
+    return "ok", told, ""

@@ -1,0 +1,248 @@
+"""The provider of the sandbox tools. A conversation is the stream a call is recorded in: a job, or a session."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import mimetypes
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.sandbox.live import Live
+from remit.providers.sandbox.shapes import (
+    CollectArgs,
+    CollectResult,
+    ExecArgs,
+    ExecResult,
+    File,
+    Taken,
+    WriteArgs,
+    WriteResult,
+    Written,
+)
+from remit.sandbox.commands import CommandMissingError
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.execution import Stream
+from remit.sandbox.limits import LooserError
+from remit.sandbox.sandbox import Asked, Ran, Sandbox
+from remit.sandbox.snapshots import SnapshotLostError
+from remit.sandbox.walking import TooManyError
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+
+_PROVIDER: Final = "sandbox"
+_SETUP_MS: Final = 30_000
+"""What a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
+_EXTENSIONS: Final = mimetypes.MimeTypes()
+
+
+class SandboxProvider:
+    """sandbox.write_files, sandbox.exec and sandbox.collect."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`sandbox`."""
+        return _PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """The three tools; they are listed also if nothing here can isolate, and then refuse in words."""
+        self._require_open()
+        limits, network = self._sandbox.policy.limits, self._sandbox.policy.network
+        return [
+            _meta("write_files", "Write files into the sandbox's workspace.", WriteArgs, WriteResult),
+            _meta(
+                "exec",
+                "Run a command in the sandbox, with no access to this machine and its network.",
+                ExecArgs,
+                ExecResult,
+                timeout_ms=limits.wall_ms + _SETUP_MS,
+                # Without a network nothing leaves the workspace, and that is restored before it runs again.
+                idempotent=not network,
+            ),
+            _meta("collect", "Take files out of the sandbox's workspace.", CollectArgs, CollectResult),
+        ]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool. Raises ProviderError: POLICY_DENIED and SANDBOX_UNAVAILABLE as codes of their own."""
+        self._require_open()
+        try:
+            match name:
+                case "sandbox.write_files":
+                    return await self._write(arguments(WriteArgs, args), ctx)
+                case "sandbox.exec":
+                    return await self._exec(arguments(ExecArgs, args), ctx)
+                case "sandbox.collect":
+                    return await self._collect(arguments(CollectArgs, args), ctx)
+                case _:
+                    raise ProviderError(f"The sandbox has no tool {name!r}.", cause=Code.ToolNotFound)
+        except LooserError as error:
+            raise ProviderError(str(error), cause=Code.InvalidInput, code=Code.POLICY_DENIED) from error
+        except (SandboxUnavailableError, CommandMissingError) as error:
+            remedy = getattr(error, "remedy", "") or "`remit sandbox probe` shows what is missing."
+            why = f"{error}. {remedy}"
+            raise ProviderError(why, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
+        except (TooManyError, ValueError) as error:
+            raise ProviderError(str(error), cause=Code.InvalidInput) from error
+        except (SnapshotLostError, OSError) as error:
+            raise ProviderError(str(error), cause=None) from error
+
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's
+        """None: the workspace is restored before a command runs again, and nothing else had an effect.
+
+        Raises ProviderError for a command that could reach the network.
+        """
+        self._require_open()
+        if name == "sandbox.exec" and self._sandbox.policy.network:
+            raise ProviderError("The command could reach the network: what it did there is not known.", cause=None)
+        return None
+
+    async def close(self) -> None:
+        """End every run."""
+        self._closed = True
+        await self._sandbox.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The sandbox has been closed.", cause=Code.ProviderClosed)
+
+    # --- the tools
+
+    async def _write(self, asked: WriteArgs, ctx: CallContext) -> ToolResult:
+        files = [(file.path, _content(file)) for file in asked.files]
+        await self._sandbox.write(ctx.stream, files, inputs=asked.folder == "inputs")
+        written = [Written(path=path, bytes=len(data), sha256=_sha256(data)) for path, data in files]
+        return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
+
+    async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
+        ran = await self._sandbox.run(
+            Asked(
+                conversation=ctx.stream,
+                key=ctx.idempotency_key,
+                command=asked.command,
+                stdin=asked.stdin.encode(),
+                env=asked.env,
+                layer=asked.policy,
+            ),
+            Live(ctx.progress),
+        )
+        execution = ran.execution
+        streams = {"stdout": execution.stdout, "stderr": execution.stderr}
+        evidence = [
+            EvidenceCandidate(
+                kind=name, source="sandbox", retrieved_at=ctx.now, data=stream.data, metadata={"total": stream.total}
+            )
+            for name, stream in streams.items()
+            if stream.data
+        ]
+        return ToolResult(msgspec.to_builtins(_result(ran, streams)), tuple(evidence))
+
+    async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
+        found = await self._sandbox.collect(ctx.stream, tuple(asked.paths), asked.policy)
+        taken = [
+            Taken(path=one.path, bytes=len(one.data), sha256=one.sha256, media_type=_media_type(one.path))
+            for one in found.artifacts
+        ]
+        evidence = [
+            EvidenceCandidate(
+                kind="artifact",
+                source=f"workspace/{one.path}",
+                retrieved_at=ctx.now,
+                data=one.data,
+                metadata={"path": one.path},
+            )
+            for one in found.artifacts
+        ]
+        result = CollectResult(artifacts=taken, left_out=list(found.left_out), more_left_out=found.more_left_out)
+        return ToolResult(msgspec.to_builtins(result), tuple(evidence))
+
+
+def _meta(
+    name: str,
+    description: str,
+    takes: type[msgspec.Struct],
+    gives: type[msgspec.Struct],
+    *,
+    timeout_ms: int = _SETUP_MS,
+    idempotent: bool = True,
+) -> ToolMeta:
+    return ToolMeta(
+        name=f"sandbox.{name}",
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(takes),
+        output_schema=struct_schema(gives),
+        capability_level=Level.L2,
+        risk_level=Risk.WRITE,
+        side_effects=True,
+        idempotent=idempotent,
+        requires_confirm=True,
+        timeout_ms=timeout_ms,
+        version="1",
+    )
+
+
+def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:
+    execution = ran.execution
+    texts = {name: _text(stream) for name, stream in streams.items()}
+    return ExecResult(
+        status=execution.status,
+        exit_code=execution.exit_code,
+        signal=execution.signal,
+        limit=execution.limit,
+        stdout=texts["stdout"][0],
+        stderr=texts["stderr"][0],
+        stdout_bytes=execution.stdout.total,
+        stderr_bytes=execution.stderr.total,
+        truncated=[name for name, stream in streams.items() if stream.truncated],
+        lossy=[name for name, (_, lossy) in texts.items() if lossy],
+        files=list(ran.files),
+        more_files=ran.more_files,
+        workspace_before=ran.before,
+        workspace_after=ran.after,
+        restored=ran.restored,
+        receipt=execution.receipt,
+    )
+
+
+def _text(stream: Stream) -> tuple[str, bool]:
+    """What was written as text, and whether some of it is none. A character that the limit cuts is left out."""
+    data = stream.data
+    try:
+        return data.decode(), False
+    except UnicodeDecodeError as error:
+        if stream.truncated and error.end == len(data) and len(data) - error.start < _CHARACTER:
+            return data[: error.start].decode(), False
+        return data.decode(errors="replace"), True
+
+
+_CHARACTER: Final = 4
+"""Bytes of the longest character in UTF-8."""
+
+
+def _content(file: File) -> bytes:
+    if (file.text is None) == (file.base64 is None):
+        raise ProviderError(f"{file.path}: give either text or base64")
+    if file.text is not None:
+        return file.text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(file.base64 or "", validate=True)
+    except binascii.Error as error:
+        raise ProviderError(f"{file.path}: the base64 is not valid: {error}") from error
+
+
+def _sha256(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _media_type(path: str) -> str:
+    return _EXTENSIONS.guess_type(path, strict=False)[0] or "application/octet-stream"

@@ -1,0 +1,115 @@
+"""The command line of bwrap; docs/sandbox.md says what each part of it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from remit.sandbox.spec import WORKSPACE, Spec
+
+UID: Final = 1000
+"""Who the program is in its own user namespace."""
+_ISOLATE: Final = (
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --unshare-net --disable-userns "
+    f"--assert-userns-disabled --uid {UID} --gid {UID} --hostname sandbox --cap-drop ALL --new-session "
+    "--die-with-parent --clearenv"
+).split()
+_ROOT: Final = [
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    "--symlink",
+    "usr/bin",
+    "/bin",
+    "--symlink",
+    "usr/sbin",
+    "/sbin",
+    "--symlink",
+    "usr/lib",
+    "/lib",
+    "--symlink",
+    "usr/lib64",
+    "/lib64",
+    "--dir",
+    "/etc",
+    "--ro-bind-try",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.cache",
+    "--ro-bind-try",
+    "/etc/alternatives",
+    "/etc/alternatives",
+    "--ro-bind-try",
+    "/etc/localtime",
+    "/etc/localtime",
+    "--ro-bind-try",
+    "/etc/ssl/certs",
+    "/etc/ssl/certs",
+    "--ro-bind-try",
+    "/etc/fonts",
+    "/etc/fonts",
+]
+_KERNEL: Final = [
+    "--proc",
+    "/proc",
+    "--ro-bind",
+    "/proc/sys",
+    "/proc/sys",
+    "--ro-bind",
+    "/dev/null",
+    "/proc/cmdline",
+    "--dev",
+    "/dev",
+]
+_CLOSED: Final = ["--remount-ro", "/dev", "--remount-ro", "/"]
+
+PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "PATH": PATH,
+    "HOME": WORKSPACE,
+    "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "USER": "sandbox",
+    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108 - its cache would otherwise be an artifact
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+FILES: Final[Mapping[str, bytes]] = {
+    "/etc/passwd": (
+        b"root:x:0:0::/:/bin/false\nsandbox:x:1000:1000::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
+    ),
+    "/etc/group": b"root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": b"127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+class Descriptors(NamedTuple):
+    """Open files that bwrap is given."""
+
+    status: int
+    """Gets bwrap's reports."""
+    block: int
+    """Read before the program begins."""
+    filter: int
+    files: tuple[int, ...]
+    """With the contents of FILES, in order."""
+
+
+def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] = ()) -> list[str]:
+    """Bwrap's whole command line for a run; `before` are words that start the program within."""
+    size = str(spec.limits.tmp_bytes)
+    words = [str(program), *_ISOLATE]
+    for name, value in {**ENVIRONMENT, **spec.env}.items():
+        words += ["--setenv", name, value]
+    words += _ROOT
+    for fd, path in zip(fds.files, FILES, strict=True):
+        words += ["--perms", "0444", "--file", str(fd), path]
+    words += _KERNEL
+    for place in ("/dev/shm", "/tmp"):  # noqa: S108 - the sandbox's own
+        words += ["--size", size, "--perms", "1777", "--tmpfs", place]
+    words += ["--bind", str(spec.workspace), WORKSPACE]
+    for mount in spec.mounts:
+        words += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
+    words += ["--chdir", WORKSPACE, *_CLOSED]
+    words += ["--json-status-fd", str(fds.status), "--block-fd", str(fds.block), "--seccomp", str(fds.filter)]
+    return [*words, "--", *before, *spec.argv]

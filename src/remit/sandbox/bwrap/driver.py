@@ -1,0 +1,230 @@
+"""The driver `bwrap`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+import sys
+from typing import Final
+
+from remit.sandbox import limiting
+from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
+from remit.sandbox.bwrap.remedies import remedy_for
+from remit.sandbox.bwrap.run import Ended, Run
+from remit.sandbox.capability import Capability, Check, Isolation
+from remit.sandbox.cgroups import Leaves
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.execution import Execution, Listener, Receipt, Status, quiet
+from remit.sandbox.identity import identity
+from remit.sandbox.limits import Limits
+from remit.sandbox.seccomp import filter as seccomp
+from remit.sandbox.spec import Spec
+from remit.sandbox.workspaces import scratch
+
+_SOFT: Final = "looked at every 50 ms (soft)"
+_HELD: Final = {
+    "wall_ms": "timer",
+    "cpu_ms": "rlimit for each process, cgroup or a look every 50 ms for all",
+    "descriptors": "rlimit",
+    "file_bytes": "rlimit",
+    "tmp_bytes": "size of the tmpfs",
+    "workspace_bytes": _SOFT,
+    "stdout_bytes": "reader",
+    "stderr_bytes": "reader",
+    "artifact_bytes": "collector",
+    "artifact_files": "collector",
+}
+_NO_CGROUP: Final = {
+    "memory_bytes": f"rlimit for each process; all together {_SOFT}",
+    "pids": "rlimit within the user namespace",
+    "cpu_percent": "not held: no cgroup can be made here",
+}
+_SIGNALLED: Final = 128
+"""bwrap reports a program that a signal ended as 128 and its number, as shells do."""
+_TRIAL: Final = ("/bin/sh", "-c", "test $$ -lt 9 && echo isolated")
+_SAYS: Final = b"isolated\n"
+_PROBE_MS: Final = 10_000
+_ODD: Final = "Tell us which system this is: the same command line runs on others."
+
+
+class BwrapDriver:
+    """Runs programs in namespaces of their own."""
+
+    def __init__(self, program: str = "") -> None:
+        """Use the bwrap at the path `program`; empty: find one."""
+        self._given = program
+        self._leaves: Leaves | None = None
+        self._runs: dict[str, Run] = {}
+        self._capability: Capability | None = None
+        self._found: Program | None = None
+        self._probing = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """`bwrap`."""
+        return "bwrap"
+
+    async def probe(self) -> Capability:
+        """Run the whole command line once, on a program that does nothing; the answer holds for this process."""
+        async with self._probing:
+            if self._capability is None:
+                self._capability = await self._probe()
+            return self._capability
+
+    async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
+        """Run a program. Raises SandboxUnavailableError."""
+        capability = await self.probe()
+        if not capability.usable:
+            raise SandboxUnavailableError("; ".join(capability.reasons), capability.remedy)
+        return await self._exec(spec, listener, capability.version)
+
+    async def kill(self, run: str) -> None:
+        """End a run."""
+        if (found := self._runs.get(run)) is not None:
+            found.stop("")
+
+    async def close(self) -> None:
+        """End every run, and delete the cgroups that wait for another."""
+        for run in list(self._runs.values()):
+            await run.close()
+        if self._leaves is not None:
+            self._leaves.close()
+
+    # --- running
+
+    async def _exec(self, spec: Spec, listener: Listener, version: str) -> Execution:
+        if self._found is None:
+            raise AssertionError("nothing is run before the probe")
+        leaves = self._cgroups()
+        leaf = leaves.take()
+        run = Run(spec, leaf, listener)
+        self._runs[spec.id] = run
+        stdin = _stdin(spec.stdin)
+        try:
+            run.start(self._found.path, seccomp.encoded(platform.machine()), identity(), stdin)
+            await run.ready()
+            run.begin()
+            ended = await run.ended()
+        except OSError as error:
+            raise SandboxUnavailableError(f"bwrap cannot be started: {error}", INSTALL) from error
+        finally:
+            os.close(stdin)
+            await asyncio.shield(run.close())
+            del self._runs[spec.id]
+            if leaf is not None:
+                leaves.give_back(leaf)
+        held = {**_HELD, **(leaf.limits if leaf is not None else _NO_CGROUP)}
+        return _execution(ended, self._receipt(spec, version, held, ended))
+
+    def _receipt(self, spec: Spec, version: str, held: dict[str, str], ended: Ended) -> Receipt:
+        return Receipt(
+            driver=self.name,
+            version=version,
+            isolation=Isolation.namespaces.name,
+            filter_hash=seccomp.digest(platform.machine()),
+            limits=held,
+            network=list(spec.network),
+            usage=ended.usage,
+        )
+
+    def _cgroups(self) -> Leaves:
+        if self._leaves is None:
+            self._leaves = Leaves()
+            self._leaves.sweep()
+        return self._leaves
+
+    # --- probing
+
+    async def _probe(self) -> Capability:
+        checks: list[Check] = []
+        try:
+            execution = await self._checked(checks)
+        except _FailedCheckError as error:
+            name, why, remedy = error.args
+            checks.append(Check(name, ok=False, detail=why))
+            return Capability(
+                driver=self.name, reasons=(f"{name}: {why}",), remedy=remedy or _ODD, checks=tuple(checks)
+            )
+        return Capability(
+            driver=self.name,
+            version=execution.receipt.version,
+            level=Isolation.namespaces,
+            limits=execution.receipt.limits,
+            checks=tuple(checks),
+        )
+
+    async def _checked(self, checks: list[Check]) -> Execution:
+        """A run of the whole command line. Raises _FailedCheckError."""
+        machine = platform.machine()
+        if sys.platform != "linux":
+            raise _FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container or wasm.")
+        if machine not in seccomp.ARCHITECTURES:
+            known = " or ".join(seccomp.ARCHITECTURES)
+            raise _FailedCheckError("seccomp", f"there is no filter for {machine}", f"Run Remit on {known}.")
+        checks.append(Check("seccomp", ok=True, detail=seccomp.digest(machine)))
+        try:
+            self._found = await asyncio.to_thread(find, self._given)
+        except (NoProgramError, OSError) as error:
+            raise _FailedCheckError("bwrap", str(error), INSTALL) from error
+        checks.append(Check("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
+        if why := limiting.problem():
+            raise _FailedCheckError("limits", why, "Install util-linux, or run Remit as a plain user.")
+        execution = await self._trial(self._found)
+        checks.append(Check("namespaces", ok=True, detail="the whole command line ran"))
+        return execution
+
+    async def _trial(self, program: Program) -> Execution:
+        try:
+            with scratch() as folder:
+                spec = Spec(id="probe", argv=_TRIAL, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
+                execution = await self._exec(spec, quiet, program.version)
+        except SandboxUnavailableError as error:
+            raise _FailedCheckError("namespaces", str(error), error.remedy or remedy_for(str(error))) from error
+        except OSError as error:
+            remedy = "Set TMPDIR to a folder that can be written to."
+            raise _FailedCheckError("workspace", str(error), remedy) from error
+        if execution.stdout.data != _SAYS:
+            why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
+            raise _FailedCheckError("namespaces", why[:500], remedy_for(why))
+        return execution
+
+
+class _FailedCheckError(Exception):
+    """Name, reason and remedy of the check of a probe that failed."""
+
+
+def _stdin(data: bytes) -> int:
+    if not data:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.memfd_create("remit-stdin", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _execution(ended: Ended, receipt: Receipt) -> Execution:
+    code, name = ended.code, ""
+    if code is not None and code - _SIGNALLED in signal.valid_signals():
+        name = signal.Signals(code - _SIGNALLED).name
+    elif code is None:
+        name = signal.SIGKILL.name
+    return Execution(
+        status=_status(code, ended.limit),
+        exit_code=code,
+        signal=name,
+        limit=ended.limit,
+        stdout=ended.stdout,
+        stderr=ended.stderr,
+        receipt=receipt,
+    )
+
+
+def _status(code: int | None, limit: str) -> Status:
+    if limit == "wall_ms":
+        return "TIMEOUT"
+    if code == 0 and limit in {"", "pids"}:
+        return "SUCCEEDED"
+    return "FAILED"

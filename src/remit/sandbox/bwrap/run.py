@@ -1,0 +1,272 @@
+"""One run of bwrap, from its start to the end of its last process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from remit.clock import SystemClock
+from remit.sandbox import limiting
+from remit.sandbox.bwrap.command import FILES, Descriptors, command
+from remit.sandbox.cgroups import Counted, Leaf
+from remit.sandbox.child import Child, Ending
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.execution import Listener, Stream, Usage
+from remit.sandbox.identity import Identity
+from remit.sandbox.output import Output
+from remit.sandbox.spec import Spec
+from remit.sandbox.watch import Watch
+
+
+class Report(msgspec.Struct):
+    """A line that bwrap writes to its status descriptor."""
+
+    child: int | None = msgspec.field(name="child-pid", default=None)
+    exit_code: int | None = msgspec.field(name="exit-code", default=None)
+
+
+class Ended(NamedTuple):
+    """How a run ended."""
+
+    code: int | None
+    """None: the sandbox was ended from outside."""
+    limit: str
+    stdout: Stream
+    stderr: Stream
+    usage: Usage
+
+
+class Run:
+    """A sandbox that was started; its program begins once the limits are set."""
+
+    def __init__(self, spec: Spec, leaf: Leaf | None, listener: Listener) -> None:
+        self.spec = spec
+        self.limit = ""
+        self._leaf = leaf
+        self._clock = SystemClock()
+        self._began = 0.0
+        self._child: Child | None = None
+        self._first: Ending | None = None
+        self._first_pid = 0
+        self._reports = bytearray()
+        self._status_fd = self._block_fd = -1
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[int] = self._loop.create_future()
+        self._code: int | None = None
+        self._stdout = Output("stdout", spec.limits.stdout_bytes, listener, self.stop)
+        self._stderr = Output("stderr", spec.limits.stderr_bytes, listener, self.stop)
+        self._watch: Watch | None = None
+
+    def start(self, program: Path, filter_: bytes, identity: Identity, stdin: int) -> None:
+        """Start bwrap. Raises OSError; nothing is left open then."""
+        self._began = self._clock.monotonic()
+        mine: list[int] = []
+        given: list[int] = []
+
+        def pipe() -> tuple[int, int]:
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            mine.append(reading)
+            given.append(writing)
+            return reading, writing
+
+        try:
+            status_r, status_w = pipe()
+            out_r, out_w = pipe()
+            err_r, err_w = pipe()
+            block_r, self._block_fd = os.pipe2(os.O_CLOEXEC)
+            given.append(block_r)
+            filter_fd = _memory(given, filter_)
+            files = tuple(_memory(given, content) for content in FILES.values())
+            before = limiting.words(self.spec.limits, counted=self._leaf is not None)
+            argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, files), before)
+            self._child = Child.start(
+                argv,
+                stdin=stdin,
+                stdout=out_w,
+                stderr=err_w,
+                pass_fds=(status_w, block_r, filter_fd, *files),
+                identity=identity,
+            )
+        except BaseException:
+            for fd in (*mine, self._block_fd):
+                _close(fd)
+            raise
+        finally:
+            for fd in given:
+                _close(fd)
+        self._stdout.follow(out_r)
+        self._stderr.follow(err_r)
+        os.set_blocking(status_r, False)
+        self._status_fd = status_r
+        self._loop.add_reader(status_r, self._reported)
+
+    async def ready(self) -> int:
+        """The sandbox's first process, with every limit set; its program has not begun.
+
+        Raises SandboxUnavailableError if bwrap ended instead.
+        """
+        child = self._child
+        if child is None:
+            raise AssertionError("the run was not started")
+        ended = asyncio.ensure_future(child.ended())
+        await asyncio.wait({self._ready, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done():
+            raise await self._refused()
+        ended.cancel()
+        pid = self._ready.result()
+        try:
+            limiting.apply(pid, self.spec.limits, counted=self._leaf is not None)
+            if self._leaf is not None:
+                self._leaf.set(self.spec.limits, limiting.OWN)
+                self._leaf.add(pid)
+        except OSError as error:
+            self.stop("")
+            if isinstance(error, ProcessLookupError):
+                raise await self._refused() from error
+            raise SandboxUnavailableError(f"the limits cannot be set: {error}") from error
+        return pid
+
+    def begin(self) -> None:
+        """Let the program begin; from now on its time counts."""
+        self._began = self._clock.monotonic()
+        with suppress(BrokenPipeError):
+            os.write(self._block_fd, b"x")
+        self._watch = Watch(self.spec, self._first_pid, self._leaf, self.stop)
+
+    async def ended(self) -> Ended:
+        """How it ended; every process of it is gone."""
+        child, first = self._child, self._first
+        if child is None:
+            raise AssertionError("the run was not started")
+        await child.ended()
+        if first is not None:
+            first.kill()  # bwrap reports the program's end; what it left running goes now
+            await first.wait()
+        wall = int((self._clock.monotonic() - self._began) * 1000)
+        if self._watch is not None:
+            await self._watch.ended()
+        stdout, stderr = await self._stdout.ended(), await self._stderr.ended()
+        self._reported()
+        counted = self._leaf.counted() if self._leaf is not None else None
+        self._judge(counted)
+        return Ended(self._code, self.limit, stdout, stderr, self._usage(wall, counted))
+
+    def stop(self, limit: str) -> None:
+        """End it, for a limit that was hit if one is named."""
+        self.limit = self.limit or limit
+        if self._first is not None:
+            self._first.kill()
+        elif self._child is not None:
+            self._child.kill()
+
+    async def close(self) -> None:
+        """End it if it still runs, and leave nothing open."""
+        self.stop("")
+        if self._child is not None:
+            await self._child.ended()
+            if self._first is not None:
+                await self._first.wait()
+                self._first.close()
+            self._child.close()
+        if self._watch is not None:
+            await self._watch.ended()
+        self._stdout.close()
+        self._stderr.close()
+        self._close_status()
+        _close(self._block_fd)
+        self._block_fd = -1
+        if not self._ready.done():
+            self._ready.cancel()
+
+    # --- what bwrap reports
+
+    def _reported(self) -> None:
+        while self._status_fd >= 0:
+            try:
+                data = os.read(self._status_fd, 4_096)
+            except BlockingIOError:
+                return
+            if not data:
+                self._close_status()
+            self._reports += data
+            *lines, rest = bytes(self._reports).split(b"\n")
+            self._reports[:] = rest
+            for line in filter(None, lines):
+                self._report(line)
+
+    def _report(self, line: bytes) -> None:
+        try:
+            report = msgspec.json.decode(line, type=Report)
+        except msgspec.DecodeError:
+            return
+        if report.exit_code is not None:
+            self._code = report.exit_code
+        if report.child is not None and self._first is None:
+            with suppress(ProcessLookupError):
+                self._first = Ending(os.pidfd_open(report.child))
+                self._first_pid = report.child
+            if not self._ready.done():
+                self._ready.set_result(report.child)
+
+    def _close_status(self) -> None:
+        if self._status_fd >= 0:
+            self._loop.remove_reader(self._status_fd)
+            _close(self._status_fd)
+            self._status_fd = -1
+
+    async def _refused(self) -> SandboxUnavailableError:
+        if self._first is not None:
+            await self._first.wait()
+        said = (await self._stderr.ended()).data.decode(errors="replace").strip()
+        return SandboxUnavailableError(said[:1_000] or "bwrap ended without a word")
+
+    # --- what it came to
+
+    def _judge(self, counted: Counted | None) -> None:
+        """Name the limit that the kernel held, if one did."""
+        if self.limit:
+            return
+        if counted is not None and counted.out_of_memory:
+            self.limit = "memory_bytes"
+        elif self._code == 128 + signal.SIGXCPU:
+            self.limit = "cpu_ms"
+        elif self._code == 128 + signal.SIGXFSZ:
+            self.limit = "file_bytes"
+        elif counted is not None and counted.out_of_pids:
+            self.limit = "pids"
+        elif self._watch is not None:
+            self.limit = self._watch.found
+
+    def _usage(self, wall_ms: int, counted: Counted | None) -> Usage:
+        if counted is not None and self._leaf is not None:
+            return Usage(
+                wall_ms=wall_ms,
+                cpu_ms=counted.cpu_ms,
+                memory_bytes=counted.memory_bytes,
+                mechanism=f"cgroup v{self._leaf.version}",
+            )
+        seen = self._watch.seen if self._watch is not None else None
+        if seen is None:
+            return Usage(wall_ms=wall_ms)
+        return Usage(wall_ms=wall_ms, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms")
+
+
+def _memory(given: list[int], content: bytes) -> int:
+    """A file without a name that holds some bytes, to be read from its start."""
+    fd = os.memfd_create("remit", os.MFD_CLOEXEC)
+    given.append(fd)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        with suppress(OSError):
+            os.close(fd)

@@ -1,0 +1,48 @@
+"""What a driver can do on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import msgspec
+
+
+class Isolation(IntEnum):
+    """How far a program is kept from the machine; the settings say `namespaces`, not 2."""
+
+    none = 0
+    """Nothing runs."""
+    process = 1
+    """The same kernel and the same processes in sight: files and the network are cut off (Landlock)."""
+    namespaces = 2
+    """The same kernel; files, processes, network and users of its own."""
+    kernel = 3
+    """Another kernel or none: gVisor, or a machine that is simulated (WebAssembly)."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was tried."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+class Capability(msgspec.Struct, frozen=True, kw_only=True):
+    """What a probe found. It really ran the whole command line; nothing here is a guess."""
+
+    driver: str
+    version: str = ""
+    level: Isolation = Isolation.none
+    limits: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The mechanism behind each limit, such as `memory: cgroup v2`; one that ends in `(soft)` looks every 50 ms."""
+    reasons: tuple[str, ...] = ()
+    """Why it isolates no better, the failed check first."""
+    remedy: str = ""
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything can run."""
+        return self.level > Isolation.none

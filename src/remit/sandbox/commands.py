@@ -1,0 +1,64 @@
+"""Programs that may be run, found by their absolute paths: no search path has a say in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from remit.sandbox.spec import Mount
+
+PLACES: Final = ("/usr/local/bin", "/usr/bin")
+"""Where programs are looked for; `/bin` is a link to the last on every system of today."""
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"python": ("python3", "python"), "node": ("node", "nodejs")}
+_PACKAGES: Final[Mapping[str, str]] = {
+    "python": "PYTHONPATH",
+    "node": "NODE_PATH",
+    "ruby": "RUBYLIB",
+    "perl": "PERL5LIB",
+}
+PACKAGES: Final = "/packages"
+
+
+class Command(NamedTuple):
+    """A program within the sandbox, and what it needs there."""
+
+    program: str
+    mounts: tuple[Mount, ...] = ()
+    env: Mapping[str, str] = {}
+
+
+class CommandMissingError(Exception):
+    """An allowed command is not installed where a sandbox could see it."""
+
+
+class Commands:
+    """What the operator allows, with a folder of packages for some of them."""
+
+    def __init__(self, allowed: tuple[str, ...], packages: Mapping[str, Path] | None = None) -> None:
+        self.allowed = allowed
+        self._packages = packages or {}
+
+    def find(self, name: str) -> Command:
+        """The program behind a name. Raises CommandMissingError."""
+        for called in _NAMES.get(name, (name,)):
+            for place in PLACES:
+                path = Path(place, called)
+                if os.access(path, os.X_OK) and path.resolve().is_relative_to("/usr"):
+                    return self._with_packages(name, str(path))
+        if name == "python" and not Path(sys.base_prefix).is_relative_to("/usr"):
+            # A machine whose only Python is ours, outside /usr: a uv or pyenv installation.
+            prefix = Path(sys.base_prefix)
+            program = prefix / "bin" / "python3"
+            if program.exists():
+                return self._with_packages(name, str(program), Mount(prefix, str(prefix)))
+        raise CommandMissingError(f"{name} is not in {' or '.join(PLACES)}")
+
+    def _with_packages(self, name: str, program: str, *mounts: Mount) -> Command:
+        folder, variable = self._packages.get(name), _PACKAGES.get(name)
+        if folder is None or variable is None:
+            return Command(program, mounts)
+        target = f"{PACKAGES}/{name}"
+        return Command(program, (*mounts, Mount(folder, target)), {variable: target})

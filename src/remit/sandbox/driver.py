@@ -1,0 +1,46 @@
+"""The port behind which programs are isolated. testing/sandbox.py is its contract suite."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from remit.sandbox.capability import Capability
+from remit.sandbox.execution import Execution, Listener
+from remit.sandbox.spec import Spec
+
+
+class SandboxUnavailableError(Exception):
+    """Nothing here isolates as well as is demanded."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self.remedy = remedy
+        super().__init__(message)
+
+
+class Driver(Protocol):
+    """One way to isolate. What a run leaves in its workspace is collected from there (artifacts.py), alike for all."""
+
+    @property
+    def name(self) -> str:
+        """`bwrap`, `container`, `landlock` or `wasm`."""
+        ...
+
+    async def probe(self) -> Capability:
+        """What it can do here, found out by running its whole command line. Never raises."""
+        ...
+
+    async def exec(self, spec: Spec, listener: Listener) -> Execution:
+        """Run a program to its end; return once every process of it is gone.
+
+        Cancelling it kills the program, and passes on once all of it is gone. Raises SandboxUnavailableError if the
+        sandbox cannot be set up; the program has then not begun.
+        """
+        ...
+
+    async def kill(self, run: str) -> None:
+        """End a run, which then has the status FAILED and the signal SIGKILL; one that has ended is left alone."""
+        ...
+
+    async def close(self) -> None:
+        """Kill what still runs and leave nothing behind."""
+        ...

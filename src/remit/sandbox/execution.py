@@ -1,0 +1,68 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+Status = Literal["SUCCEEDED", "FAILED", "TIMEOUT"]
+Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
+"""Hears output as it comes; what it raises is not the program's."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """What a program wrote to stdout or stderr."""
+
+    data: bytes = b""
+    """The first of it, up to the limit."""
+    total: int = 0
+    """Bytes in all."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more."""
+        return self.total > len(self.data)
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run used, and how that is known."""
+
+    wall_ms: int = 0
+    cpu_ms: int | None = None
+    memory_bytes: int | None = None
+    """The most at any time."""
+    mechanism: str = ""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run was isolated, as it is recorded."""
+
+    driver: str
+    version: str
+    isolation: str
+    filter_hash: str = ""
+    """Of the seccomp program; empty if the driver brings its own."""
+    limits: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The mechanism behind each limit."""
+    network: list[str] = []
+    usage: Usage = Usage()
+
+
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended. Every process of it is gone."""
+
+    status: Status
+    exit_code: int | None = None
+    signal: str = ""
+    """The signal that ended the program, such as SIGSEGV."""
+    limit: str = ""
+    """The limit that was hit, by its name in Limits."""
+    stdout: Stream = Stream()
+    stderr: Stream = Stream()
+    receipt: Receipt
+
+
+def quiet(_stream: Literal["stdout", "stderr"], _data: bytes) -> None:
+    """A listener that hears nothing."""

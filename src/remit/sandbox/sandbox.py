@@ -1,0 +1,195 @@
+"""The sandbox as its callers see it: a policy, one driver, and a workspace for each conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from remit.clock import SystemClock
+from remit.ids import new_id
+from remit.sandbox.artifacts import Collected, collect
+from remit.sandbox.capability import Capability
+from remit.sandbox.commands import Commands
+from remit.sandbox.driver import Driver, SandboxUnavailableError
+from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.history import RunHistory
+from remit.sandbox.limits import LooserError
+from remit.sandbox.policy import SandboxPolicy, merged
+from remit.sandbox.snapshots import Snapshot
+from remit.sandbox.spec import INPUTS, Mount, Spec
+from remit.sandbox.workspaces import Workspace, Workspaces
+
+_LISTED: Final = 100
+_BUSY_S: Final = 0.01
+"""Between two looks at a workspace that is in use."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that a caller wants."""
+
+    conversation: str
+    key: str
+    """The same for every attempt at the same run."""
+    command: Sequence[str]
+    """The name of an allowed command, and its arguments."""
+    stdin: bytes = b""
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    layer: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What makes the policy stricter for this run."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """A file that a run made, changed or deleted."""
+
+    path: str
+    change: str
+    """`created`, `changed` or `deleted`."""
+    bytes: int
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and what it did to its workspace."""
+
+    execution: Execution
+    before: str
+    """Digest of the workspace as the run found it."""
+    after: str
+    files: tuple[Changed, ...]
+    more_files: int
+    restored: bool
+    """Whether an earlier attempt did not end: the workspace was first made what it was before that."""
+
+
+class Sandbox:
+    """Runs commands for conversations."""
+
+    def __init__(self, driver: Driver, policy: SandboxPolicy, commands: Commands, workspaces: Workspaces) -> None:
+        self.driver = driver
+        self.policy = policy
+        self._commands = commands
+        self._workspaces = workspaces
+        self._clock = SystemClock()
+        self._histories: dict[Path, RunHistory] = {}
+        self._capability: Capability | None = None
+
+    async def probe(self) -> Capability:
+        """What the driver can do here."""
+        if self._capability is None:
+            self._capability = await self.driver.probe()
+        return self._capability
+
+    async def require(self, policy: SandboxPolicy) -> Capability:
+        """What the driver can do here. Raises SandboxUnavailableError if that is less than the policy demands."""
+        found = await self.probe()
+        if not found.usable:
+            raise SandboxUnavailableError(f"{found.driver}: {'; '.join(found.reasons)}", found.remedy)
+        if found.level < policy.min_isolation:
+            raise SandboxUnavailableError(
+                f"{found.driver} isolates by {found.level.name}, but {policy.min_isolation.name} is demanded",
+                "Choose another sandbox.driver; `remit sandbox probe` shows what each can do here.",
+            )
+        return found
+
+    async def run(self, asked: Asked, listener: Listener = quiet) -> Ran:
+        """Run a command to its end.
+
+        Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
+        """
+        policy = merged(self.policy, asked.layer)
+        name, *rest = asked.command
+        if name not in policy.commands:
+            raise LooserError("command", f"{name} is not among what may be run ({', '.join(sorted(policy.commands))})")
+        command = self._commands.find(name)
+        await self.require(policy)
+        async with self._held(asked.conversation) as workspace:
+            spec = Spec(
+                id=new_id("run"),
+                argv=(command.program, *rest),
+                workspace=workspace.work,
+                env={**command.env, **asked.env},
+                stdin=asked.stdin,
+                mounts=(*command.mounts, Mount(workspace.inputs, INPUTS)),
+                limits=policy.limits,
+                network=policy.network,
+            )
+            return await self._run(spec, workspace, asked.key, listener)
+
+    async def write(self, conversation: str, files: Sequence[tuple[str, bytes]], *, inputs: bool = False) -> None:
+        """Put files into a conversation's workspace, or beside it where its programs only read.
+
+        Raises OSError or ValueError.
+        """
+        async with self._held(conversation) as workspace:
+            for path, data in files:
+                workspace.put(path, data, inputs=inputs)
+
+    async def collect(self, conversation: str, patterns: tuple[str, ...], layer: Mapping[str, Any]) -> Collected:
+        """What lies in a conversation's workspace. Raises LooserError or OSError."""
+        limits = merged(self.policy, layer).limits
+        async with self._held(conversation) as workspace:
+            return await asyncio.to_thread(collect, workspace.work, limits, patterns)
+
+    async def close(self) -> None:
+        """End every run."""
+        await self.driver.close()
+
+    # --- one run
+
+    async def _run(self, spec: Spec, workspace: Workspace, key: str, listener: Listener) -> Ran:
+        history = self._histories.setdefault(workspace.folder, RunHistory(workspace))
+        before, restored = await asyncio.to_thread(history.begin, key, _now(workspace))
+        execution = await self.driver.exec(spec, listener)
+        after = await asyncio.to_thread(history.end, _now(workspace))
+        files = _changes(before, after)
+        return Ran(
+            execution=execution,
+            before=before.digest,
+            after=after.digest,
+            files=tuple(files[:_LISTED]),
+            more_files=max(0, len(files) - _LISTED),
+            restored=restored,
+        )
+
+    @asynccontextmanager
+    async def _held(self, conversation: str) -> AsyncIterator[Workspace]:
+        """The conversation's workspace, for us alone among all processes: one run at a time changes it."""
+        workspace = self._workspaces.of(conversation)
+        fd = os.open(workspace.state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while not _locked(fd):
+                await self._clock.sleep(_BUSY_S)  # nothing tells of a lock that was freed
+            yield workspace
+        finally:
+            os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _now(workspace: Workspace) -> int:
+    """The time of the file system's clock, by which files are stamped."""
+    stamp = workspace.state / "now"
+    stamp.touch()
+    return stamp.stat().st_mtime_ns
+
+
+def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:
+    found = []
+    for path, now in after.entries.items():
+        was = before.entries.get(path)
+        if now.kind == "file" and (was is None or was.sha256 != now.sha256):
+            found.append(Changed(path, "created" if was is None else "changed", now.size))
+    gone = [path for path, was in before.entries.items() if was.kind == "file" and path not in after.entries]
+    return found + [Changed(path, "deleted", 0) for path in gone]

@@ -1,0 +1,39 @@
+"""One run, as a driver is given it: everything is decided, nothing is looked up any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.sandbox.limits import Limits
+
+WORKSPACE: Final = "/workspace"
+INPUTS: Final = "/inputs"
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A folder or file of this machine, and where the program sees it."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run, on what, within which limits."""
+
+    id: str
+    """Names the run; another may not bear it at the same time."""
+    argv: tuple[str, ...]
+    """The program by its absolute path within the sandbox, and its arguments."""
+    workspace: Path
+    """The folder that is `/workspace`, the only one that keeps what is written to it."""
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    stdin: bytes = b""
+    mounts: tuple[Mount, ...] = ()
+    limits: Limits = Limits()
+    network: tuple[str, ...] = ()
+    """Hosts that the filtering proxy lets through; empty: no network."""

@@ -1,0 +1,67 @@
+"""Ends a run for a limit that it passed: its time, and what only looking finds out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from remit.clock import SystemClock
+from remit.sandbox.cgroups import Leaf
+from remit.sandbox.spec import Spec
+from remit.sandbox.watching import Seen, look, size_of
+
+_EVERY_S: Final = 0.05
+_SHARE: Final = 10
+"""Measuring a workspace may take one part in so many of the time."""
+
+
+class Watch:
+    """Watches one run, from when its program begins."""
+
+    def __init__(self, spec: Spec, first: int, leaf: Leaf | None, stop: Callable[[str], None]) -> None:
+        self.seen: Seen | None = None
+        """The most that was seen."""
+        self.found = ""
+        """A limit that the run turned out to have passed once it was over."""
+        self._spec = spec
+        self._first = first
+        self._leaf = leaf
+        self._stop = stop
+        self._clock = SystemClock()
+        self._timer = asyncio.get_running_loop().call_later(spec.limits.wall_ms / 1000, stop, "wall_ms")
+        self._task = asyncio.create_task(self._look(), name="remit:sandbox-watch")
+
+    async def ended(self) -> None:
+        """The run is over: look at its workspace once more, and no more after that."""
+        self._timer.cancel()
+        if self._task.done():
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _look(self) -> None:
+        limits, measured = self._spec.limits, 0.0
+        while True:
+            await self._clock.sleep(_EVERY_S)
+            used = self._used()
+            if used.cpu_ms > limits.cpu_ms:
+                self._stop("cpu_ms")
+            elif used.memory_bytes > limits.memory_bytes:
+                self._stop("memory_bytes")
+            elif used.pids > limits.pids:
+                self._stop("pids")
+            began = self._clock.monotonic()
+            if began >= measured:
+                size, _ = await asyncio.to_thread(size_of, self._spec.workspace)
+                if size > limits.workspace_bytes:
+                    self._stop("workspace_bytes")
+                took = self._clock.monotonic() - began
+                measured = began + max(_EVERY_S, took * _SHARE)
+
+    def _used(self) -> Seen:
+        if self._leaf is not None:
+            return Seen(self._leaf.counted().cpu_ms or 0, 0, 0)
+        now, most = look(self._first), self.seen or Seen(0, 0, 0)
+        self.seen = Seen(*map(max, zip(now, most, strict=True)))
+        return now

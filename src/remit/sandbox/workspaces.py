@@ -1,0 +1,152 @@
+"""Folders of conversations: `projects/<conversation>/{inputs,work,artifacts/<run>}` (contract: tools, "Sandbox")."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from remit.sandbox.identity import Identity, identity
+from remit.sandbox.walking import DEPTH
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LONGEST: Final = 255
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """An empty folder that the sandbox's user owns; deleted afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="remit-sandbox-"))
+    try:
+        work = folder / "work"
+        work.mkdir(0o700)
+        folder.chmod(0o711)
+        identity().own(work)
+        yield work
+    finally:
+        delete(folder)
+
+
+def delete(folder: Path) -> None:
+    """Delete a folder with whatever a program left in it, closed folders as well."""
+    shutil.rmtree(folder, onerror=_opened)
+
+
+def empty(folder: Path) -> None:
+    """Delete everything in a folder whose program is dead."""
+    for name in os.listdir(folder):
+        place = folder / name
+        if place.is_dir() and not place.is_symlink():
+            delete(place)
+        else:
+            place.unlink()
+
+
+def _opened(function: object, path: str, _info: object) -> None:
+    """Open the folder that could not be read or written to, then try again."""
+    for place in (os.path.dirname(path), path):
+        if not os.path.islink(place):
+            try:
+                os.chmod(place, 0o700)
+            except FileNotFoundError:
+                return
+    if callable(function):
+        if function is os.open or function is os.scandir:
+            shutil.rmtree(path)
+        else:
+            function(path)
+
+
+class Workspace:
+    """The folders of one conversation; no other's program ever sees them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self.inputs = folder / "inputs"
+        self.artifacts = folder / "artifacts"
+        self.state = folder / "state"
+        """What a program never sees: snapshots."""
+
+    def make(self) -> None:
+        """Make the folders that are missing. Raises OSError."""
+        who = identity()
+        for place in (*reversed(self.folder.parents[:3]), self.folder):
+            if not place.exists():
+                place.mkdir(0o711, parents=True)
+        for place, mode in ((self.work, 0o700), (self.inputs, 0o755), (self.artifacts, 0o700), (self.state, 0o700)):
+            if not place.exists():
+                place.mkdir(mode)
+        if self.work.stat().st_uid != (who.uid or os.getuid()):
+            who.own(self.work)
+
+    def put(self, path: str, data: bytes, *, inputs: bool) -> None:
+        """Write a file below `work` or `inputs`, with the folders above it. Raises OSError or ValueError.
+
+        A program may have put links into `work`: none is followed.
+        """
+        parts = _parts(path)
+        top = self.inputs if inputs else self.work
+        fd = os.open(top, _FOLDER)
+        try:
+            for name in parts[:-1]:
+                above, fd = fd, _entered(fd, name, _owner(inputs=inputs))
+                os.close(above)
+            _written(fd, parts[-1], data, _owner(inputs=inputs))
+        finally:
+            os.close(fd)
+
+
+class Workspaces:
+    """All conversations below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def of(self, conversation: str) -> Workspace:
+        """The workspace of a conversation, which is the stream that its calls are recorded in."""
+        name = "_".join(conversation.split("/")[:2])
+        if not _NAME.fullmatch(name):
+            name = hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        found = Workspace(self.folder / "projects" / name)
+        found.make()
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")
+    if not path or any(part in {"", ".", ".."} or "\0" in part or len(part.encode()) > _LONGEST for part in parts):
+        raise ValueError(f"{path!r} is no relative path of plain names")
+    if len(parts) > DEPTH:
+        raise ValueError(f"{path!r} is more than {DEPTH} folders deep")
+    return parts
+
+
+def _owner(*, inputs: bool) -> Identity:
+    return Identity() if inputs else identity()
+
+
+def _entered(fd: int, name: str, owner: Identity) -> int:
+    """The folder `name` below `fd`, made if it is missing. Raises OSError for a link or a file."""
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=fd)
+        if owner.uid is not None:
+            os.chown(name, owner.uid, owner.gid or 0, dir_fd=fd, follow_symlinks=False)
+    return os.open(name, _FOLDER, dir_fd=fd)
+
+
+def _written(fd: int, name: str, data: bytes, owner: Identity) -> None:
+    fresh = f".remit-{os.getpid()}"
+    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=fd)
+    with open(file, "wb") as stream:
+        stream.write(data)
+        if owner.uid is not None:
+            os.fchown(stream.fileno(), owner.uid, owner.gid or 0)
+    os.rename(fresh, name, src_dir_fd=fd, dst_dir_fd=fd)

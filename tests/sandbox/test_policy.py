@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.sandbox.capability import Isolation
+from remit.sandbox.limits import Limits, LooserError, least
+from remit.sandbox.policy import SandboxPolicy, merged
+
+BASE = SandboxPolicy(network=("example.org", "example.com"))
+LIMIT = st.sampled_from(Limits.__struct_fields__)
+
+
+def test_each_layer_makes_it_stricter() -> None:
+    found = merged(BASE, {"limits": {"wall_ms": 1_000, "pids": 8}, "network": ["example.com"], "commands": ["python"]})
+    found = merged(found, {"limits": {"wall_ms": 500}, "network": [], "min_isolation": "kernel"})
+    assert (found.limits.wall_ms, found.limits.pids, found.limits.cpu_ms) == (500, 8, BASE.limits.cpu_ms)
+    assert found.network == ()
+    assert found.commands == {"python"}
+    assert found.min_isolation is Isolation.kernel
+
+
+@pytest.mark.parametrize(
+    ("layer", "field"),
+    [
+        ({"limits": {"wall_ms": 60_001}}, "limits.wall_ms"),
+        ({"limits": {"memory_bytes": 2**40}}, "limits.memory_bytes"),
+        ({"limits": {"wall_ms": 0}}, "limits.wall_ms"),
+        ({"limits": {"wall_ms": True}}, "limits.wall_ms"),
+        ({"limits": {"wall_ms": "1"}}, "limits.wall_ms"),
+        ({"limits": {"wall": 1}}, "limits.wall"),
+        ({"limits": 1}, "limits"),
+        ({"network": ["evil.example"]}, "network"),
+        ({"network": "example.com"}, "network"),
+        ({"commands": ["python", "ruby"]}, "commands"),
+        ({"min_isolation": "process"}, "min_isolation"),
+        ({"min_isolation": "none"}, "min_isolation"),
+        ({"min_isolation": 0}, "min_isolation"),
+        ({"driver": "landlock"}, "driver"),
+        ({"retry_without_sandbox": True}, "retry_without_sandbox"),
+    ],
+)
+def test_what_is_looser_is_refused_by_its_name(layer: dict[str, Any], field: str) -> None:
+    with pytest.raises(LooserError) as refused:
+        merged(BASE, layer)
+    assert refused.value.field == field
+    assert str(refused.value).startswith(f"{field}: ")
+
+
+@given(st.dictionaries(LIMIT, st.integers(0, 2**40)))
+def test_no_layer_ever_raises_a_limit(asked: dict[str, int]) -> None:
+    fits = all(least(name) <= value <= getattr(BASE.limits, name) for name, value in asked.items())
+    try:
+        found = merged(BASE, {"limits": asked})
+    except LooserError:
+        assert not fits
+    else:
+        assert fits
+        assert all(getattr(found.limits, name) <= getattr(BASE.limits, name) for name in Limits.__struct_fields__)
