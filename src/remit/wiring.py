@@ -15,6 +15,7 @@ from remit.chance import Chance, SystemChance
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.engines.local import LocalEngine
+from remit.engines.owner import Owner
 from remit.engines.port import Engine
 from remit.errors import SettingsError
 from remit.gateway.confirmations import Confirmations
@@ -122,6 +123,7 @@ def open_runtime(
         max_value_bytes=settings.tools.max_value_bytes,
         chance=chance,
         report=report or (lambda _job, _done, _total, _message: None),
+        worker=Owner.this().words,
         step_by_step=step_by_step,
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)

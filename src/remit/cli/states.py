@@ -28,7 +28,7 @@ def is_held(row: JobRow) -> bool:
 def holder(row: JobRow) -> str:
     """Who works on it, in words."""
     owner = Owner.parse(row.worker)
-    return f"process {owner.pid} on {owner.host.partition('/')[0]}" if owner else row.worker
+    return owner.words if owner else row.worker
 
 
 def about(row: JobRow) -> str:

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from remit.engines.owner import Owner
 
 if TYPE_CHECKING:
     from remit.engines.holding import Holding
     from remit.engines.port import Work
-    from remit.journal.event import Lease
+    from remit.journal.event import Claim, Head, Lease
 
 _log: Final = logging.getLogger("remit.engine")
 
@@ -21,38 +23,61 @@ class Claiming:
 
     def __init__(self, work: Work, holding: Holding, only: AbstractSet[str] | None) -> None:
         """With `only`, these streams and no others."""
-        self._kind = work.kind
+        self._work = work
         self._journal = work.journal
         self._holding = holding
         self._only = only
         self.look_for_dead = True
         """Processes may have died since the last look."""
+        self.look_for_late = False
+        """Other workers may have left streams to this process since the last look."""
+        self.late: tuple[str, ...] = ()
+        """The late routes of this process."""
+        self._seen: dict[str, int] = {}
+        """How often each of the chosen streams was woken when it was last taken."""
         self._dead: list[tuple[str, str]] = []
         """Streams of processes that died, with those owners, to be taken over as there is room."""
 
     async def due(self, limit: int) -> list[Lease]:
         """Lease what is due, at most `limit`."""
         terms = self._holding.terms(limit)
-        if self._only is None:
-            return await self._journal.claim(terms)
+        if self._only is not None:
+            return await self._chosen(terms, self._only)
+        found = await self._journal.claim(replace(terms, routes=self._work.routes))
+        if self.look_for_late and len(found) < limit:
+            self.look_for_late = False
+            found += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(found)))
+            self.look_for_late = len(found) == limit
+        return found
+
+    async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
         found: list[Lease] = []
-        for stream in sorted(self._only):
-            if len(found) == limit:
+        for stream in sorted(only):
+            if len(found) == terms.limit:
                 break
             head = await self._journal.head(stream)
-            if stream in self._holding or head is None or head.due_at is None or head.due_at > terms.now:
+            due = self._due(head)
+            if head is None or due is None or due > terms.now or stream in self._holding:
                 continue
             lease = await self._journal.acquire(stream, terms)
             if lease is not None:
+                self._seen[stream] = lease.head.wakes
                 found.append(lease)
         return found
+
+    def _due(self, head: Head | None) -> int | None:
+        """When to take a chosen stream: whatever its route the first time, and when it was woken since."""
+        if head is None:
+            return None
+        left = head.route not in (*self._work.routes, *self.late)
+        return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
 
     async def next_due(self) -> int | None:
         """When the next stream is due; None: none will be by itself."""
         if self._only is None:
-            return await self._journal.next_due(self._kind)
-        heads = [await self._journal.head(stream) for stream in self._only]
-        return min((head.due_at for head in heads if head is not None and head.due_at is not None), default=None)
+            return await self._journal.next_due(self._work.kind, self._work.routes)
+        dues = [self._due(await self._journal.head(stream)) for stream in self._only]
+        return min((due for due in dues if due is not None), default=None)
 
     async def rescued(self, limit: int) -> list[Lease]:
         """Take over at once what processes of this machine held when they died, at most `limit`."""
@@ -73,7 +98,7 @@ class Claiming:
 
     async def _left_by_the_dead(self) -> list[tuple[str, str]]:
         found = []
-        for head in await self._journal.leases(self._kind):
+        for head in await self._journal.leases(self._work.kind):
             owner = head.lease_owner or ""
             holder = Owner.parse(owner)
             if holder is None or head.stream in self._holding or not holder.dead():

@@ -7,6 +7,7 @@ slot is free. Fairness comes from the queue: higher priority first, then the lon
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,8 @@ class LocalEngine:
         self.holding = Holding(work, lease_s=lease_s, changed=self.poke)
         self.claiming = Claiming(work, self.holding, None)
         self.owner = self.holding.owner
+        self._look_again = asyncio.Event()
+        self._unwatch: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         """The claiming loop first."""
 
@@ -47,7 +50,9 @@ class LocalEngine:
         """Begin to work; with `only`, on these streams and no others."""
         if not self._tasks:
             self.claiming = Claiming(self._work, self.holding, only)
-            self._tasks = [self.holding.task("engine", self._claim), self.holding.task("look", self._look)]
+            for name, part in (("engine", self._claim), ("look", self._look), ("tick", self._tick)):
+                self._tasks.append(self.holding.task(name, part))
+            self._unwatch = self._work.watch(self._look_again.set)
             self.holding.start()
 
     def poke(self) -> None:
@@ -70,10 +75,11 @@ class LocalEngine:
         """End the claiming loop between two claims: cancelled within one, it would hold leases it knows nothing of."""
         self.holding.stopping = True
         self.poke()
+        self._unwatch()
+        for task in self._tasks[1:]:
+            task.cancel()
         if self._tasks:
-            loop, look = self._tasks
-            look.cancel()
-            await asyncio.wait([loop, look])
+            await asyncio.wait(self._tasks)
 
     @property
     def failure(self) -> JournalError | None:
@@ -127,8 +133,15 @@ class LocalEngine:
         self.poke()
 
     async def _look(self) -> None:
-        """Look for what died since, as often as leases are renewed."""
+        """Look for what the dead and other workers have left, now and then and when there may be new tools."""
         while True:
-            await self._clock.sleep(self._lease_s / 3)
-            self.claiming.look_for_dead = True
+            await self._look_again.wait()
+            self._look_again.clear()
+            self.claiming.late = await self._work.late_routes()
+            self.claiming.look_for_dead = self.claiming.look_for_late = True
             self.poke()
+
+    async def _tick(self) -> None:
+        while True:
+            self._look_again.set()
+            await self._clock.sleep(self._lease_s / 3)

@@ -25,6 +25,11 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         return f"{self.host}/{self.pid}/{self.started}/{self.worker}"
 
+    @property
+    def words(self) -> str:
+        """The process, for people."""
+        return f"process {self.pid} on {self.host.partition('/')[0]}"
+
     @classmethod
     def this(cls) -> Owner:
         """A new worker of this process."""

@@ -8,6 +8,7 @@ needs the holding half alone.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,6 +56,19 @@ class Work(Protocol):
     @property
     def journal(self) -> Journal:
         """Where they are."""
+        ...
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """Routes of the streams that this process can take; there is at least one."""
+        ...
+
+    async def late_routes(self) -> tuple[str, ...]:
+        """Further routes that are asked for now and then only: of streams that others have left to this process."""
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have `changed` called when the late routes may have changed; returns what ends that."""
         ...
 
     def take(self, lease: Lease) -> Pass:

@@ -21,7 +21,6 @@ from remit.errors import (
     ChainBrokenError,
     JournalError,
     NondeterminismError,
-    NotFoundError,
     RunError,
     VersionError,
 )
@@ -32,6 +31,7 @@ from remit.jobs.effects.recorder import Recorder
 from remit.jobs.ended import Ended, encoded_result, error_info
 from remit.jobs.leased import LeasedJob
 from remit.jobs.replay import undo_of
+from remit.jobs.routes import LackingError, delay, of_version, route_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
 from remit.jobs.state import WAITING, History
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.jobs")
 _LINGER: Final = SECOND // 5
 """Microseconds an execution stays for a timer about to fire, rather than park and replay."""
-_STUCK: Final = (NondeterminismError, VersionError)
-"""Errors of the code, not of the job: another version may go on with it."""
+_STUCK: Final = (NondeterminismError, VersionError, LackingError)
+"""Errors of this process, not of the job: another one may go on with it."""
 
 
 class JobExecution:
@@ -101,6 +101,7 @@ class JobExecution:
         self._history = history = History(await self._journal.read(self.stream))
         if history.end is not None:
             return Ended(how="lost")
+        self._leased.route = route_of(history.created)
         await self._leased.refresh()
         if history.ending:
             return await self._compensate()
@@ -109,8 +110,8 @@ class JobExecution:
         try:
             program = await self._services.programs.load(history)
             await self._services.versions.check(history, self.writer, program)
-        except (NotFoundError, *_STUCK) as error:
-            return await self._stuck(error_info(error))
+        except _STUCK as error:
+            return await self._stuck(error_info(error), self._route_to(error))
         history.recovering = await self._leased.recover() or history.recovering
         self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
         live, effects = self._effects(program.name)
@@ -231,7 +232,7 @@ class JobExecution:
         if isinstance(error, JournalError | asyncio.CancelledError):
             raise error
         if isinstance(error, _STUCK):
-            return await self._stuck(error_info(error))
+            return await self._stuck(error_info(error), self._route_to(error))
         return await self._failed(error_info(error))
 
     async def _failed(self, error: ErrorInfo) -> Ended:
@@ -248,9 +249,23 @@ class JobExecution:
         await self._leased.finish("cancelled", JobCancelled(by=by, reason=reason))
         return Ended(how="cancelled")
 
-    async def _stuck(self, error: ErrorInfo) -> Ended:
-        """Leave the job to other code: it keeps everything, and can be resumed. Stopping it needs no code."""
-        if await self._leased.leave(error, cancellable=not self._history.ending):
+    def _route_to(self, error: BaseException) -> str:
+        """Which workers can go on with a job that this process cannot; empty if only a person can help."""
+        if isinstance(error, LackingError):
+            return error.route
+        created = self._history.created
+        if created is None or created.kind != "recipe" or getattr(error, "code", None) is Code.TOOL_SCHEMA_DRIFT:
+            return ""
+        here = self._services.programs.recipes.version(created.name)
+        return "" if created.execution_version in {"", here} else of_version(created.name, created.execution_version)
+
+    async def _stuck(self, error: ErrorInfo, route: str = "") -> Ended:
+        """Leave the job to workers of a route, or to a person: it keeps everything, and can be resumed or cancelled."""
+        if route:
+            error = msgspec.structs.replace(error, message=f"{self._services.worker}: {error.message}")
+            self._services.lacked.add(route)
+        due_in = delay(self._history.times_left) if route else None
+        if await self._leased.leave(error, route, due_in, cancellable=not self._history.ending):
             return Ended(how="stuck", error=error)
         if self._leased.inbox.cancel is not None and self.writer.failure is None:
             return await self._cancelled()
@@ -284,7 +299,7 @@ class JobExecution:
             if isinstance(error, JournalError | asyncio.CancelledError):
                 raise error
             if error is not None:
-                return await self._stuck(error_info(error))
+                return await self._stuck(error_info(error), self._route_to(error))
             return ended or await self._undone(running.task.result())
         finally:
             await running.end()

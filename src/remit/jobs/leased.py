@@ -30,6 +30,8 @@ class LeasedJob:
         self.inbox = Inbox(journal, self.job)
         self.questions = Questions(journal, confirmations, self.writer)
         self.seen_wakes = head.wakes
+        self.route = head.route
+        """Who can take the job next."""
         self._lease = lease
         self._recovered = False
 
@@ -60,17 +62,21 @@ class LeasedJob:
 
     async def park(self, due: int | None, name: str, value: str) -> bool:
         """Give the job up until `due` or until something wakes it, with a label; False if something already has."""
-        patch = HeadPatch(state="waiting", due_at=due, release=True, labels=self._labels(name, value))
+        labels = self._labels(name, value)
+        patch = HeadPatch(state="waiting", due_at=due, route=self.route, release=True, labels=labels)
         return await self.journal.park(self.writer, patch, seen_wakes=self.seen_wakes)
 
     async def give_up(self) -> None:
         """Let another worker go on at once."""
         if self.writer.failure is None:
-            patch = HeadPatch(due_at=self.journal.clock.now(), release=True)
+            patch = HeadPatch(due_at=self.journal.clock.now(), route=self.route, release=True)
             await self.journal.append(self.writer, synced=False, patch=patch)
 
-    async def leave(self, error: ErrorInfo, *, cancellable: bool) -> bool:
-        """Leave the job to other code, stuck; False if it is lost, or to be cancelled, which needs no code."""
+    async def leave(self, error: ErrorInfo, route: str, due_in: int | None, *, cancellable: bool) -> bool:
+        """Leave the job, stuck; False if it is lost, or to be cancelled, which needs no code.
+
+        Workers of `route` may take it in `due_in` microseconds; None: not before something wakes it.
+        """
         before = self.seen_wakes
         waiting: JobWaiting | None = JobWaiting(
             step=error.step, wait_type="human", correlation_key=stuck_by(error.code), reason=error.message
@@ -81,8 +87,11 @@ class LeasedJob:
             if waiting is not None:
                 await self.journal.append(self.writer, waiting, synced=False)
                 waiting = None
-            # A wake since this execution last looked may be meant for other code, so another one looks at once.
-            due = None if self.seen_wakes == before else self.journal.clock.now()
+            now = self.journal.clock.now()
+            due = None if due_in is None else now + due_in
+            self.route = route or self.route
+            if self.seen_wakes != before:  # what woke it meanwhile may have changed everything: any worker looks
+                due, self.route = now, ""
             if await self.park(due, CODE, error.code):
                 return True
         return False

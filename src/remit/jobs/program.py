@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import PlanError, UsageError, VersionError
+from remit.errors import NotFoundError, PlanError, UsageError, VersionError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Child
-from remit.jobs.recipe import Recipes
+from remit.jobs.recipe import Recipe, Recipes
+from remit.jobs.routes import LackingError
 from remit.jobs.state import History
 from remit.version import __version__
 
@@ -43,7 +44,7 @@ class Programs:
         self.recipes = recipes
 
     async def load(self, history: History) -> Program:
-        """The program of a job. Raises NotFoundError (UNKNOWN_RECIPE) or VersionError: other code may fit."""
+        """The program of a job. Raises LackingError (UNKNOWN_RECIPE) or VersionError: other code may fit."""
         created = history.created
         if created is None:
             raise VersionError("the job's first event is missing", remedy="Run `remit verify` on it.")
@@ -51,7 +52,7 @@ class Programs:
         given = msgspec.json.decode(encoded) if encoded is not None else {}
         if created.kind == "plan":
             return await self._plan(history, given)
-        recipe = self.recipes.get(created.name)
+        recipe = self._recipe(created.name)
         try:
             arguments = recipe.arguments(given)
         except UsageError as error:
@@ -63,6 +64,12 @@ class Programs:
             start=lambda run: recipe.function(run, **arguments),
             recipes=self.recipes,
         )
+
+    def _recipe(self, name: str) -> Recipe[..., Any]:
+        try:
+            return self.recipes.get(name)
+        except NotFoundError as error:
+            raise LackingError(error.message, route=name, code=error.code, remedy=error.remedy) from error
 
     async def _plan(self, history: History, given: dict[str, Any]) -> Program:
         recorded = history.plan
@@ -76,7 +83,7 @@ class Programs:
             raise VersionError(f"the recorded plan is none to this version: {error.message}", remedy=_REMEDY) from error
         for node in plan.nodes:
             if isinstance(node.action, Child):
-                self.recipes.get(node.action.recipe)  # without it nothing of the plan is done here
+                self._recipe(node.action.recipe)  # without it nothing of the plan is done here
         return Program(
             name=plan.name or "plan",
             version=PLANNER_VERSION,

@@ -83,10 +83,12 @@ class Run:
         `undo` is the call that undoes this one, as `("tool", {"name": value})` or as a function that makes it from the
         call's value. It is made if the job fails or is cancelled after the call, or by `compensate`.
 
+        If no tool of this name is here, or its server is down, the job waits for a worker that has it.
+
         Raises CallError, which carries the outcome, if the call was refused or failed.
         """
         step = current.get().place(key)
-        outcome = await self._effects.call(step, tool, args or {}, timeout, _undo(undo))
+        outcome = await self._effects.call(step, tool, args or {}, timeout, _undo(undo), needed=True)
         if not outcome.ok:
             raise CallError(outcome, tool, step)
         return outcome
@@ -100,8 +102,8 @@ class Run:
         timeout: float | None = None,
         undo: Undo | None = None,
     ) -> Outcome:
-        """Call a tool and return its outcome, whatever it is; otherwise as `call`."""
-        return await self._effects.call(current.get().place(key), tool, args or {}, timeout, _undo(undo))
+        """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`."""
+        return await self._effects.call(current.get().place(key), tool, args or {}, timeout, _undo(undo), needed=False)
 
     async def compensate(self, *, key: str | None = None) -> Compensated:
         """Undo every call of this run that has ended and has an undo, the last one first, each once.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.jobs.execution import JobExecution
+from remit.jobs.routes import of_tools, of_version
 from remit.jobs.services import JobServices
 from remit.jobs.state import KIND
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from remit.jobs.versions import Versions
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
+
+_PATIENCE_S: Final = 5.0
+"""Seconds that a server which was down gets to list its tools."""
 
 
 class Runner:
@@ -34,9 +38,13 @@ class Runner:
         max_value_bytes: int,
         chance: Chance,
         report: Callable[[str, float | None, float | None, str], None],
+        worker: str = "this process",
         step_by_step: bool = False,
     ) -> None:
-        """`report` is called with job, done, total and message; `step_by_step` ends executions after each effect."""
+        """`report` is called with job, done, total and message; `worker` is this process in words.
+
+        `step_by_step` ends executions after each effect.
+        """
         self.journal = journal
         self._services = JobServices(
             journal=journal,
@@ -46,8 +54,32 @@ class Runner:
             max_value_bytes=max_value_bytes,
             chance=chance,
             report=report,
+            worker=worker,
             step_by_step=step_by_step,
         )
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """Jobs for everyone, and those of the recipes that are known here."""
+        return ("", *self._services.programs.recipes.names())
+
+    async def late_routes(self) -> tuple[str, ...]:
+        """The versions and the tools that are here: jobs may have been left to those who have them.
+
+        Servers that a job missed are asked again whether they are up.
+        """
+        catalog = self._services.gateway.services.catalog
+        if self._services.lacked and catalog.failures:
+            for provider_id in list(catalog.failures):
+                catalog.invalidate(provider_id)
+            await catalog.tools(_PATIENCE_S)
+        recipes = self._services.programs.recipes
+        versions = {of_version(each.name, each.execution_version) for each in recipes.all()}
+        return tuple(sorted(versions | await of_tools(catalog)))
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have `changed` called when there may be other tools; returns what ends that."""
+        return self._services.gateway.services.catalog.watch(changed)
 
     def take(self, lease: Lease) -> JobExecution:
         """An execution of a job that was just leased."""

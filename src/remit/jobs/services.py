@@ -27,5 +27,9 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that a recipe may return."""
     report: Callable[[str, float | None, float | None, str], None]
     """Called with job, done, total and message."""
+    worker: str
+    """This process, in words."""
+    lacked: set[str] = msgspec.field(default_factory=set)
+    """Routes of jobs that were left because a tool was missing here."""
     step_by_step: bool = False
     """Whether an execution ends after each new effect (always-replay, for tests)."""

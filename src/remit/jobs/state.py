@@ -144,6 +144,8 @@ class History:
         self.recovering = False
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not go on with it the last time; whether that still holds, the head says."""
+        self.times_left = 0
+        """How often a worker could not go on with it."""
         self.end: End | None = None
         self.fold(events)
 
@@ -235,6 +237,7 @@ class History:
     def _waiting(self, payload: k.JobWaiting) -> None:
         if payload.wait_type == "human" and payload.correlation_key.startswith(_STUCK):
             self.stuck = payload
+            self.times_left += 1
             return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
         if not is_undo(payload.step):

@@ -17,6 +17,7 @@ from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, 
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.recipe import recipe_of
 from remit.jobs.replay import ReplayReport, replay
+from remit.jobs.routes import route_of
 from remit.jobs.state import KIND, History, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery
@@ -211,12 +212,12 @@ class Jobs:
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
         """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
-        await open_job(self._journal, job)
+        await self._for_everyone(job)
         await self._post(job, CancelRequested(by=by or self._principal, reason=reason))
 
     async def resume(self, job: str) -> None:
         """Make a job due now, whatever it waits for. Raises NotFoundError or StateError."""
-        await open_job(self._journal, job)
+        await self._for_everyone(job)
         await self._journal.wake(stream_of(job))
         self._poke()
 
@@ -231,12 +232,25 @@ class Jobs:
             state="pending",
             due_at=now + int(options.delay_s * SECOND),
             priority=options.priority,
+            route=route_of(created) if isinstance(created, JobCreated) else "",
             title=options.title or f"{name} {preview(given, _TITLE)}",
             labels={**options.labels, "remit.name": name},
         )
         await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
         self._poke()
         return job
+
+    async def _for_everyone(self, job: str) -> None:
+        """Let every worker take the job next: to stop one needs no code, and what it lacked may be there now.
+
+        Raises NotFoundError or StateError.
+        """
+        head = await open_job(self._journal, job)
+        while head.route and head.lease_owner is None:
+            writer = self._journal.writer(head.stream, head.kind, head)
+            if await self._journal.park(writer, HeadPatch(route=""), seen_wakes=head.wakes):
+                return
+            head = await open_job(self._journal, job)
 
     async def _registry_version(self) -> str:
         await self._catalog.tools(_PATIENCE_S)

@@ -150,6 +150,21 @@ class Catalog:
         """The provider of this id."""
         return self._providers.get(provider_id)
 
+    async def offers(self) -> set[str]:
+        """What calls may find here: names and keys of tools that need no server, ids and keys of servers that are up.
+
+        A server that was not listed yet counts as up; none is started for this.
+        """
+        await self._listings.fresh(self._stale & self._others)
+        found = {
+            word
+            for tool in self._index.tools
+            if tool.quarantined is None and tool.meta.provider_id not in self._servers
+            for word in (tool.meta.name, tool.key)
+        }
+        up = self._servers - self.failures.keys()
+        return found | up | {each.removeprefix("mcp_") for each in up}
+
     def invalidate(self, provider_id: str | None = None) -> None:
         """Have a provider (all of them) listed again before its tools are next used."""
         every = self._providers.keys()

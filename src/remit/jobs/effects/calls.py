@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from remit.codes import Code
 from remit.gateway.call import Progress, Request
+from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Wait
+from remit.jobs.routes import LackingError, of_tool
+from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 _RETRY: Final = Retry()
 """How long to wait if the tool does not say so any more."""
+_LACKING: Final = frozenset({Code.UNKNOWN_TOOL, Code.MCP_REQUIRED_UNAVAILABLE})
 _APPROVAL: Final = "approval"
 """Why a call waits for a confirmation."""
 
@@ -51,6 +56,7 @@ class Calls:
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on an unknown outcome."""
         await self._recorder.begin()
+        await self._require(request, record)
         await self._declare(request)
         made, last = record.attempts, record.started.invocation_id if record.started else ""
         if made or record.confirmation:
@@ -76,6 +82,7 @@ class Calls:
             elif outcome.again is not None:
                 record.repeats = outcome.again
                 await self._back_off(request, made)
+                await self._require(request, record)
             else:
                 await self._recorder.end()
                 return outcome
@@ -84,6 +91,30 @@ class Calls:
         """Record how the call is undone before it is announced, so that no crash can come between the two."""
         if request.undo is not None and request.step not in self._recorder.history.undos:
             await self._recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
+
+    async def _require(self, request: CallRequest, record: CallRecord) -> None:
+        """Raise LackingError if the tool is not here, or what it depends on is down.
+
+        An attempt with an unknown outcome needs the tool as well, to be asked about it. But a person may already be
+        asked, and if the job was left before, it is a person's turn.
+        """
+        if not request.needed:
+            return
+        history, services = self._recorder.history, self._gateway.services
+        if record.unknown and (history.times_left or history.in_doubt(request.step) is not None):
+            return
+        try:
+            tool, _ = await services.catalog.resolve(request.tool, request.args)
+        except ResolveError as error:
+            if error.code not in _LACKING:
+                return  # the gateway refuses the call, and records why
+            raise LackingError(
+                error.reason, route=of_tool(request.tool), code=error.code, remedy=error.remedy
+            ) from error
+        missing = await services.readiness.missing(tool.meta.requires) if tool.meta.requires else None
+        if missing:
+            msg = f"{tool.meta.name} needs {named(missing)}"
+            raise LackingError(msg, route=of_tool(request.tool), code=Code.MCP_REQUIRED_UNAVAILABLE)
 
     async def _taken_up(self, request: CallRequest, record: CallRecord) -> Outcome | None:
         """Go on where an earlier execution left a call; None if it is to be made, or made again."""
@@ -95,6 +126,7 @@ class Calls:
         elif started is not None and record.finished is not None:
             record.repeats = repeats(started)
             await self._back_off(request, record.attempts)
+            await self._require(request, record)
         for confirmation in self._unanswered(request.step) if record.confirmation else ():
             await self._approval(request.step, confirmation)
         return None

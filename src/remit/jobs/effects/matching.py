@@ -9,6 +9,7 @@ from typing import Final
 
 from remit.errors import JournalError, NondeterminismError
 from remit.jobs.activity import Activity
+from remit.jobs.routes import LackingError
 from remit.jobs.state import History
 
 _NO_GATHER: Final = "-"
@@ -135,7 +136,7 @@ class Matching:
 
 
 class _Uncut:
-    """Ends the pass if an effect is cut short: by the journal's failure, or by the recipe's own code.
+    """Ends the pass if an effect is cut short: by the journal, by what is lacking here, or by the recipe's own code.
 
     The recipe would otherwise go on without knowing the outcome, and go another way than when it runs again.
     """
@@ -150,7 +151,7 @@ class _Uncut:
         """Do nothing: how it ends is what counts."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, JournalError):
+        if isinstance(error, JournalError | LackingError):
             self._matching.fail(error)
         elif isinstance(error, asyncio.CancelledError):
             self._matching.cut_short(self._step)

@@ -28,6 +28,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the arguments; empty if they have no canonical form."""
     timeout_s: float | None
     undo: Undo | None = None
+    needed: bool = True
+    """Whether the job waits for the tool if this process does not have it, rather than be refused."""
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):

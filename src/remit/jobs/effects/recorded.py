@@ -41,9 +41,19 @@ class Effects:
         self._journal = journal
 
     async def call(
-        self, step: str, tool: str, args: dict[str, Any], timeout_s: float | None, undo: Undo | None = None
+        self,
+        step: str,
+        tool: str,
+        args: dict[str, Any],
+        timeout_s: float | None,
+        undo: Undo | None = None,
+        *,
+        needed: bool,
     ) -> Outcome:
-        """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits."""
+        """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits.
+
+        If the tool is `needed`, the job waits for it. Raises LackingError, which ends the pass.
+        """
         matching = self.matching
         try:
             arguments_hash, encoded = digest(args), _encode(args)
@@ -64,7 +74,9 @@ class Effects:
         if encoded:
             args = _decode(encoded)
         matching.begin(step, "call")
-        request = CallRequest(step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s, undo=undo)
+        request = CallRequest(
+            step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s, undo=undo, needed=needed
+        )
         with matching.uncut(step):
             outcome = await self.handler.call(request, record)
             await self._declare(step, undo, outcome)

@@ -1,0 +1,58 @@
+"""Routes: which workers can take a job. A job without a route is for all of them.
+
+A job begins with the name of its recipe as its route. A worker that finds out that it lacks something else for the job
+leaves it with a route that says what: the version of a recipe, or a tool. Workers ask for recipes all the time, and for
+the rest now and then and when their tools change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import RemitError
+from remit.tools.naming import provider_of
+
+if TYPE_CHECKING:
+    from remit.journal.kinds import JobCreated
+    from remit.tools.catalog import Catalog
+
+_LONGEST: Final = 60 * SECOND
+
+
+class LackingError(RemitError):
+    """This process lacks something that a job needs; another may have it."""
+
+    default = Code.UNKNOWN_TOOL
+
+    def __init__(self, message: str, *, route: str, code: Code, remedy: str = "") -> None:
+        """`route` names those that have it."""
+        self.route = route
+        super().__init__(message, code=code, remedy=remedy)
+
+
+def route_of(created: JobCreated | None) -> str:
+    """The route of a new job: its recipe; a plan is for everyone."""
+    return created.name if created is not None and created.kind == "recipe" else ""
+
+
+def of_version(recipe: str, version: str) -> str:
+    """Workers with one version of a recipe."""
+    return f"{recipe}@{version}"
+
+
+def of_tool(name: str) -> str:
+    """Workers with a tool, or with the MCP server that has it."""
+    full = name.replace("__", ".")
+    return f"tool:{provider_of(full)}" if full.startswith("mcp.") else f"tool:{full}"
+
+
+async def of_tools(catalog: Catalog) -> set[str]:
+    """What this process has now."""
+    return {f"tool:{each}" for each in await catalog.offers()}
+
+
+def delay(times_left: int) -> int:
+    """Microseconds before the next worker looks at a job that was left so often: workers with half of it take turns."""
+    return 0 if times_left == 0 else min(_LONGEST, SECOND * 2 ** min(times_left - 1, 10))
