@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import apsw
 import pytest
 
 from tests.cli.conftest import Finished, Project
@@ -46,6 +47,16 @@ def test_where_there_is_nothing_to_copy_nothing_is_made(project: Project, source
     done = project.here("journal", "copy", source, THERE)
     assert done.status != 0
     assert source in done.err
+    assert not (project.folder / THERE).exists()
+
+
+def test_while_a_job_is_worked_on_nothing_is_made(project: Project) -> None:
+    job = project.job("report")
+    db = apsw.Connection(str(project.folder / HERE))
+    db.execute("UPDATE heads SET closed = 0, lease_owner = 'w', lease_until = ? WHERE kind = 'job'", (2**52,))
+    db.close()
+    done = copy(project)
+    assert (done.status, job in done.err) == (1, True)
     assert not (project.folder / THERE).exists()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -15,8 +14,6 @@ from remit.journal.journal import PAGE, Journal
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
-_LEASED: Final = ("job", "call")
-"""The kinds of streams that are leased."""
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,12 +32,12 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
 
     A copy that was broken off goes on where it was. Leases stay behind, for they belong to workers; what was ever woken
     is due in the target.
-    Raises JournalError: JOURNAL_LOCKED while somebody works on a job in the source; APPEND_CONFLICT where the target
+    Raises JournalError: JOURNAL_LOCKED while somebody works on a stream of the source; APPEND_CONFLICT where the target
     holds another history of a stream, or more of it, and nothing is copied then; CHAIN_BROKEN where a copied stream
     does not prove equal.
     """
-    await _refuse_busy(source)
     heads = await _heads(source)
+    _refuse_busy(source, heads)
     found = {head.stream: head for head in await _heads(target)}
     for head in heads:
         if head.stream in found:
@@ -59,12 +56,16 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
     return Copied(streams=len(heads), events=sum(head.seq for head in heads), blobs=blobs, added=added)
 
 
-async def _refuse_busy(source: Journal) -> None:
+async def refuse_busy(source: Journal) -> None:
+    """Raise what `copy` would while somebody works on the source: before a target is made that would stay empty."""
+    _refuse_busy(source, await _heads(source))
+
+
+def _refuse_busy(source: Journal, heads: Sequence[Head]) -> None:
     now = source.clock.now()
-    held = [head for kind in _LEASED for head in await source.leases(kind)]
-    busy = [head for head in held if head.lease_until is not None and head.lease_until > now]
+    busy = [head for head in heads if not head.closed and head.lease_until is not None and head.lease_until > now]
     if busy:
-        msg = f"{len(busy)} jobs or calls are being worked on, the first is {busy[0].stream}"
+        msg = f"{len(busy)} streams are being worked on, one of them is {busy[0].stream}"
         remedy = "Stop the workers; what a killed one held is free once its lease has lapsed."
         raise JournalError(msg, code=Code.JOURNAL_LOCKED, remedy=remedy)
 

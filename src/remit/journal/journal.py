@@ -29,6 +29,7 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
+from remit.journal.heads import contradiction
 from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
 from remit.journal.port import Store
 from remit.journal.writer import Draft, StreamWriter, afresh
@@ -91,11 +92,15 @@ class Journal:
     async def commit(
         self, *drafts: Draft, synced: bool, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()
     ) -> None:
-        """Append to several streams in one transaction; the streams share the root of their names.
+        """Append to several streams in one transaction. They share the root of their names (`job/J`, `job/J/inbox`).
 
         Drafts get their places here, and are submitted before anything else can run: however many tasks share a writer,
         its appends reach the storage in the order of their places. Raises as `append` does.
         """
+        roots = {draft.writer.root for draft in drafts}
+        if len(roots) > 1:
+            msg = f"one commit over streams that do not share a root: {', '.join(sorted(roots))}"
+            raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them apart.")
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
                 raise afresh(draft.writer.failure)
@@ -289,9 +294,10 @@ class Journal:
         return erased + more
 
     async def verify(self, stream: str) -> int:
-        """Check a stream's chain against its head, and the values its events refer to; the number of events.
+        """Check a stream's chain, that its head says the same, and the values its events refer to; how many events.
 
-        Raises NotFoundError, or ChainBrokenError naming the first bad event or the value that is gone or was changed.
+        Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says otherwise, or the value
+        that is gone or was changed.
         """
         head = await self._store.head(stream)
         if head is None:
@@ -301,6 +307,9 @@ class Journal:
         if length != head.seq or last != head.hash:
             msg = f"{stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
             raise ChainBrokenError(msg, remedy=_RESTORE)
+        if said := contradiction(head, events):
+            msg = f"{stream}: the head is not what its events say: {said}"
+            raise ChainBrokenError(msg, remedy="Somebody changed the head; believe the events, and restore a backup.")
         for event in events:
             for ref in _references(event):
                 await self.value(UNSET, ref)

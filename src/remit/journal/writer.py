@@ -42,11 +42,13 @@ class StreamWriter:
     that error: what was written before stays, what came after was never there.
     """
 
-    __slots__ = ("_clock", "_hash", "epoch", "failure", "kind", "seq", "stream", "wakes")
+    __slots__ = ("_clock", "_hash", "epoch", "failure", "kind", "root", "seq", "stream", "wakes")
 
     def __init__(self, stream: str, kind: str, clock: Clock, head: Head | None = None) -> None:
         """Go on from `head`; without one, the first append creates the stream."""
         self.stream = stream
+        self.root = "/".join(stream.split("/", 2)[:2])
+        """What the names of streams that are written together have in common."""
         self.kind = kind
         self.seq = head.seq if head else 0
         self.epoch = head.epoch if head else 0

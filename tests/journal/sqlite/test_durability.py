@@ -110,7 +110,7 @@ async def test_a_full_disk_costs_nothing_that_was_recorded(disk: Disk, tmp_path:
         with refused(Code.JOURNAL_FULL):
             await journal.append(writer, note(4), synced=True)
         with refused(Code.JOURNAL_FULL):
-            await journal.commit(other.draft(note(2)), journal.writer("job/c", "job").draft(note(1)), synced=True)
+            await journal.commit(other.draft(note(2)), journal.writer("job/b/c", "job").draft(note(1)), synced=True)
         with refused(Code.JOURNAL_FULL):
             await journal.create("job/d", "job", note(1))
         assert await numbers(journal) == [1, 2, 3]
@@ -121,7 +121,7 @@ async def test_a_full_disk_costs_nothing_that_was_recorded(disk: Disk, tmp_path:
         await _goes_on(journal)
     async with opened(tmp_path / "journal.db") as (journal, _):
         assert await journal.verify("job/a") == 4
-        assert await journal.head("job/c") is None
+        assert await journal.head("job/b/c") is None
         assert await journal.integrity() == []
 
 

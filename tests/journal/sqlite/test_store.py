@@ -83,3 +83,22 @@ async def test_leases_that_nobody_heard_of_are_given_back_and_who_looks_for_work
         assert claiming.cancelled()
         assert (await head_of(journal)).lease_owner is None
         assert await journal.heads_changed(0) > mark
+
+
+async def test_what_lies_behind_the_end_of_a_stream_is_reported_and_never_read(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal(SqliteStore(str(path), ManualClock()), ManualClock())
+    await job(journal, "job/a")
+    db = apsw.Connection(str(path))
+    db.execute(
+        "INSERT INTO events (stream, seq, kind, at, data, hash) VALUES (1, 2, 'job_completed', 0, x'7b7d', x'00')"
+    )
+    db.execute(
+        "INSERT INTO events (stream, seq, kind, at, data, hash) VALUES (9, 1, 'job_completed', 0, x'7b7d', x'00')"
+    )
+    db.close()
+    assert [event.seq for event in await journal.read("job/a")] == [1]
+    assert [placed.event.seq for placed in (await journal.scan()).events] == [1]
+    torn = await journal.integrity()
+    assert [line.split(":")[0] for line in torn] == ["job/a", "a stream without a head"]
+    await journal.close()

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from remit.journal.postgres.horizon import Horizon
 
 _EVENTS: Final = """
-SELECT seq, kind, at, data, hash FROM events
-WHERE stream = (SELECT id FROM heads WHERE stream = $1) AND seq > $2 ORDER BY seq LIMIT $3
+SELECT e.seq, e.kind, e.at, e.data, e.hash FROM heads h JOIN events e ON e.stream = h.id AND e.seq <= h.seq
+WHERE h.stream = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3
 """
 _SCAN: Final = """
-SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash FROM events e JOIN heads h ON h.id = e.stream
+SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash
+FROM events e JOIN heads h ON h.id = e.stream AND e.seq <= h.seq
 WHERE e.position > $1 AND e.position <= $2 AND (cardinality($3::text[]) = 0 OR e.kind = ANY ($3))
 ORDER BY e.position LIMIT $4
 """
@@ -65,9 +66,10 @@ WHERE stream = $5 AND epoch = $6 RETURNING {_TELL}
 """  # noqa: S608 - fixed parts
 _HELD: Final = f"{HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
 _TORN: Final = """
-SELECT h.stream, h.seq, count(e.seq) AS found, coalesce(max(e.seq), 0) AS last
-FROM heads h LEFT JOIN events e ON e.stream = h.id
-GROUP BY h.id HAVING count(e.seq) <> h.seq OR coalesce(max(e.seq), 0) <> h.seq LIMIT 20
+SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), coalesce(e.found, 0), coalesce(e.last, 0)
+FROM heads h
+FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
+WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
 """
 _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"

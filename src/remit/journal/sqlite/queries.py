@@ -18,11 +18,12 @@ from remit.journal.scanning import page, reach
 
 _HEAD: Final = HEADS + " WHERE stream = ?"
 _EVENTS: Final = """
-SELECT seq, kind, at, data, hash FROM events
-WHERE stream = (SELECT id FROM heads WHERE stream = ?) AND seq > ? ORDER BY seq LIMIT ?
+SELECT e.seq, e.kind, e.at, e.data, e.hash FROM heads h JOIN events e ON e.stream = h.id AND e.seq <= h.seq
+WHERE h.stream = ? AND e.seq > ? ORDER BY e.seq LIMIT ?
 """
 _SCAN: Final = """
-SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash FROM events e JOIN heads h ON h.id = e.stream
+SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash
+FROM events e JOIN heads h ON h.id = e.stream AND e.seq <= h.seq
 WHERE e.position > ? AND e.position <= ?{kinds} ORDER BY e.position LIMIT ?
 """
 _NEXT_ROUTE: Final = """
@@ -61,6 +62,12 @@ _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
 _DUE_AT: Final = COLUMNS.index("due_at")
+_TORN: Final = """
+SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), e.found, e.last
+FROM heads h
+FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
+WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
+"""
 _NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -235,6 +242,9 @@ def leases(db: apsw.Connection, kind: str) -> list[Head]:
 
 
 def integrity(db: apsw.Connection) -> list[str]:
-    """What SQLite's own check finds wrong, at most 20 lines."""
+    """What SQLite's own check finds wrong, or else streams whose head and events do not belong together; 20 lines."""
     lines = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
-    return [] if lines == ["ok"] else lines
+    if lines != ["ok"]:
+        return lines  # what else a damaged file says is not worth much
+    torn = db.execute(_TORN).fetchall()
+    return [f"{row[0]}: the head says {row[1]} events, {row[2]} are there, the last is {row[3]}" for row in torn]

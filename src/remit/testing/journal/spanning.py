@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
@@ -84,26 +85,37 @@ async def check_a_name_refused_once_can_be_made_later(storage: Storage) -> None:
 async def check_a_silent_writer_silences_no_other(storage: Storage) -> None:
     """A commit that cannot begin, because one of its writers was refused before, leaves the others where they are."""
     async with opened(storage) as journal:
-        writer, silent = await job(journal, "job/a"), await job(journal, "job/b")
+        writer, silent = await job(journal, "job/a"), await job(journal, "job/a/b")
         silent.supersede()
         with refused():
             await journal.commit(writer.draft(note(2)), silent.draft(note(2)), synced=True)
         await journal.append(writer, note(2), synced=True)
-        assert [await journal.verify(f"job/{name}") for name in "ab"] == [2, 1]
+        assert [await journal.verify(f"job/{name}") for name in ("a", "a/b")] == [2, 1]
+
+
+async def check_streams_without_a_common_root_are_not_committed_together(storage: Storage) -> None:
+    """They could lie in two places; nothing is written, and each can be written to by itself."""
+    async with opened(storage) as journal:
+        first, second = await job(journal, "job/a"), await job(journal, "job/b")
+        with refused(Code.RECORD_INVALID):
+            await journal.commit(first.draft(note(2)), second.draft(note(2)), synced=True)
+        for writer in (first, second):
+            await journal.append(writer, note(2), synced=True)
+        assert [await journal.verify(f"job/{name}") for name in "ab"] == [2, 2]
 
 
 async def check_spanning_commits_keep_their_place(storage: Storage) -> None:
     """Written together with appends to the same streams, they stand where they were submitted."""
     async with opened(storage) as journal:
-        first, second = await job(journal, "job/a"), await job(journal, "job/b")
+        first, second = await job(journal, "job/a"), await job(journal, "job/a/b")
         work = []
         for number in range(2, 40):
             work.append(journal.append(first, note(number), synced=False))
             work.append(journal.commit(first.draft(note(number)), second.draft(note(number)), synced=False))
             work.append(journal.append(second, note(number), synced=False, patch=HeadPatch(priority=number)))
         await asyncio.gather(*work)
-        assert [await journal.verify(f"job/{name}") for name in "ab"] == [77, 77]
-        assert (await head_of(journal, "job/b")).priority == 39
+        assert [await journal.verify(f"job/{name}") for name in ("a", "a/b")] == [77, 77]
+        assert (await head_of(journal, "job/a/b")).priority == 39
 
 
 async def check_one_consumer_wins(storage: Storage) -> None:

@@ -50,7 +50,7 @@ def command(state: State, source: str, target: str) -> int:
 
 async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
     from remit.clock import SystemClock
-    from remit.journal.copy import copy
+    from remit.journal.copy import copy, refuse_busy
     from remit.journal.event import HeadQuery
     from remit.journal.journal import Journal
     from remit.wiring import open_store
@@ -65,7 +65,8 @@ async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
         source = opened(begin)
         if not await source.heads(HeadQuery(limit=1)):
             raise UsageError(f"there is nothing in {source.url}", remedy="Correct FROM.")
-        target = opened(end)  # not before: where FROM cannot be read, nothing is made
+        await refuse_busy(source)
+        target = opened(end)  # not before: if FROM cannot be copied, nothing is made
         with _progress(state) as progress:
             return await copy(source, target, progress), target.url
 
