@@ -50,7 +50,8 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
         return ""
     if field.default is msgspec.UNSET:
         return "absent"
-    return f"`{msgspec.json.encode(field.default).decode()}`"
+    default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return f"`{msgspec.json.encode(default).decode()}`"
 
 
 def docs_of(struct: Struct) -> dict[str, str]:

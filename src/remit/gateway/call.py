@@ -11,6 +11,9 @@ from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
 from remit.gateway.outcome import Outcome
 from remit.policy.decision import CallerKind
+from remit.policy.overlay import Overlay
+from remit.tools.budget import Budget
+from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmation
@@ -60,6 +63,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to ask a person if policy wants that; if not, the call is answered `pending` and nothing is recorded."""
     leaves: bool = False
     """Whether the result leaves the process before anything else is made durable."""
+    overlays: tuple[Overlay, ...] = ()
+    """What is added to the policy for this call; it can only make it stricter."""
+    budget: Budget | None = None
+    """What the call may use, if less than the tool's own budget."""
+    job: JobFacts | None = None
+    """The job that calls, as its tools may know it."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
 
@@ -76,6 +85,7 @@ class Call:
         "arguments_hash",
         "asked_hash",
         "confirmation",
+        "counted",
         "decision",
         "duration_us",
         "encoded",
@@ -92,6 +102,7 @@ class Call:
         "span_id",
         "stage",
         "tool",
+        "wall_ms",
         "writer",
     )
 
@@ -103,13 +114,15 @@ class Call:
     policy: Policy  # what holds for this call, set as it comes in
     stage: str  # the stage the call came to last, set by the pipeline
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
-    args: dict[str, Any]  # what will be sent; also set by resolve and recall
+    args: dict[str, Any]  # what will be sent; also set by resolve and load_confirmation
     encoded: bytes  # args as JSON
     arguments_hash: str  # digest of args
     tool: Tool  # resolve
-    confirmation: Confirmation | None  # recall, confirm
-    decision: Decision  # allow
-    rule_id: str  # resolve, allow
+    confirmation: Confirmation | None  # load_confirmation, confirm
+    decision: Decision  # authorize
+    rule_id: str  # resolve, authorize
+    counted: bool  # check_budget: it is counted among the calls of its stream
+    wall_ms: int | None  # check_budget: how long it may take, if a budget says so
     invocation_id: str  # announce; empty before
     span_id: str  # announce
     idempotency_key: str  # announce: names the intent, the same for every attempt
@@ -129,6 +142,8 @@ class Call:
         self.confirmation = None
         self.misfit = None
         self.rule_id = ""
+        self.counted = False
+        self.wall_ms = None
         self.invocation_id = ""
         self.take(request.args, request.hash)
         self.asked_hash = self.arguments_hash

@@ -35,6 +35,7 @@ def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
         timeout_s=timeout_s,
         now=now,
         progress=no_progress if call.progress is no_progress else _Reporter(call.progress),
+        job=request.job,
         peer=call.peer,
     )
 

@@ -12,6 +12,7 @@ from remit.gateway.reconcile import Reconciler, Verdict
 from remit.gateway.services import Services
 from remit.gateway.stages.announce import Announce
 from remit.gateway.stages.authorize import Authorize
+from remit.gateway.stages.check_budget import CheckBudget
 from remit.gateway.stages.confirm import Confirm
 from remit.gateway.stages.invoke import Invoke
 from remit.gateway.stages.load_confirmation import LoadConfirmation
@@ -36,6 +37,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Authorize,  # policy: allow, ask or deny
     Ready,  # are the tool's dependencies there?
     ValidateArguments,  # arguments against the tool's input schema
+    CheckBudget,  # is there anything left of what the job, the call and the tool may use?
     Confirm,  # asks a person, or checks what the person approved
     Queue,  # waits for a slot, if the tool runs only so often at once
     Announce,  # journals the intent, durably before any side effect
@@ -69,7 +71,7 @@ class Gateway:
         and passes cancellation on: the call then stands announced without an outcome.
         """
         call = Call(request, self.services.journal, writer, progress, peer)
-        call.policy = self.services.policy
+        call.policy = self.services.policy.under(request.overlays) if request.overlays else self.services.policy
         self._meter.running += 1
         try:
             outcome = await self._enter(call)

@@ -22,9 +22,11 @@ from remit.errors import (
     JournalError,
     NondeterminismError,
     RunError,
+    UsageError,
     VersionError,
 )
 from remit.jobs.activity import Activity
+from remit.jobs.caller import caller_of
 from remit.jobs.effects.live import LiveEffects
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.recorder import Recorder
@@ -91,7 +93,8 @@ class JobExecution:
         try:
             try:
                 return await self._run()
-            except ChainBrokenError as error:  # what is kept of this job is damaged; no other is the worse for it
+            except (ChainBrokenError, UsageError) as error:
+                # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
                 return await self._stuck(error_info(error))
         except AppendConflictError:
             _log.info("%s: another worker took the job over", self.job)
@@ -114,26 +117,26 @@ class JobExecution:
             return await self._stuck(error_info(error), self._route_to(error))
         history.recovering = await self._leased.recover() or history.recovering
         self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
-        live, effects = self._effects(program.name)
+        live, effects = await self._effects(program.name)
         running = Running(self._run_of(effects), effects, program.start)
         try:
             return await self._drive(running, live.waits) or await self._over(running)
         finally:
             await running.end()
 
-    def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
+    async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
         """Effects on the history: what is recorded is given back, the rest is done in the name of a program."""
         recorder = Recorder(
             self._journal, self.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
+        caller = await caller_of(self._history, self.job, self._leased.labels, name, self._journal)
         live = LiveEffects(
             recorder,
             gateway=self._services.gateway,
             inbox=self._leased.inbox,
             questions=self._leased.questions,
             chance=self._services.chance,
-            principal=self._history.principal,
-            recipe=name,
+            caller=caller,
             progress=self._report,
             find_undo=self._find_undo,
         )
@@ -291,7 +294,7 @@ class JobExecution:
         self._history.places.clear()  # the recipe runs no more
         self._leased.questions.asked = True
         created = self._history.created
-        live, effects = self._effects(created.name if created else "")
+        live, effects = await self._effects(created.name if created else "")
         running = Running(self._run_of(effects), effects, lambda _run: live.compensate())
         try:
             ended = await self._drive(running, live.waits)

@@ -24,6 +24,7 @@ class LeasedJob:
         head = lease.head
         self.stream = head.stream
         self.epoch = head.epoch
+        self.labels = head.labels
         self.job = job_of(head.stream)
         self.journal = journal
         self.writer: StreamWriter = journal.writer(head.stream, head.kind, head)

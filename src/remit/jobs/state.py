@@ -13,12 +13,14 @@ from remit.journal.event import Event
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
 """The kind of job streams."""
+OURS: Final = "remit."
+"""How labels begin that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 _STUCK: Final = "stuck:"
-_UNDO: Final = "undo:"
+UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
 """The key under which the undoing of a step waits for a person; its attempt is 0."""
 
@@ -45,12 +47,12 @@ def doubt_of(attempt: int) -> str:
 
 def undo_step(step: str, attempt: int = 1) -> str:
     """The step of the call that undoes a step; a person may have it made again, as another step."""
-    return f"{_UNDO}{step}" if attempt == 1 else f"{_UNDO}{step}:{attempt}"
+    return f"{UNDO}{step}" if attempt == 1 else f"{UNDO}{step}:{attempt}"
 
 
 def is_undo(step: str) -> bool:
     """Whether a step undoes another one; it has no place in the recipe."""
-    return step.startswith(_UNDO)
+    return step.startswith(UNDO)
 
 
 def job_of(stream: str) -> str:

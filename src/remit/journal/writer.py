@@ -42,7 +42,10 @@ class StreamWriter:
     that error: what was written before stays, what came after was never there.
     """
 
-    __slots__ = ("_clock", "_hash", "epoch", "failure", "kind", "root", "seq", "stream", "wakes")
+    __slots__ = (
+        *("_clock", "_hash", "announced", "announced_before", "began", "epoch", "failure", "kind", "root", "seq"),
+        *("stream", "wakes"),
+    )
 
     def __init__(self, stream: str, kind: str, clock: Clock, head: Head | None = None) -> None:
         """Go on from `head`; without one, the first append creates the stream."""
@@ -51,6 +54,12 @@ class StreamWriter:
         """What the names of streams that are written together have in common."""
         self.kind = kind
         self.seq = head.seq if head else 0
+        self.began = self.seq
+        """The seq it goes on from."""
+        self.announced: dict[str, int] = {}
+        """Calls that were announced through it, by tool; the gateway counts them."""
+        self.announced_before: dict[str, int] | None = None
+        """Those that stood in the stream before; None: not read."""
         self.epoch = head.epoch if head else 0
         self.wakes = head.wakes if head else 0
         self.failure: JournalError | None = None

@@ -49,7 +49,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     effect: Effect
     rule_id: str
-    """A configured rule's id, `default:<which>` or `remembered:<id>`; a configured id never contains a colon."""
+    """A configured rule's id, `default:<which>`, `remembered:<id>`, or an overlay's, such as `job:<id>`.
+
+    A configured id never contains a colon.
+    """
     reason: str
     approvals: int = 1
     """For ask: how many different people must approve; from two on, the one who asked is not among them."""

@@ -160,7 +160,7 @@ def parse_rule(raw: object, number: int) -> Rule:
         number=number,
         id=identifier,
         effect=effect,
-        tools=_tools(table),
+        tools=tools_of(table),
         levels=tuple(sorted({_level(table, one) for one in table.texts("levels")})),
         providers=table.texts("providers"),
         callers=parse_callers(table),
@@ -175,7 +175,8 @@ def _where(raw: object, number: int) -> str:
     return f"rule {number} ({named})" if isinstance(named, str) and _ID.fullmatch(named) else f"rule {number}"
 
 
-def _tools(table: Table) -> tuple[str, ...]:
+def tools_of(table: Table) -> tuple[str, ...]:
+    """What stands under `tools`. Raises PolicyError."""
     tools = table.texts("tools")
     for pattern in tools:
         if not _TOOL.fullmatch(pattern):

@@ -19,6 +19,7 @@ from remit.canonical import digest
 from remit.policy.callers import caller_matcher
 from remit.policy.decision import Caller, Decision, Query
 from remit.policy.levels import DEFAULTS_VERSION, default_for
+from remit.policy.overlay import Overlay
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule, check_ids, parse_rules
 from remit.tools.meta import ToolMeta
@@ -26,6 +27,8 @@ from remit.tools.meta import ToolMeta
 ERROR_ID: Final = "default:error"
 """The rule id of a decision that could not be made."""
 _MAX_INDEXED: Final = 10_000
+_MAX_NARROWED: Final = 1_000
+"""Combinations of overlays that are kept ready."""
 
 
 class _Ready(NamedTuple):
@@ -51,18 +54,34 @@ class _Indexed(NamedTuple):
 class Policy:
     """Every configured rule; immutable."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        """Raises PolicyError where two rules have the same id."""
-        self.rules: Final = tuple(rules)
-        check_ids(self.rules)
-        self.hash: Final = digest({"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self.rules]})
+    def __init__(self, rules: Iterable[Rule] = (), overlays: Sequence[Overlay] = ()) -> None:
+        """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id."""
+        self._configured: Final = tuple(rules)
+        self._lists: Final = tuple(each for each in overlays if each.tools is not None)
+        check_ids(self._configured)
+        self.rules: Final = (*self._configured, *(rule for each in overlays for rule in each.rules))
+        said = {"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self._configured]}
+        self.hash: Final = digest(said | ({"overlays": [each.key for each in overlays]} if overlays else {}))
         self._ready: Final = tuple(map(_ready, self.rules))
         self._index: dict[str, _Indexed] = {}
+        self._narrowed: dict[tuple[str, ...], Policy] = {}
 
     @classmethod
     def parse(cls, raw: Iterable[object]) -> Policy:
         """The policy of a file's `[[policy.rules]]`. Raises PolicyError."""
         return cls(parse_rules(raw))
+
+    def under(self, overlays: Sequence[Overlay]) -> Policy:
+        """This policy with what overlays add to it, and a hash of its own; the same object for the same overlays."""
+        if not overlays:
+            return self
+        key = tuple([each.key for each in overlays])
+        found = self._narrowed.get(key)
+        if found is None:
+            if len(self._narrowed) >= _MAX_NARROWED:
+                self._narrowed.clear()
+            found = self._narrowed[key] = Policy(self._configured, overlays)
+        return found
 
     def decide(self, query: Query, remembered: Sequence[Remembered] = ()) -> Decision:
         """The decision on a call; never raises. A remembered approval answers a question, it lifts no denial."""
@@ -80,6 +99,8 @@ class Policy:
 
     def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
         """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
+        if not all(each.lists(tool.name, key) for each in self._lists):
+            return True
         rules = (ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.when)
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
@@ -103,11 +124,12 @@ class Policy:
         return indexed.default
 
     def _indexed(self, tool: ToolMeta, key: str) -> _Indexed:
+        denied = [_unlisted(each, tool) for each in self._lists if not each.lists(tool.name, key)]
         about = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
         indexed = _Indexed(
             tool=tool,
             key=key,
-            deny=tuple(ready for ready in about if ready.rule.effect == "deny"),
+            deny=(*denied, *(ready for ready in about if ready.rule.effect == "deny")),
             ask=tuple(ready for ready in about if ready.rule.effect == "ask"),
             allow=tuple(ready for ready in about if ready.rule.effect == "allow"),
             default=default_for(tool),
@@ -123,6 +145,11 @@ def _ready(rule: Rule) -> _Ready:
     if rule.effect == "ask":
         said |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
     return _Ready(rule, rule.condition() if rule.conditional else None, Decision(**said))
+
+
+def _unlisted(overlay: Overlay, tool: ToolMeta) -> _Ready:
+    reason = f"{tool.name} is not among the tools that the {overlay.source} may call."
+    return _ready(Rule(number=0, id=f"{overlay.source}:tools", effect="deny", reason=reason))
 
 
 def _question(asking: Sequence[_Ready], requester: str) -> Decision:

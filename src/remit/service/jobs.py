@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.ids import decode as decode_id
 from remit.ids import new_id, trace_id
+from remit.jobs.caller import overlay_of
 from remit.jobs.inbox import Inbox
 from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
 from remit.jobs.program import PLANNER_VERSION
@@ -36,6 +37,7 @@ from remit.service.heads import head_of, open_job, stream_named
 from remit.service.rows import open_waits, step_rows
 from remit.service.values import encoded, value_of
 from remit.service.views import JobRow, JobView, job_row
+from remit.tools.budget import parse_budget
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -61,6 +63,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks; empty: the configured principal."""
     delay_s: float = 0.0
     """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
+    policy: tuple[Mapping[str, Any], ...] = ()
+    """Rules for this job's calls, added to the policy; they may deny or ask, never allow (rule 8)."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
+    budget: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
 
@@ -170,6 +178,8 @@ class Jobs:
             principal=options.principal or self._principal,
             execution_version=recipe.execution_version,
             tool_registry_version=await self._registry_version(),
+            overlay=_overlay(options),
+            budget=_budget(options),
         )
         return await self._create(recipe.name, packed.blobs, options, created)
 
@@ -192,6 +202,8 @@ class Jobs:
             execution_version=PLANNER_VERSION,
             planner_version=PLANNER_VERSION,
             tool_registry_version=await self._registry_version(),
+            overlay=_overlay(options),
+            budget=_budget(options),
         )
         planned = PlanGenerated(
             task_graph=graph.inline,
@@ -271,3 +283,21 @@ def _fit(job: str) -> str:
     if prefix != KIND:
         raise UsageError(f"{job!r} is not a job's identifier", remedy=_IDENTIFIER)
     return job
+
+
+def _overlay(options: Options) -> dict[str, Any]:
+    """What is recorded of a job's own rules. Raises PolicyError."""
+    said: dict[str, Any] = {}
+    if options.policy:
+        said["rules"] = [dict(rule) for rule in options.policy]
+    if options.tools is not None:
+        said["tools"] = list(options.tools)
+    if said:
+        overlay_of(said)
+    return said
+
+
+def _budget(options: Options) -> dict[str, int]:
+    """What is recorded of a job's budget. Raises UsageError."""
+    parse_budget(options.budget)
+    return dict(options.budget)

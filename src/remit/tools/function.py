@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.tools import hints
 from remit.tools.blocking import Threads
+from remit.tools.budget import parse_budget
 from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.naming import check_name
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
@@ -80,15 +81,18 @@ def tool(
     timeout: float = 30.0,
     version: str = "",
     retry: Retry | None = None,
+    budget: Mapping[str, int] | None = None,
     description: str | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
     `level` is "L0" (reads only), "L1" (writes) or "L2" (executes); above L0 a tool has side effects and asks for
     confirmation unless said otherwise. `idempotent`: a repetition with the same key changes nothing more. `timeout`:
-    seconds. Raises NameInvalidError, SchemaError, or UsageError where the options contradict each other.
+    seconds. `budget`: what calls may use. Raises NameInvalidError, SchemaError, or UsageError if the options contradict
+    each other.
     """
     check_name(name)
+    parse_budget(budget)
     grade = _level(name, level)
     effects = grade > Level.L0 if side_effects is None else side_effects
     if effects and grade is Level.L0:
@@ -113,6 +117,7 @@ def tool(
             timeout_ms=math.ceil(timeout * 1000),
             version=version,
             retry=retry,
+            budget=None if budget is None else dict(budget),
         )
         return FunctionTool(function, meta, signature)
 

@@ -65,6 +65,7 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requires_confirm: bool = True
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     budget: dict[str, int] | None = None
+    """`max_steps`, `max_calls` and `max_wall_ms`, as `remit.tools.budget` has them."""
     version: str = ""
     retry: Retry | None = None
     requires: tuple[str, ...] = ()

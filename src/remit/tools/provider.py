@@ -39,6 +39,22 @@ class ToolResult(msgspec.Struct, frozen=True):
     evidence: tuple[EvidenceCandidate, ...] = ()
 
 
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool may know of the job that calls it."""
+
+    id: str
+    recipe: str
+    """The recipe or plan that runs."""
+    labels: dict[str, str]
+    encoded: bytes
+    """What the job was started with, as JSON bytes."""
+
+    @property
+    def input(self) -> Any:
+        """What the job was started with; decoded each time, so that a tool may change what it is given."""
+        return msgspec.json.decode(self.encoded)
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider may know of the call it serves."""
 
@@ -60,6 +76,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch when the call was announced."""
     progress: Callable[[float, float | None, str], None]
     """Reports `(done, total, message)` to whoever watches; never recorded, never fails."""
+    job: JobFacts | None = None
+    """The job that calls; None outside jobs."""
     peer: Peer | None = None
     """Whoever made the call, where they can be asked back while it runs."""
 

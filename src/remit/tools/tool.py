@@ -11,6 +11,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.errors import NameInvalidError, NotCanonicalError, RemitError, SchemaError
+from remit.tools.budget import Budget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.naming import check_name, key_of, provider_of, wire_name
 from remit.tools.provider import Limited, ToolProvider
@@ -41,6 +42,8 @@ class Tool:
     """Why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
     """What to do about that."""
+    budget: Budget | None = None
+    """What calls of it may use."""
     slots: asyncio.Semaphore | None = None
     """Held by each call while it runs, if its provider runs only so many at once."""
 
@@ -61,6 +64,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             wire_name=wire_name(meta.name),
             contract_hash=contract_hash(meta),
             prompt_hash=prompt_hash(meta),
+            budget=parse_budget(meta.budget),
             slots=provider.slots(meta.name) if isinstance(provider, Limited) else None,
         )
     except RemitError as error:

@@ -10,6 +10,7 @@ from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.policy.overlay import parse_overlay
 from remit.policy.remembered import Remembered
 from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import ALICE, World, opened
@@ -156,3 +157,37 @@ async def test_policy_sees_who_asks_from_where() -> None:
         assert (await world.call("note.write", HELLO)).status == "pending"
         assert (await world.call("note.write", HELLO, step="2", caller="job", recipe="other")).status == "pending"
         assert (await world.call("note.write", HELLO, step="3", caller="job", recipe="triage")).ok
+
+
+async def test_an_overlay_of_the_request_restricts_it_and_its_hash_stands_in_every_record() -> None:
+    overlay = parse_overlay("job", [{"id": "ask-first", "effect": "ask", "tools": ["note.write"]}], ["note.*"])
+    async with opened(add, write, rules=[ALLOW]) as world:
+        narrowed = world.policy.under((overlay,))
+        refused = await world.call("math.add", {"a": 1, "b": 2}, overlays=(overlay,))
+        assert refused.code is Code.POLICY_DENIED
+        recorded = await world.last(GateRefused)
+        assert (recorded.rule_id, recorded.policy_hash) == ("job:tools", narrowed.hash)
+        pending = await world.call("note.write", HELLO, step="2", overlays=(overlay,))
+        question = (await world.question(pending)).request
+        assert (question.rule_id, question.policy_hash) == ("job:ask-first", narrowed.hash)
+        await world.approve(pending)
+        assert (await world.again(pending, "note.write", HELLO, step="2", overlays=(overlay,))).ok
+        started = await world.last(ToolInvocationStarted)
+        assert (started.policy_hash, narrowed.hash != world.policy.hash) == (narrowed.hash, True)
+
+
+async def test_an_approval_under_one_overlay_does_not_count_under_another() -> None:
+    strict = parse_overlay("job", [{"effect": "ask", "tools": ["note.write"]}])
+    other = parse_overlay("job", [{"effect": "ask", "tools": ["note.*"]}])
+    async with opened(write) as world:
+        pending = await world.call("note.write", HELLO, overlays=(strict,))
+        await world.approve(pending)
+        again = await world.again(pending, "note.write", HELLO, overlays=(other,))
+        assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
+
+
+async def test_an_overlay_never_keeps_a_question_open_for_longer() -> None:
+    overlay = parse_overlay("job", [{"effect": "ask", "tools": ["note.write"], "expires": "30d"}])
+    async with opened(write, confirm_expires_s=60) as world:
+        pending = await world.call("note.write", HELLO, overlays=(overlay,))
+        assert (await world.question(pending)).request.expires_at == world.clock.now() + 60 * SECOND

@@ -32,6 +32,9 @@ class Announce:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = _idempotency_key(call)
+        if not call.counted and call.request.attempt == 1:
+            calls, name = call.writer.announced, call.tool.meta.name
+            calls[name] = calls.get(name, 0) + 1
         args, confirmation = pack(call.encoded), call.confirmation
         started = self._started(call, args)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)

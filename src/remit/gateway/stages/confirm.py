@@ -101,6 +101,8 @@ class Confirm:
         """Ask; what a person edited stays known as that, else it would be taken for another call when it comes back."""
         decision, name = call.decision, call.tool.meta.name
         expires = decision.expires_s or self._expires_s
+        if call.request.overlays:  # which may shorten the time, and not lengthen it
+            expires = min(expires, self._expires_s)
         waiting = ConfirmationRequested(
             confirmation=identifier or new_id("c"),
             step=call.request.step,

@@ -98,7 +98,7 @@ class Invoke:
 
 def _timeout(call: Call) -> float:
     """Seconds: the tool's own, or less where the caller asks for less (rule 8)."""
-    limit = min(call.tool.meta.timeout_ms, _LONGEST_MS) / 1000
+    limit = min(call.tool.meta.timeout_ms, call.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
     asked = call.request.timeout_s
     return limit if asked is None else min(limit, asked)
 

@@ -10,12 +10,14 @@ from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Wait
 from remit.jobs.routes import LackingError, of_tool
+from remit.jobs.state import UNDO
 from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.gateway.pipeline import Gateway
+    from remit.jobs.caller import JobCaller
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
@@ -39,18 +41,16 @@ class Calls:
         doubts: Doubts,
         questions: Questions,
         *,
-        principal: str,
-        recipe: str,
+        caller: JobCaller,
         progress: Progress,
     ) -> None:
-        """Call in the name of `principal`."""
+        """Call in the name of `caller`, within its limits."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits
         self._doubts = doubts
         self._questions = questions
-        self._principal = principal
-        self._recipe = recipe
+        self._caller = caller
         self._progress = progress
 
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
@@ -132,13 +132,17 @@ class Calls:
         return None
 
     def _request(self, request: CallRequest, record: CallRecord, attempt: int) -> Request:
+        caller = self._caller
         return Request(
             tool=request.tool,
             args=request.args,
             step=request.step,
-            principal=self._principal,
+            principal=caller.principal,
             caller="job",
-            recipe=self._recipe,
+            recipe=caller.recipe,
+            overlays=caller.overlays,
+            budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
+            job=caller.facts,
             timeout_s=request.timeout_s,
             attempt=attempt,
             repeats=record.repeats,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.chance import Chance
     from remit.gateway.call import Progress
     from remit.gateway.pipeline import Gateway
+    from remit.jobs.caller import JobCaller
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
@@ -31,18 +32,15 @@ class LiveEffects:
         inbox: Inbox,
         questions: Questions,
         chance: Chance,
-        principal: str,
-        recipe: str,
+        caller: JobCaller,
         progress: Progress,
         find_undo: FindUndo,
     ) -> None:
         """Go on with a job where its history ends."""
         self._recorder = recorder
-        self.waits = Waits(recorder, inbox, questions, principal)
+        self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
-        calls = Calls(
-            recorder, gateway, self.waits, doubts, questions, principal=principal, recipe=recipe, progress=progress
-        )
+        calls = Calls(recorder, gateway, self.waits, doubts, questions, caller=caller, progress=progress)
         self.call = calls.make
         self.declare = recorder.declare
         self.compensate = Compensation(recorder, calls, doubts, self.waits, find_undo).run

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 
@@ -19,6 +21,10 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     execution_version: str = ""
     planner_version: str = ""
     tool_registry_version: str = ""
+    overlay: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What the job adds to the policy for its own calls: `rules` and `tools`; it can only restrict."""
+    budget: dict[str, int] = msgspec.field(default_factory=dict)
+    """What the job's calls may use: `max_steps`, `max_calls` and `max_wall_ms`."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

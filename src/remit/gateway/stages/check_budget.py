@@ -1,0 +1,84 @@
+"""CheckBudget: is there anything left of what the tool, the job and the call may use?
+
+Calls are counted by what the stream's events say, so that a job which is resumed goes on with what it had left. Another
+attempt at a call is no call of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+from remit.journal.kinds import ToolInvocationStarted, decode
+from remit.tools.budget import tighter
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+    from remit.tools.budget import Budget
+
+
+class CheckBudget:
+    """Refuses a call that would be one too many, and bounds its time."""
+
+    def __init__(self, services: Services) -> None:
+        """Nothing of them is needed: budgets come with the tool and with the request."""
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call.
+
+        It is counted from here on, so that of calls at the same moment none is overlooked; one that is not announced
+        after all no more.
+        """
+        budget = tighter(call.tool.budget, call.request.budget)
+        if budget is None:
+            return await proceed(call)
+        call.wall_ms = budget.max_wall_ms
+        if call.request.attempt > 1:
+            return await proceed(call)
+        name, writer = call.tool.meta.name, call.writer
+        if writer.announced_before is None:
+            writer.announced_before = await _recorded(call.journal, writer)
+        before, calls = writer.announced_before, writer.announced
+        spent = _spent(budget, name, before, calls)
+        if spent:
+            remedy = "Start a new job, or give it a larger budget; that of a tool is set where it is declared."
+            return refused(Code.BUDGET_EXCEEDED, spent, remedy)
+        calls[name] = calls.get(name, 0) + 1
+        call.counted = True
+        try:
+            return await proceed(call)
+        finally:
+            if not call.invocation_id:
+                calls[name] -= 1
+
+
+def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:
+    """Which limit is reached; empty if none is."""
+    if budget.max_calls is not None:
+        made = before.get(name, 0) + calls.get(name, 0)
+        if made >= budget.max_calls:
+            return f"{name} was called {made} times here, and may be {budget.max_calls} times"
+    if budget.max_steps is not None:
+        made = sum(before.values()) + sum(calls.values())
+        if made >= budget.max_steps:
+            return f"{made} calls were made here, of {budget.max_steps} that may be"
+    return ""
+
+
+async def _recorded(journal: Journal, writer: StreamWriter) -> dict[str, int]:
+    """How often each tool was called before this writer went on with the stream."""
+    counts: Counter[str] = Counter()
+    seq = 0
+    while seq < writer.began and (page := await journal.page(writer.stream, seq)):
+        for event in page:
+            if event.seq <= writer.began and event.kind == ToolInvocationStarted.KIND:
+                payload = decode(event.kind, event.data)
+                if isinstance(payload, ToolInvocationStarted) and payload.attempt == 1:
+                    counts[payload.tool_name] += 1
+        seq = page[-1].seq
+    return counts

@@ -1,0 +1,49 @@
+"""In whose name a job calls, under which limits, and what its tools may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.jobs.state import OURS
+from remit.policy.overlay import Overlay, parse_overlay
+from remit.tools.budget import Budget, parse_budget
+from remit.tools.provider import JobFacts
+
+if TYPE_CHECKING:
+    from remit.jobs.state import History
+    from remit.journal.journal import Journal
+
+_SOURCE: Final = "job"
+
+
+class JobCaller(msgspec.Struct, frozen=True, kw_only=True):
+    """What every call of a job has in common."""
+
+    principal: str
+    recipe: str
+    overlays: tuple[Overlay, ...]
+    budget: Budget | None
+    facts: JobFacts
+
+
+async def caller_of(history: History, job: str, labels: Mapping[str, str], recipe: str, journal: Journal) -> JobCaller:
+    """The caller that a job's record describes. Raises PolicyError or UsageError for limits it cannot understand."""
+    created = history.created
+    encoded = await journal.value(created.input, created.input_blob) if created is not None else None
+    own = {name: value for name, value in labels.items() if not name.startswith(OURS)}
+    facts = JobFacts(id=job, recipe=recipe, labels=own, encoded=bytes(encoded or b"null"))
+    return JobCaller(
+        principal=history.principal,
+        recipe=recipe,
+        overlays=(overlay_of(created.overlay),) if created is not None and created.overlay else (),
+        budget=parse_budget(created.budget) if created is not None and created.budget else None,
+        facts=facts,
+    )
+
+
+def overlay_of(raw: dict[str, Any]) -> Overlay:
+    """What a job adds to the policy, as it is recorded: `rules` and `tools`. Raises PolicyError."""
+    return parse_overlay(_SOURCE, raw.get("rules", ()), raw.get("tools"))

@@ -1,0 +1,48 @@
+"""An overlay: what a job, a ticket or a skill adds to the policy for its own calls. It only makes it stricter (rule 8).
+
+It holds deny and ask rules, and may list the only tools that are allowed. Since deny > ask > allow and the order of
+rules does not matter, adding rules that restrict never lets a call through that the policy itself stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from remit.canonical import digest
+from remit.errors import PolicyError
+from remit.policy.globs import name_matches
+from remit.policy.rule import Rule, parse_rules, tools_of
+from remit.policy.table import Table
+
+
+class Overlay(msgspec.Struct, frozen=True, kw_only=True):
+    """Restrictions for some calls."""
+
+    source: str
+    """Who adds them, such as `job`; the ids of its rules begin with it."""
+    rules: tuple[Rule, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """The only tools that may be called, by full name, glob or exact key; None: it does not say."""
+    key: str = ""
+    """Digest of everything it says."""
+
+    def lists(self, name: str, key: str) -> bool:
+        """Whether a tool is among those that may be called."""
+        return self.tools is None or any(name_matches(pattern, name) or pattern == key for pattern in self.tools)
+
+
+def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str] | None = None) -> Overlay:
+    """An overlay from raw rule tables and patterns of tools. Raises PolicyError, also for a rule that allows."""
+    parsed = parse_rules(rules)
+    for rule in parsed:
+        if rule.effect == "allow":
+            raise PolicyError(
+                f"rule {rule.number} ({rule.id}) of the {source} allows, but what a {source} adds may only restrict",
+                remedy='Use effect = "deny" or "ask"; what is allowed stands in the policy of remit.toml.',
+            )
+    named = tuple(msgspec.structs.replace(rule, id=f"{source}:{rule.id}") for rule in parsed)
+    listed = None if tools is None else tools_of(Table({"tools": list(tools)}, source, ("tools",))) if tools else ()
+    said = {"source": source, "rules": [rule.canonical() for rule in named], "tools": sorted(listed or ())}
+    return Overlay(source=source, rules=named, tools=listed, key=digest(said | {"lists": listed is not None}))

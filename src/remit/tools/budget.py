@@ -1,0 +1,57 @@
+"""What calls may use: how many of them, and how long each may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+
+KEYS: Final = ("max_steps", "max_calls", "max_wall_ms")
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Limits of a tool, a job or a call; of several the smallest counts (rule 8)."""
+
+    max_steps: int | None = None
+    """Calls of any tool that one job or session may make."""
+    max_calls: int | None = None
+    """Calls of the same tool that one job or session may make."""
+    max_wall_ms: int | None = None
+    """Milliseconds that a call may take."""
+
+
+def parse_budget(raw: Mapping[str, object] | None) -> Budget | None:
+    """A budget from its table; None if there is none. Raises UsageError (INVALID_BUDGET)."""
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping):
+        raise _invalid(f"a budget is a table, not {type(raw).__name__}")
+    for key, value in raw.items():
+        if key not in KEYS:
+            raise _invalid(f"a budget knows no {key!r:.60}")
+        if type(value) is not int or value < 1:
+            raise _invalid(f"{key} is {value!r:.60}, not a whole number from 1")
+    return msgspec.convert(raw, Budget)
+
+
+def tighter(one: Budget | None, other: Budget | None) -> Budget | None:
+    """The smaller of each limit."""
+    if one is None or other is None:
+        return one or other
+    return Budget(
+        max_steps=_least(one.max_steps, other.max_steps),
+        max_calls=_least(one.max_calls, other.max_calls),
+        max_wall_ms=_least(one.max_wall_ms, other.max_wall_ms),
+    )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((each for each in (one, other) if each is not None), default=None)
+
+
+def _invalid(why: str) -> UsageError:
+    return UsageError(why, code=Code.INVALID_BUDGET, remedy=f"A budget may hold {', '.join(KEYS)}.")
