@@ -263,7 +263,7 @@ def test_resume_takes_jobs_or_all_of_them(project: Project) -> None:
     assert {one["job"]: one["state"] for one in done.json} == {first: "completed", second: "waiting"}
 
 
-def test_resume_of_all_leaves_out_what_ended_since_it_was_listed(
+def test_resume_of_all_tells_how_a_job_ended_that_ended_since_it_was_listed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = Jobs.rows
@@ -275,8 +275,8 @@ def test_resume_of_all_leaves_out_what_ended_since_it_was_listed(
     project.here("signal", waits, "go")
     monkeypatch.setattr(Jobs, "rows", a_moment_ago)
     done = project.here("resume", "--all", "--json")
-    assert (done.status, done.json["job"], done.json["state"]) == (0, waits, "completed")
-    assert ended not in done.err
+    assert done.status == 0
+    assert {one["job"]: one["state"] for one in done.json} == {waits: "completed", ended: "completed"}
 
 
 def test_resume_of_an_ended_job_is_an_error(project: Project) -> None:
@@ -289,7 +289,8 @@ def test_resume_of_a_job_whose_recipe_is_gone_says_so_and_keeps_it(project: Proj
     project.configure(modules=False)
     done = project.here("resume", job)
     assert done.status == 4
-    assert f"UNKNOWN_RECIPE: {job}: no recipe is named 'waits'" in done.err
+    assert "UNKNOWN_RECIPE" in done.err
+    assert "no recipe is named 'waits'" in done.err
     assert project.here("jobs", "--json").json[0]["code"] == "UNKNOWN_RECIPE"
     assert "stuck" in project.here("jobs").out
     project.configure()

@@ -7,7 +7,7 @@ meanwhile. A question that somebody else answers first is withdrawn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Container, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
@@ -71,11 +71,13 @@ class Followed:
             return None
         return ErrorInfo(code=self.row.code, message=found.reason, step=found.step)
 
-    def idle(self, now: int) -> bool:
-        """Whether nothing happens before somebody does something."""
+    def idle(self, now: int, served: Container[str]) -> bool:
+        """Whether nothing happens here by itself; a job that is left to workers of a route that is not `served` too."""
         row = self.row
-        if row.state != "waiting" or (row.due_at is not None and row.due_at <= now):
+        if row.state != "waiting":
             return False
+        if row.due_at is not None and row.due_at <= now:
+            return self.stuck and row.route not in served
         return self.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
 
 
@@ -167,7 +169,7 @@ class Watch:
         clock = self._journal.clock
         began = clock.monotonic()
         for job in self.jobs:
-            if not job.ended:
+            if not job.ended or not job.seq:  # one that ended at once was never read
                 job.row = await self._remit.service.jobs.row(job.job)
                 for event in await self._journal.read(stream_of(job.job), job.seq):
                     job.history.fold([event])
@@ -207,7 +209,8 @@ class Watch:
     def _settled(self, job: Followed) -> bool:
         if job.ended:
             return True
-        if not job.idle(self._journal.clock.now()):
+        served = {"", *self._remit.service.recipes.names()}
+        if not job.idle(self._journal.clock.now(), served):
             return False
         if not self._patient or job.stuck:
             return True

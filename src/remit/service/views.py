@@ -27,6 +27,8 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed or is stuck; empty otherwise."""
     worker: str
     """Who holds it now."""
+    route: str = ""
+    """Which workers can take it next; empty: all of them."""
     labels: dict[str, str]
 
 
@@ -180,5 +182,6 @@ def job_row(head: Head) -> JobRow:
         waiting_for=head.labels.get(WAITING, "") if head.state == "waiting" else "",
         code=head.labels.get(CODE, ""),
         worker=head.lease_owner or "",
+        route=head.route,
         labels=labels,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -35,28 +36,21 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)
     from remit.cli.working import work_on
+    from remit.errors import StateError
 
     async def choose(remit: Remit) -> list[str]:
         if everything:
             listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
-            return [row.job for row in listed if await _woken(state, remit, row.job)]
+            for row in listed:
+                with suppress(StateError):  # it has ended since it was listed: how it ended is shown all the same
+                    await _wake(state, remit, row.job)
+            return [row.job for row in listed]
         found = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
         for job in found:
             await _wake(state, remit, job)
         return found
 
     return work_on(state, choose, patient=patient)
-
-
-async def _woken(state: State, remit: Remit, job: str) -> bool:
-    """Make a job due; False: it has ended since it was listed."""
-    from remit.errors import StateError
-
-    try:
-        await _wake(state, remit, job)
-    except StateError:
-        return False
-    return True
 
 
 async def _wake(state: State, remit: Remit, job: str) -> None:
