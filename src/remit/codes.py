@@ -71,6 +71,16 @@ class Code(Enum):
     )
 
     # --- ours: models
+    MODEL_UNAVAILABLE = Row(
+        BLOCKED,
+        400,
+        False,
+        "The model cannot be asked from here: it is unknown, lacks its key, or the prompt cannot be sent.",
+    )
+    MODEL_STOPPED = Row(
+        FAILED, 502, False, "The model stopped without the answer: it declined, was filtered, or ran out of room."
+    )
+    MODEL_ANSWER_INVALID = Row(FAILED, 502, False, "The model's answer does not have the form that was asked for.")
     MODEL_BUSY = Row(FAILED, 503, True, "The provider got too many requests or tokens for now.")
     MODEL_QUOTA = Row(FAILED, 402, False, "The account's limit or credit at the provider is used up.")
     MODEL_OVERLOADED = Row(FAILED, 503, True, "The provider has no capacity for the model now.")

@@ -18,6 +18,7 @@ from remit.engines.local import LocalEngine
 from remit.engines.owner import Owner
 from remit.engines.port import Engine
 from remit.errors import SettingsError
+from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import DependencyState, Probe, Readiness
@@ -30,6 +31,8 @@ from remit.jobs.versions import Versions
 from remit.journal.journal import Journal
 from remit.journal.port import Store
 from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.models.prices import Price, Prices
+from remit.models.registry import Endpoints, Models
 from remit.policy.rules import Policy
 from remit.providers.folder import FolderSearchProvider
 from remit.providers.fs import FsProvider
@@ -75,6 +78,8 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
         await self.engine.drain(self.settings.jobs.drain_seconds)
         await self.engine.stop()
         await self.services.catalog.close()
+        if self.services.models is not None:
+            await self.services.models.close()
         await self.journal.close()
 
 
@@ -148,6 +153,10 @@ def _services(settings: Settings, journal: Journal, catalog: Catalog, policy: Po
         confirmations=Confirmations(journal),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
+        allowance=Allowance(journal, _day_limits(settings)),
+        models=_models(settings, journal.clock),
+        default_model=settings.models.default,
+        prices=Prices(_prices(settings)),
     )
 
 
@@ -160,6 +169,37 @@ def _desk_settings(settings: Settings) -> DeskSettings:
         cutover_until_ms=tickets.cutover_until_ms or None,
         max_evidence=settings.evidence.max_items_per_report,
     )
+
+
+def _models(settings: Settings, clock: Clock) -> Models:
+    chosen = settings.models
+    endpoints = Endpoints(
+        openai=chosen.openai_url,
+        anthropic=chosen.anthropic_url,
+        google=chosen.google_url,
+        ollama=chosen.ollama_url,
+        patience_s=chosen.patience_seconds,
+        at_once=chosen.at_once,
+    )
+    return Models(endpoints, os.environ, settings.folder, clock)
+
+
+def _day_limits(settings: Settings) -> DayLimits:
+    """Limits in force; 0 is none."""
+    return DayLimits(tokens=settings.models.day_tokens or None, cost=settings.models.day_cents / 100 or None)
+
+
+def _prices(settings: Settings) -> dict[str, Price]:
+    """Prices of your own, by model. Raises SettingsError."""
+    found: dict[str, Price] = {}
+    for table in settings.models.prices:
+        given = {name: value for name, value in table.items() if name != "model"}
+        try:
+            found[msgspec.convert(table.get("model"), str)] = msgspec.convert(given, Price, strict=False)
+        except msgspec.ValidationError as error:
+            why = f"models.prices: {error}"
+            raise SettingsError(why, remedy="docs/models.md shows the keys of a price.") from error
+    return found
 
 
 def open_store(url: str, clock: Clock) -> Store:

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import KINDS, ErrorInfo, Payload
+from remit.journal.kinds import KINDS, ErrorInfo, MessageKept, Payload
 
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text(encoding="utf-8")
 PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", msgspec.Raw: "JSON", type(None): "null"}
-NAMED = {BlobRef: "[reference](#reference)", ErrorInfo: "[error](#error)"}
+NAMED = {BlobRef: "[reference](#reference)", ErrorInfo: "[error](#error)", MessageKept: "[message](#message)"}
 UNSAID = (msgspec.UnsetType,)
 Struct = type[msgspec.Struct]
 
@@ -78,6 +78,7 @@ def rows(title: str) -> list[list[str]]:
 
 EVERY: list[tuple[str, Struct]] = [
     ("error", ErrorInfo),
+    ("message", MessageKept),
     ("reference", BlobRef),
     *((f"`{kind}`", payload) for kind, payload in KINDS.items()),
 ]

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.call import Progress, Request, no_progress
 from remit.gateway.confirmations import Confirmation, Confirmations
 from remit.gateway.outcome import Outcome
@@ -140,6 +141,7 @@ class World:
             confirmations=self.confirmations,
             remembered=self.remembered,
             limits=self.limits,
+            allowance=Allowance(self.journal, DayLimits()),
         )
         self.gateway = Gateway(self.services)
 

@@ -14,7 +14,7 @@ from remit.models.faults import Cut
 from remit.models.limiter import Limiter
 from remit.models.message import Message, Opaque, Text, ToolCall, ToolResult, results, system, user
 from remit.models.names import parse
-from remit.models.prompt import Ask, Output, Sampling
+from remit.models.prompt import Ask, Output, Sampling, toolset_of
 from remit.models.remote import RemoteModel, http_client
 from remit.models.reply import Reply, unwatched
 from remit.models.thread import thread_of
@@ -38,7 +38,7 @@ HISTORY = [
 ]
 FULL = Ask(
     thread=thread_of(HISTORY),
-    tools=(PAY,),
+    tools=toolset_of([PAY]),
     choice="required",
     sampling=Sampling(effort="low", max_output_tokens=100, parallel=False),
     output=Output(name="sum", schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),

@@ -11,6 +11,7 @@ from typing import Any, Final
 from remit.chance import SystemChance
 from remit.clock import SECOND, Clock
 from remit.errors import JournalError
+from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness
@@ -76,6 +77,7 @@ class Process:
             confirmations=Confirmations(self.journal),
             remembered=RememberedApprovals(self.journal),
             limits=Limits(),
+            allowance=Allowance(self.journal, DayLimits()),
         )
         self.programs = Programs(self.journal, Recipes(recipes))
         self.runner = Runner(

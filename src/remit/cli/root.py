@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "jobs": Entry("Look", "List jobs, newest first."),
     "show": Entry("Look", "Show one job: what it was given, its steps, its result."),
     "sessions": Entry("Look", "List sessions of calls from outside any job."),
+    "usage": Entry("Look", "Sum up what models took: requests, tokens, dollars."),
     "trace": Entry("Look", "Tell what a job did: times, versions, who allowed what."),
     "replay": Entry("Look", "Run a job again on its record alone, and compare."),
     "verify": Entry("Look", "Check that nothing recorded was changed."),

@@ -16,6 +16,7 @@ from remit.tools.budget import Budget
 from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
+    from remit.gateway.asking import Asking
     from remit.gateway.confirmations import Confirmation
     from remit.gateway.schema_gate import Misfit
     from remit.journal.journal import Journal
@@ -84,6 +85,7 @@ class Call:
         "args",
         "arguments_hash",
         "asked_hash",
+        "asking",
         "confirmation",
         "counted",
         "decision",
@@ -112,6 +114,7 @@ class Call:
     progress: Progress
     peer: Peer | None
     policy: Policy  # what holds for this call, set as it comes in
+    asking: Asking | None  # what a model is asked, if this is a model call
     stage: str  # the stage the call came to last, set by the pipeline
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
     args: dict[str, Any]  # what will be sent; also set by resolve and load_confirmation
@@ -138,6 +141,7 @@ class Call:
         self.writer = writer
         self.progress = progress
         self.peer = peer
+        self.asking = None
         self.stage = ""
         self.confirmation = None
         self.misfit = None

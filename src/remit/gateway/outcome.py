@@ -56,6 +56,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The call may have had its side effect and nobody knows (rule 3)."""
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
+    again_ms: int | None = None
+    """For a question to a model: another attempt is to be made after so many milliseconds; None: this is the end."""
     duration_us: int = 0
 
     @property

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
 from remit.gateway.meter import Meter
 from remit.gateway.reconcile import Reconciler, Verdict
 from remit.gateway.services import Services
 from remit.gateway.stages.announce import Announce
+from remit.gateway.stages.announce_model import AnnounceModel
 from remit.gateway.stages.authorize import Authorize
 from remit.gateway.stages.check_budget import CheckBudget
 from remit.gateway.stages.confirm import Confirm
@@ -20,8 +22,12 @@ from remit.gateway.stages.queue import Queue
 from remit.gateway.stages.ready import Ready
 from remit.gateway.stages.record_outcome import RecordOutcome
 from remit.gateway.stages.record_refusal import RecordRefusal
+from remit.gateway.stages.record_reply import RecordReply
+from remit.gateway.stages.reserve import Reserve
 from remit.gateway.stages.resolve import Resolve
+from remit.gateway.stages.resolve_model import ResolveModel
 from remit.gateway.stages.validate_arguments import ValidateArguments
+from remit.models.reply import Watch, unwatched
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -45,6 +51,18 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Invoke,  # calls the provider, within the deadline
 )
 """What a call passes, in this order."""
+MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
+    RecordRefusal,  # journals what the stages below refuse
+    ResolveModel,  # finds the model, and writes the request
+    LoadConfirmation,  # brings back a confirmation that the call waits for
+    Authorize,  # policy, by provider, model and caller
+    Confirm,  # asks a person, if policy wants that
+    Reserve,  # is there budget for the most that the answer may take?
+    AnnounceModel,  # journals the intent and what is new in the prompt
+    RecordReply,  # on the way back: the answer, what it took and what it cost
+    Invoke,  # sends the request, once
+)
+"""What a model call passes, in this order."""
 
 
 _WORD: Final = re.compile(r"(?<=[a-z])([A-Z])")
@@ -57,6 +75,7 @@ class Gateway:
         """Build the pipeline once."""
         self.services = services
         self._enter = _compose([make(services) for make in STAGES])
+        self._ask = _compose([make(services) for make in MODEL_STAGES])
         self._reconciler = Reconciler(services)
         self._meter = Meter(services.metrics)
 
@@ -71,10 +90,34 @@ class Gateway:
         and passes cancellation on: the call then stands announced without an outcome.
         """
         call = Call(request, self.services.journal, writer, progress, peer)
-        call.policy = self.services.policy.under(request.overlays) if request.overlays else self.services.policy
+        return await self._pass(call, self._enter)
+
+    async def ask(self, request: ModelRequest, writer: StreamWriter, watch: Watch = unwatched) -> Outcome:
+        """Let one model call through its stages, as `call` does; the value of an ok outcome is an `Answered`.
+
+        Pieces of the answer go to `watch` as they come. Asks once: `again_ms` says that another attempt is to be made.
+        """
+        seen = Request(
+            tool=request.model or self.services.default_model,
+            args={},
+            step=request.step,
+            principal=request.principal,
+            caller=request.caller,
+            recipe=request.recipe,
+            attempt=request.attempt,
+            confirmation=request.confirmation,
+            overlays=request.overlays,
+        )
+        call = Call(seen, self.services.journal, writer, no_progress)
+        call.asking, call.asked_hash = Asking(request, watch), request.hash
+        return await self._pass(call, self._ask)
+
+    async def _pass(self, call: Call, enter: Proceed) -> Outcome:
+        overlays = call.request.overlays
+        call.policy = self.services.policy.under(overlays) if overlays else self.services.policy
         self._meter.running += 1
         try:
-            outcome = await self._enter(call)
+            outcome = await enter(call)
         except BaseException as error:
             self._meter.broken(call, error)
             raise

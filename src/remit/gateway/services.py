@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from remit.gateway.allowance import Allowance
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.schema_gate import Mode, SchemaGate
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
+from remit.models.prices import Prices
+from remit.models.registry import Models
+from remit.models.tail import Tails
 from remit.policy.rules import Policy
 from remit.tools.catalog import Catalog
 
@@ -38,6 +42,14 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     confirmations: Confirmations
     remembered: RememberedApprovals
     limits: Limits
+    allowance: Allowance
+    """What principals may spend on models in a day."""
+    models: Models | None = None
+    """None: this process asks no models."""
+    default_model: str = ""
+    tails: Tails = msgspec.field(default_factory=Tails)
+    """What models are saying, for whoever watches."""
+    prices: Prices = msgspec.field(default_factory=Prices)
     metrics: Registry = msgspec.field(default_factory=Registry)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,13 +16,18 @@ from remit.clock import SECOND
 from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
+from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, ModelAnswer, answer_to, form_of
 from remit.jobs.branch import Branch, current
-from remit.jobs.effects.port import Undo, Wait, checked_undo
+from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
+from remit.models.message import user
+from remit.models.thread import EMPTY, Thread
 
 if TYPE_CHECKING:
+    from remit.gateway.asking import Budget
     from remit.jobs.bound import Bound
     from remit.jobs.effects.recorded import Effects
+    from remit.models.prompt import Sampling
 
 T = TypeVar("T")
 
@@ -112,6 +117,37 @@ class Run:
         """
         done = await self._effects.compensate(current.get().place(key))
         return Compensated(undone=done.undone, left=done.left)
+
+    async def model(
+        self,
+        prompt: str | Thread,
+        *,
+        model: str = "",
+        output: Any = None,
+        tools: Sequence[str] = (),
+        sampling: Sampling = NO_SAMPLING,
+        budget: Budget = NO_BUDGET,
+        key: str | None = None,
+    ) -> ModelAnswer:
+        """Ask a model and return its whole answer; recorded, it is never asked again.
+
+        `prompt` is a text, or a conversation so far. `model` is a name such as `openai:MODEL`; empty: the configured
+        one. `output` is a type or a JSON schema that the answer must have the form of: `value` is it then. `tools` are
+        names of tools that the answer may call, or patterns of them. Raises ModelError if there is no such answer.
+        """
+        thread = EMPTY.add(user(prompt)) if isinstance(prompt, str) else prompt
+        step = current.get().place(key)
+        form = form_of(output) if output is not None else None
+        question = Question(
+            step=step,
+            model=model,
+            thread=thread,
+            tools=tuple(tools),
+            sampling=sampling,
+            output=form.output if form else None,
+            budget=budget,
+        )
+        return await self._in_branch(answer_to(self._effects, question, form), f"{step}.0.")
 
     async def gather(self, *branches: Awaitable[T]) -> list[T]:
         """Run branches in parallel and return their results in order.

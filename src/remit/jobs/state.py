@@ -7,8 +7,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from remit.canonical import sha256
+from remit.gateway.spending import Spending
 from remit.journal import kinds as k
+from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
+from remit.models.thread import Known, tip_of
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
@@ -104,6 +108,32 @@ class CallRecord(msgspec.Struct, eq=False):
         return self.started.tool_name, self.started.arguments_hash
 
 
+class ModelRecord(msgspec.Struct, eq=False):
+    """What is recorded of one question to a model."""
+
+    started: k.CommandStarted | None = None
+    committed: k.CommandCommitted | None = None
+    refused: k.GateRefused | None = None
+    confirmation: str | None = None
+
+    @property
+    def attempts(self) -> int:
+        """Attempts announced so far."""
+        return self.started.attempt if self.started else 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the outcome is final: recorded is done (rule 2)."""
+        return self.refused is not None or (self.committed is not None and self.committed.again_ms is None)
+
+    @property
+    def hash(self) -> str:
+        """Digest of what was asked; empty if nothing was announced yet."""
+        if self.refused is not None:
+            return self.refused.arguments_hash
+        return self.started.request_hash if self.started is not None else ""
+
+
 class WaitRecord:
     """What is recorded of one wait."""
 
@@ -129,6 +159,11 @@ class History:
         self.values: dict[str, Value] = {}
         self.waits: dict[tuple[str, str], WaitRecord] = {}
         self.children: dict[str, k.ChildStarted] = {}
+        self.models: dict[str, ModelRecord] = {}
+        self.known = Known(set(), set())
+        """Prompts that the stream holds."""
+        self.spending = Spending()
+        """What models took."""
         self.places: dict[str, str] = {}
         """What kind of effect stands at each place."""
         self.consumed: set[int] = set()
@@ -179,6 +214,14 @@ class History:
         """Whether the job undoes what it did, and ends afterwards: its recipe runs no more."""
         return "" in self.compensations
 
+    def model(self, step: str) -> ModelRecord:
+        """The record of a question to a model, made if there is none."""
+        record = self.models.get(step)
+        if record is None:
+            record = self.models[step] = ModelRecord()
+            self.places[step] = "model"
+        return record
+
     def in_doubt(self, step: str) -> int | None:
         """The attempt of a call that waits for a person to decide on it, 0 for the undoing of a step; else None."""
         undoing = self.waits.get((step, UNDO_DECISION))
@@ -201,6 +244,7 @@ class History:
     def forget(self, step: str) -> None:
         """Drop the record of a call, so that a run of any length takes no more memory than a short one."""
         self.calls.pop(step, None)
+        self.models.pop(step, None)
         self.places.pop(step, None)
 
     # --- one method per kind
@@ -223,9 +267,33 @@ class History:
                 self._completed[payload.step] = None
 
     def _refused(self, payload: k.GateRefused) -> None:
-        self.call(payload.step).refused = payload
+        if payload.model_call:
+            self.model(payload.step).refused = payload
+        else:
+            self.call(payload.step).refused = payload
+
+    def _command_started(self, payload: k.CommandStarted) -> None:
+        record = self.model(payload.step)
+        record.started, record.committed = payload, None
+        self.spending.started(payload)
+        self.known.messages.update(one.digest for one in payload.added)
+        tip = payload.after
+        for one in payload.added:
+            tip = tip_of(tip, one.digest)
+        self.known.tips.add(tip)
+
+    def _command_committed(self, payload: k.CommandCommitted) -> None:
+        self.model(payload.step).committed = payload
+        self.spending.committed(payload)
+        if isinstance(payload.result_blob, BlobRef):
+            self.known.messages.add(payload.result_blob.digest)
+        elif isinstance(payload.result, msgspec.Raw):
+            self.known.messages.add(sha256(bytes(payload.result)))
 
     def _asked(self, payload: k.ConfirmationRequested) -> None:
+        if payload.model_call:
+            self.model(payload.step).confirmation = payload.confirmation
+            return
         record = self.call(payload.step)
         record.confirmation, record.wanted = payload.confirmation, payload.tool_name
 
@@ -292,6 +360,8 @@ class History:
         k.ToolInvocationStarted: _started,
         k.ToolInvocationFinished: _finished,
         k.GateRefused: _refused,
+        k.CommandStarted: _command_started,
+        k.CommandCommitted: _command_committed,
         k.ConfirmationRequested: _asked,
         k.EvidenceAttached: _evidence,
         k.TimeRecorded: _value,

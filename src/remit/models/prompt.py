@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Final, Literal
 
 import msgspec
 
-from remit.canonical import digest
+from remit.canonical import digest, sha256
 from remit.models.message import Message
 from remit.models.thread import Thread
 
@@ -33,10 +34,27 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Any]
     """JSON schema of the arguments, as the tool's owner wrote it."""
 
-    @property
-    def digest(self) -> str:
-        """The identity of everything a model reads of the tool."""
-        return digest({"name": self.name, "description": self.description, "schema": self.schema})
+
+class Toolset(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools that are offered, in their order."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    encoded: bytes = b"[]"
+    """The list as JSON, as it is kept."""
+    digest: str = ""
+    """Its identity; empty if there are no tools."""
+
+
+NO_TOOLS: Final = Toolset()
+
+
+def toolset_of(specs: Iterable[ToolSpec]) -> Toolset:
+    """The tools, hashed once for all the prompts that offer them."""
+    found = tuple(specs)
+    if not found:
+        return NO_TOOLS
+    encoded = msgspec.json.encode(found)
+    return Toolset(specs=found, encoded=encoded, digest=sha256(encoded))
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +64,14 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Any]
 
     @property
+    def encoded(self) -> bytes:
+        """The form as JSON, as it is kept."""
+        return msgspec.json.encode(self)
+
+    @property
     def digest(self) -> str:
-        """The identity of the form."""
-        return digest({"name": self.name, "schema": self.schema})
+        """Its identity."""
+        return sha256(self.encoded)
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +79,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     thread: str
     """Tip of the conversation (thread.py)."""
-    tools: tuple[str, ...] = ()
-    """Digests of the tools offered."""
+    tools: str = ""
+    """Digest of the list of tools offered; empty if there are none."""
     choice: str = "auto"
     """`auto`, `none`, `required`, or the name of the one tool to call."""
     sampling: Sampling = Sampling()
@@ -74,7 +97,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt with the values that it refers to."""
 
     thread: Thread
-    tools: tuple[ToolSpec, ...] = ()
+    tools: Toolset = NO_TOOLS
     choice: str = "auto"
     sampling: Sampling = Sampling()
     output: Output | None = None
@@ -86,7 +109,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         """The references alone."""
         return Prompt(
             thread=self.thread.tip,
-            tools=tuple(tool.digest for tool in self.tools),
+            tools=self.tools.digest,
             choice=self.choice,
             sampling=self.sampling,
             output=self.output.digest if self.output else "",

@@ -63,6 +63,11 @@ class Models:
             found = self._models[name] = self._made(parse(name))
         return found
 
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """Names of the models that were asked for so far."""
+        return tuple(self._models)
+
     async def close(self) -> None:
         """Close what is open; may be called twice."""
         models, self._models = list(self._models.values()), {}

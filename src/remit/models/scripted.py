@@ -78,8 +78,9 @@ class ScriptedModel:
         return self._name
 
     def prepare(self, ask: Ask) -> Sending:
-        """The prompt itself stands for what is sent."""
-        return Sending(ask=ask, api="scripted/1", path="", body=msgspec.json.encode(ask.prompt))
+        """The prompt and its messages stand for what is sent."""
+        body = msgspec.json.encode({"prompt": ask.prompt, "messages": ask.messages})
+        return Sending(ask=ask, api="scripted/1", path="", body=body)
 
     async def send(self, sending: Sending, watch: Watch) -> Reply:
         """The step's answer, word by word to `watch`. Raises ModelFault."""

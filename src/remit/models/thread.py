@@ -9,11 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
+
 from remit.canonical import sha256
 from remit.models.message import Message, encode
 
 START: Final = ""
 """The tip of an empty thread."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a stream holds of earlier prompts."""
+
+    tips: set[str]
+    """Conversations, as recorded prompts left them."""
+    messages: set[str]
+    """Messages by digest."""
+
+
+def tip_of(before: str, message: str) -> str:
+    """The tip of a thread with one message more, from the tip before and the message's digest."""
+    return sha256(f"{before}\0{message}".encode())
 
 
 class Thread:
@@ -29,7 +45,7 @@ class Thread:
         if before is not None and message is not None:
             self.encoded = encode(message)
             self.digest = sha256(self.encoded)
-            self.tip = sha256(f"{before.tip}\0{self.digest}".encode())
+            self.tip = tip_of(before.tip, self.digest)
             self.length = before.length + 1
 
     def __len__(self) -> int:

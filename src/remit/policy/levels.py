@@ -10,9 +10,11 @@ from typing import Final
 
 from remit.policy.decision import Decision
 from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.naming import MODEL
 
 DEFAULTS_VERSION: Final = 1
 """Raised whenever a default below changes; part of every policy hash."""
+_MODELS: Final = f"{MODEL}."
 
 UNKNOWN_TOOL: Final = Decision(
     effect="deny", rule_id="default:unknown-tool", reason="No provider offers this tool, and what is unknown is denied."
@@ -27,7 +29,10 @@ _EXECUTES: Final = Decision(
     rule_id="default:L2",
     reason="The tool executes, uses the network or does not say what it does, and no rule allows this call.",
 )
-DEFAULTS: Final = (_READS, _CONFIRM, _WRITES, _EXECUTES, UNKNOWN_TOOL)
+_MODEL: Final = Decision(
+    effect="allow", rule_id="default:model", reason="The run, or the settings, name the model that is asked."
+)
+DEFAULTS: Final = (_READS, _CONFIRM, _WRITES, _EXECUTES, _MODEL, UNKNOWN_TOOL)
 """Every default there is."""
 
 
@@ -44,6 +49,8 @@ def default_for(tool: ToolMeta | None) -> Decision:
     """The decision where no rule matches."""
     if tool is None:
         return UNKNOWN_TOOL
+    if tool.name.startswith(_MODELS):
+        return _MODEL
     level = effective_level(tool)
     if level is Level.L0:
         return _CONFIRM if tool.requires_confirm else _READS

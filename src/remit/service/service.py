@@ -22,6 +22,7 @@ from remit.service.steps import Steps
 from remit.service.streams import Streams
 from remit.service.tickets import Tickets
 from remit.service.tools import Tools
+from remit.service.usage import Usage
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
@@ -44,6 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     recipes: Recipes
     servers: McpServers
     tickets: Tickets
+    usage: Usage
 
 
 def service_over(
@@ -67,4 +69,5 @@ def service_over(
         recipes=programs.recipes,
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),
+        usage=Usage(journal),
     )

@@ -16,6 +16,7 @@ from remit.settings.sections.fs import FsSettings
 from remit.settings.sections.jobs import JobSettings
 from remit.settings.sections.journal import JournalSettings
 from remit.settings.sections.mcp import McpSettings
+from remit.settings.sections.models import ModelSettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
 from remit.settings.sections.sandbox import SandboxSettings
@@ -44,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy: PolicySettings
     confirm: ConfirmSettings
     jobs: JobSettings
+    models: ModelSettings
     evidence: EvidenceSettings
     tickets: TicketSettings
     clients: ClientSettings

@@ -19,14 +19,17 @@ MAX_WIRE: Final = 64
 """Characters a model API takes for a tool's name."""
 MCP: Final = "mcp"
 """First segment of every MCP tool, and of no other."""
+MODEL: Final = "model"
+"""First segment of the names of models in rules and records; no tool has it."""
 
 _SEGMENT: Final = "[a-z0-9]+(?:_[a-z0-9]+)*"
 _MCP_TOOL: Final = "(?:(?!__)[A-Za-z0-9_-])+"
-_NAME: Final = re.compile(rf"(?!mcp\.){_SEGMENT}(?:\.{_SEGMENT})+|mcp\.{_SEGMENT}\.{_MCP_TOOL}")
+_NAME: Final = re.compile(rf"(?!mcp\.|model\.){_SEGMENT}(?:\.{_SEGMENT})+|mcp\.{_SEGMENT}\.{_MCP_TOOL}")
 _PROVIDER_ID: Final = re.compile(_SEGMENT)
 _RULE: Final = (
     "A tool's name has two or more segments of lower-case letters, digits and single underscores inside, joined by "
-    "dots, such as fs.read; an MCP tool's is mcp.<server>.<tool>, where <tool> may also hold capitals and hyphens."
+    "dots, such as fs.read, and the first is not model; an MCP tool's is mcp.<server>.<tool>, where <tool> may "
+    "also hold capitals and hyphens."
 )
 
 

@@ -14,10 +14,10 @@ from remit.codes import Code
 from remit.gateway.outcome import Outcome, refused
 from remit.jobs.activity import Activity
 from remit.jobs.branch import Branch, current
-from remit.jobs.effects.port import Answer, CallRequest, Wait
+from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.run import Run
-from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.jobs.state import CallRecord, History, ModelRecord, Value, WaitRecord
 from remit.journal.journal import Journal
 from remit.journal.kinds import ChildStarted, CompensationCompleted
 
@@ -107,6 +107,9 @@ class ScriptedWorld:
         seconds = None if wait.due_at is None else wait.due_at / 1_000_000
         await self._pend(Effect(wait.step, wait.type, name, getattr(wait, "question", None), seconds))
         return self.answers.get(name, Answer())
+
+    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+        raise NotImplementedError
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         raise NotImplementedError

@@ -9,7 +9,7 @@ import pytest
 
 from remit.models.faults import Cut
 from remit.models.message import Opaque, Text, system, user
-from remit.models.prompt import Ask, Sampling
+from remit.models.prompt import Ask, Sampling, toolset_of
 from remit.models.reply import Reply, Stop, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages
@@ -21,7 +21,7 @@ from remit.testing.models import AnthropicSpeech, ChatSpeech, ResponsesSpeech, S
 from remit.testing.models.checks import CALLS, PAY
 from remit.testing.models.scene import Scene
 
-ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=(PAY,), id="1")
+ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=toolset_of([PAY]), id="1")
 
 
 def _reduced(wire: Wire, events: list[Any]) -> Reply:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from remit.errors import JournalError
+from remit.gateway.announcing import announce, idempotency_key
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
 from remit.gateway.outcome import Outcome
@@ -31,23 +30,15 @@ class Announce:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
         call.invocation_id, call.span_id = new_id("inv"), span_id()
-        call.idempotency_key = _idempotency_key(call)
+        call.idempotency_key = idempotency_key(call)
         if not call.counted and call.request.attempt == 1:
             calls, name = call.writer.announced, call.tool.meta.name
             calls[name] = calls.get(name, 0) + 1
-        args, confirmation = pack(call.encoded), call.confirmation
+        args = pack(call.encoded)
         started = self._started(call, args)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         blobs = (*args.blobs, *self._schemas.missing(call.tool, call.writer))
-        if confirmation is None or confirmation.state != "approved":
-            await call.journal.append(call.writer, *announced, synced=call.tool.meta.side_effects, blobs=blobs)
-        else:
-            used = self._confirmations.use(confirmation, call.invocation_id)
-            try:
-                await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=blobs)
-            except JournalError:
-                self._confirmations.unclaim(confirmation)
-                raise
+        await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
         return await proceed(call)
 
     def _started(self, call: Call, args: Packed) -> ToolInvocationStarted:
@@ -89,9 +80,3 @@ def _warned(call: Call, misfit: Misfit) -> SchemaGateWarned:
         schema_hash=call.tool.input.hash,
         invocation_id=call.invocation_id,
     )
-
-
-def _idempotency_key(call: Call) -> str:
-    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity")."""
-    intent = f"{call.writer.stream}\0{call.request.step}\0{call.tool.meta.name}\0{call.arguments_hash}"
-    return sha256(intent.encode()).hexdigest()

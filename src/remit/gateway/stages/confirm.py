@@ -109,6 +109,7 @@ class Confirm:
             digest=self._bind(call),
             tool_name=name,
             expires_at=self._clock.now() + expires * SECOND,
+            model_call=call.asking is not None,
         )
         request = ConfirmationRequested(
             confirmation=waiting.confirmation,

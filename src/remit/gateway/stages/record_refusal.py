@@ -46,6 +46,7 @@ class RecordRefusal:
             rule_id=call.rule_id,
             policy_hash=call.policy.hash,
             confirmation=outcome.confirmation or "",
+            model_call=call.asking is not None,
         )
         found = call.confirmation if call.writer.failure is None else None
         if found is not None and found.state in {"pending", "approved"} and code is not Code.MCP_REQUIRED_UNAVAILABLE:

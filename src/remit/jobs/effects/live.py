@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from remit.jobs.effects.asks import Asks
 from remit.jobs.effects.calls import Calls
 from remit.jobs.effects.compensation import Compensation, FindUndo
 from remit.jobs.effects.doubt import Doubts
@@ -41,9 +42,11 @@ class LiveEffects:
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
         calls = Calls(recorder, gateway, self.waits, doubts, questions, caller=caller, progress=progress)
+        asks = Asks(recorder, gateway, self.waits, questions, caller=caller, tails=gateway.services.tails)
         self.call = calls.make
         self.declare = recorder.declare
         self.compensate = Compensation(recorder, calls, doubts, self.waits, find_undo).run
+        self.ask = asks.ask
         self.value = Values(recorder, chance).read
         self.wait = self.waits.wait
         self.progress = progress

@@ -21,6 +21,7 @@ _NAMES: Final = {
     "random": "a random number",
     "uuid": "a UUID",
     "call": "a tool call",
+    "model": "a question to a model",
     "child": "another recipe",
     "compensation": "undoing what was done",
 }

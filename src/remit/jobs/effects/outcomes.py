@@ -8,11 +8,13 @@ import msgspec
 
 from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome
+from remit.gateway.replies import answered
 from remit.jobs.effects.port import Answer
 from remit.journal.kinds import ErrorInfo, GateRefused, TimerFired, WaitCompleted
+from remit.models.message import decode
 
 if TYPE_CHECKING:
-    from remit.jobs.state import CallRecord
+    from remit.jobs.state import CallRecord, ModelRecord
     from remit.journal.journal import Journal
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -41,6 +43,22 @@ async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
         invocation_id=finished.invocation_id,
         duration_us=finished.duration_us,
     )
+
+
+async def recorded_reply(record: ModelRecord, journal: Journal) -> Outcome:
+    """The outcome of a question to a model that has ended. Raises JournalError if its answer cannot be read."""
+    if record.refused is not None:
+        return _refused(record.refused)
+    committed = record.committed
+    if committed is None:
+        msg = "an answer was asked for that is not recorded"
+        raise AssertionError(msg)
+    duration_us = round(committed.duration_ms * 1_000)
+    if committed.error is not None:
+        return failed_outcome(committed.error, committed.invocation_id, duration_us)
+    encoded = await journal.value(committed.result, committed.result_blob)
+    value = answered(committed, decode(encoded or b""))
+    return Outcome(status="ok", value=value, invocation_id=committed.invocation_id, duration_us=duration_us)
 
 
 def _refused(refused: GateRefused) -> Outcome:

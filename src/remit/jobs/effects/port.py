@@ -7,10 +7,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from remit.canonical import digest
 from remit.errors import UsageError
+from remit.gateway.asking import Budget
 from remit.gateway.outcome import Outcome
-from remit.jobs.state import CallRecord, Value, WaitRecord
+from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
 from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
+from remit.models.prompt import Output, Sampling
+from remit.models.thread import Thread
 
 MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
 """Makes the call that undoes a step, as tool and arguments, from the step's value."""
@@ -30,6 +34,34 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     undo: Undo | None = None
     needed: bool = True
     """Whether the job waits for the tool if this process does not have it, rather than be refused."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a model, as the recipe asks it."""
+
+    step: str
+    model: str
+    """Its name; empty: the default one. Another model than recorded is drift, not another question."""
+    thread: Thread
+    tools: tuple[str, ...] = ()
+    """Names and patterns of tools; which ones they mean is found out when the model is asked."""
+    choice: str = "auto"
+    sampling: Sampling = Sampling()
+    output: Output | None = None
+    budget: Budget = Budget()
+
+    @property
+    def hash(self) -> str:
+        """Digest of what is asked."""
+        return digest(
+            {
+                "thread": self.thread.tip,
+                "tools": self.tools,
+                "choice": self.choice,
+                "sampling": msgspec.to_builtins(self.sampling),
+                "output": self.output.digest if self.output else "",
+            }
+        )
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +103,10 @@ class EffectHandler(Protocol):
 
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:
         """Make a call, or go on with one that has begun."""
+        ...
+
+    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+        """Ask a model, or go on with a question that was begun."""
         ...
 
     async def value(self, step: str, kind: type[Value]) -> Value:

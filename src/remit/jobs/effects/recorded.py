@@ -15,8 +15,8 @@ from remit.errors import NondeterminismError, NotCanonicalError
 from remit.gateway.call import asked
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
-from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome
-from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Undo, Wait, checked_undo
+from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome, recorded_reply
+from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
 from remit.jobs.state import CallRecord, History, Value
 from remit.redact import line, preview_of
 
@@ -84,6 +84,26 @@ class Effects:
         self.history.forget(step)
         # What is not recorded is not given: the recipe would go another way when it runs again.
         return outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
+
+    async def ask(self, question: Question) -> Outcome:
+        """The outcome of a question to a model."""
+        matching, step = self.matching, question.step
+        if matching.enter(step, "model"):
+            await matching.give_way(step)
+        record = self.history.models.get(step)
+        if record is None:
+            record = self.history.model(step)
+        elif record.hash not in {"", question.hash}:
+            asked_before = f"a question to a model with the hash {record.hash[:19]}…"
+            raise matching.fail(NondeterminismError(step, asked_before, f"another one: {question.hash[:19]}…"))
+        if record.ended:
+            with matching.uncut(step):
+                return await recorded_reply(record, self._journal)
+        matching.begin(step, "model")
+        with matching.uncut(step):
+            outcome = await self.handler.ask(question, record)
+        self.history.forget(step)
+        return outcome
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """A recorded value of the clock or of chance."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Never
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.jobs.activity import Activity
-    from remit.jobs.effects.port import Answer, CallRequest, Wait
-    from remit.jobs.state import CallRecord, Value, WaitRecord
+    from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
+    from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
     from remit.journal.kinds import ChildStarted, CompensationCompleted
 
 
@@ -27,6 +27,10 @@ class RefusingEffects:
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
         """Stop before the call."""
         return await self._stop(request.step, f"a call of {request.tool}")
+
+    async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
+        """Stop before the question: a replay asks no model."""
+        return await self._stop(question.step, "a question to a model")
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """Stop before the value."""

@@ -37,7 +37,7 @@ from remit.journal.kinds.jobs import (
     RecoveryCompleted,
     RecoveryStarted,
 )
-from remit.journal.kinds.models import CommandCommitted, CommandStarted
+from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
 from remit.journal.kinds.outside import CallOpened, McpToolsPinned, RequestRelayed, SessionOpened
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
@@ -88,6 +88,7 @@ __all__ = [
     "JobForked",
     "JobWaiting",
     "McpToolsPinned",
+    "MessageKept",
     "ModelDriftRecorded",
     "OptionalRaw",
     "OptionalRef",

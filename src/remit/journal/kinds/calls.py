@@ -97,6 +97,8 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     rule_id: str = ""
     policy_hash: str = ""
     confirmation: str = ""
+    model_call: bool = False
+    """Whether a model was to be asked; `tool_name` is its name then."""
 
 
 class SchemaGateWarned(Payload, frozen=True, kw_only=True):

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+
+
+class MessageKept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of a prompt, by digest; its body stands here the first time, unless it is a recorded answer."""
+
+    digest: str
+    body: OptionalRaw = UNSET
+    body_blob: OptionalRef = UNSET
 
 
 class CommandStarted(Payload, frozen=True, kw_only=True):
@@ -28,6 +38,19 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     policy_hash: str = ""
     trace_id: str = ""
     span_id: str = ""
+    api: str = ""
+    """The wire format and its version."""
+    wire_hash: str = ""
+    """Digest of the exact bytes that are sent."""
+    after: str = ""
+    """The conversation, as an earlier event of this stream left it, that `added` continues; empty: from the start."""
+    added: tuple[MessageKept, ...] = ()
+    """Messages of the prompt that are new since then."""
+    confirmation: str = ""
+    reserved_tokens: int = 0
+    """What the answer may take at most, counted until it is recorded."""
+    reserved_cost: float = 0.0
+    """The same in US dollars."""
 
 
 class CommandCommitted(Payload, frozen=True, kw_only=True):
@@ -55,3 +78,25 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     """How long it took, in milliseconds, to the microsecond."""
     attempt: int = 1
     span_id: str = ""
+    finish_raw: str = ""
+    """The reason to finish in the provider's words."""
+    cached_tokens: int = 0
+    """Input tokens that were read from a cache."""
+    cache_written_tokens: int = 0
+    """Input tokens that were written to a cache."""
+    reasoning_tokens: int = 0
+    """Output tokens that were spent on reasoning."""
+    usage: dict[str, Any] | None = None
+    """Tokens in the provider's words."""
+    cost: float | None = None
+    """US dollars, estimated from prices; None: no price is known."""
+    price_table: str = ""
+    """Which prices: `genai-prices/` and the digest of its data, or `settings`."""
+    first_token_ms: float | None = None
+    """Milliseconds until the first piece of the answer."""
+    response_id: str = ""
+    request_id: str = ""
+    uncertain: bool = False
+    """Whether the answer may have been made and paid for without arriving: it counts as reserved."""
+    again_ms: int | None = None
+    """The attempt is to be made again after so many milliseconds; None: this is the end."""

@@ -30,6 +30,8 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     approvers: tuple[str, ...] = ()
     expires_at: int | None = None
     edited_from: str = ""
+    model_call: bool = False
+    """In the caller's stream: whether a model is to be asked, and not a tool."""
 
 
 class ConfirmationDecided(Payload, frozen=True, kw_only=True):

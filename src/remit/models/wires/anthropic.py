@@ -82,9 +82,10 @@ class AnthropicMessages:
         if first is not None:
             body["system"] = [{"type": "text", "text": first.text}]
         body["messages"] = _turns(ask.messages[first is not None :], ids, producer)
-        if ask.tools:
+        if ask.tools.specs:
             body["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in ask.tools
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+                for tool in ask.tools.specs
             ]
             body["tool_choice"] = _choice(ask.choice, sampling.parallel)
         if sampling.temperature is not None:

@@ -87,10 +87,10 @@ class Gemini:
         body: dict[str, Any] = {"contents": _contents(ask.messages[first is not None :], ids, producer)}
         if first is not None:
             body["systemInstruction"] = {"parts": [{"text": first.text}]}
-        if ask.tools:
+        if ask.tools.specs:
             declared = [
                 {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
-                for tool in ask.tools
+                for tool in ask.tools.specs
             ]
             body["tools"] = [{"functionDeclarations": declared}]
             body["toolConfig"] = {"functionCallingConfig": _choice(ask.choice)}

@@ -52,8 +52,8 @@ class OpenAIChat:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if ask.tools:
-            body["tools"] = [self._tool(tool) for tool in ask.tools]
+        if ask.tools.specs:
+            body["tools"] = [self._tool(tool) for tool in ask.tools.specs]
             body["tool_choice"] = _choice(ask.choice)
             if ask.sampling.parallel is not None:
                 body["parallel_tool_calls"] = ask.sampling.parallel

@@ -43,8 +43,8 @@ class OpenAIResponses:
             "stream": True,
             "store": False,
         }
-        if ask.tools:
-            body["tools"] = [_tool(tool) for tool in ask.tools]
+        if ask.tools.specs:
+            body["tools"] = [_tool(tool) for tool in ask.tools.specs]
             body["tool_choice"] = _choice(ask.choice)
             if sampling.parallel is not None:
                 body["parallel_tool_calls"] = sampling.parallel

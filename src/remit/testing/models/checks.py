@@ -13,7 +13,7 @@ from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.faults import Cut, ModelFault, Overloaded, Rejected, Server, Timeout
 from remit.models.message import Message, Text, ToolCall, ToolResult, results, system, user
 from remit.models.port import Model
-from remit.models.prompt import Ask, Sampling, ToolSpec
+from remit.models.prompt import Ask, Sampling, ToolSpec, toolset_of
 from remit.models.reply import Delta, Reply, unwatched
 from remit.models.thread import thread_of
 from remit.testing.models.scene import Canned, Scene, SceneCall, Speech
@@ -45,7 +45,7 @@ PAY: Final = ToolSpec(
         "required": ["to", "amount"],
     },
 )
-ASK: Final = Ask(thread=thread_of([system("Be brief."), user("Pay Bob.")]), tools=(PAY,), id="7")
+ASK: Final = Ask(thread=thread_of([system("Be brief."), user("Pay Bob.")]), tools=toolset_of([PAY]), id="7")
 ANSWER: Final = Scene(text=("Hello, ", "wörld", " ✓"))
 CALLS: Final = Scene(
     text=("On it.",),

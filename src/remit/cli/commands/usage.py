@@ -1,0 +1,55 @@
+"""`remit usage`: what models took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.service.usage import By, UsageRow
+
+_BY = ("job", "principal", "model", "day")
+
+
+@click.command("usage")
+@click.option("--by", type=click.Choice(_BY), default="model", help="What to sum by. Default: model.")
+@click.option(
+    "--days", metavar="N", type=click.IntRange(1, 36_500), default=30, help="Look back so many days. Default: 30."
+)
+@json_option("a list of sums")
+@pass_state
+def command(state: State, by: By, days: int) -> int:
+    """Sum up what models took: requests, tokens, dollars.
+
+    Costs are estimates from known prices. An answer that never arrived counts as the most that it could take.
+    """
+    from remit.cli.running import run_async
+
+    async def look() -> list[UsageRow]:
+        from remit.clock import DAY
+
+        async with state.remit(code="unused") as remit:
+            since = remit.runtime.journal.clock.now() - days * DAY
+            return await remit.service.usage.rows(by, since=since)
+
+    rows = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(rows)
+    elif rows:
+        _print(state, by, rows)
+    else:
+        state.note(f"no model was asked in {days} days")
+    return exit_codes.OK
+
+
+def _print(state: State, by: By, rows: list[UsageRow]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = (Column(by.upper()), Column("REQUESTS"), Column("TOKENS"), Column("US$"))
+    lines = [(row.name, str(row.calls), str(row.tokens), f"{row.cost:.4f}") for row in rows]
+    table(state.output.out, columns, lines)

@@ -1,0 +1,179 @@
+"""A model call on its way through the gateway: what the caller wants, and what the stages found out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.errors import ProviderError
+from remit.gateway.spending import Spent
+from remit.models.faults import ModelFault
+from remit.models.message import Message
+from remit.models.prompt import Output, Sampling
+from remit.models.reply import Reply, Watch
+from remit.models.thread import Known, Thread
+from remit.policy.decision import CallerKind
+from remit.policy.overlay import Overlay
+from remit.tools.meta import Level, Retry, Risk, ToolMeta
+from remit.tools.naming import MODEL, key_of
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.schema import compile_schema
+from remit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from remit.gateway.allowance import Claim
+    from remit.journal.kinds import CommandStarted
+    from remit.models.names import ModelName
+    from remit.models.port import Model, Sending
+
+ATTEMPTS: Final = 6
+"""Requests in all that one question may take."""
+_RETRY: Final = Retry(attempts=ATTEMPTS, first_delay_ms=500, factor=2.0, max_delay_ms=60_000)
+_LONGEST_MS: Final = 3_600_000
+_ANYTHING: Final = compile_schema({"type": "object"}, closed=False)
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job may spend on models; None: no limit."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
+    calls: int | None = None
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller wants to ask."""
+
+    model: str
+    """Its name; empty: the default one."""
+    thread: Thread
+    step: str
+    principal: str
+    tools: tuple[str, ...] = ()
+    """Full names of tools to offer, or patterns of them."""
+    choice: str = "auto"
+    sampling: Sampling = Sampling()
+    output: Output | None = None
+    caller: CallerKind = "session"
+    recipe: str = ""
+    overlays: tuple[Overlay, ...] = ()
+    """What the caller adds to the policy."""
+    attempt: int = 1
+    confirmation: str | None = None
+    known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
+    spent: Spent = msgspec.field(default_factory=Spent)
+    budget: Budget = Budget()
+    hash: str = ""
+    """Digest of what was asked for."""
+
+
+class Asking:
+    """One attempt to ask; each field is set by the stage named beside it."""
+
+    __slots__ = (
+        "claim",
+        "fault",
+        "model",
+        "prompt_hash",
+        "reply",
+        "request",
+        "reserved_cost",
+        "reserved_tokens",
+        "sending",
+        "started",
+        "watch",
+    )
+
+    request: ModelRequest
+    watch: Watch
+    model: Model  # resolve_model
+    sending: Sending  # resolve_model
+    prompt_hash: str  # resolve_model
+    claim: Claim  # reserve
+    reserved_tokens: int  # reserve
+    reserved_cost: float  # reserve
+    started: CommandStarted  # announce_model
+    reply: Reply | None  # invoke
+    fault: ModelFault | None  # invoke
+
+    def __init__(self, request: ModelRequest, watch: Watch) -> None:
+        self.request = request
+        self.watch = watch
+        self.reserved_tokens, self.reserved_cost = 0, 0.0
+        self.reply = self.fault = None
+
+    def facts(self) -> dict[str, Any]:
+        """The call as rules and people see it: everything that is new in the prompt, and a digest of the rest."""
+        request, ask = self.request, self.sending.ask
+        fresh = [node.message for node in request.thread.since(request.known.tips.__contains__)]
+        return {
+            "model": self.model.name.model,
+            "temperature": request.sampling.temperature,
+            "effort": request.sampling.effort,
+            "max_output_tokens": request.sampling.max_output_tokens,
+            "tools": [spec.name for spec in ask.tools.specs],
+            "new": [_shown(message) for message in fresh if message is not None],
+            "prompt": self.prompt_hash,
+            "wire": self.sending.hash,
+        }
+
+
+class Asked:
+    """What the gateway invokes for a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
+
+    def __init__(self, asking: Asking, provider_id: str) -> None:
+        """Serve this one call."""
+        self.provider_id = provider_id
+        self._asking = asking
+
+    async def list_tools(self) -> list[ToolMeta]:
+        """A model is found by its name, not listed."""
+        return []
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:  # noqa: ARG002 - the port's
+        """Set `reply` or `fault`. Raises ProviderError for a fault."""
+        asking = self._asking
+        try:
+            asking.reply = await asking.model.send(asking.sending, asking.watch)
+        except ModelFault as fault:
+            asking.fault = fault
+            raise ProviderError(fault.reason, cause=None, code=fault.code) from fault
+        return ToolResult()
+
+    async def close(self) -> None:
+        """The model stays open for the next call."""
+
+
+def model_tool(asking: Asking, name: ModelName) -> Tool:
+    """A model in the form in which policy and people know what can be called: `model.<provider>`, level L2."""
+    provider = name.provider.replace("-", "_")
+    full = f"{MODEL}.{provider}"
+    meta = ToolMeta(
+        name=full,
+        provider_id=f"{MODEL}_{provider}",
+        description="Asks a model.",
+        capability_level=Level.L2,
+        risk_level=Risk.READ_ONLY,
+        side_effects=False,
+        idempotent=True,
+        requires_confirm=False,
+        timeout_ms=_LONGEST_MS,
+        retry=_RETRY,
+    )
+    return Tool(
+        meta=meta,
+        provider=Asked(asking, meta.provider_id),
+        input=_ANYTHING,
+        output=None,
+        key=key_of(full),
+        wire_name="",
+        contract_hash="",
+        prompt_hash="",
+    )
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(message)
+    return found

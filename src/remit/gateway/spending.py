@@ -1,0 +1,48 @@
+"""What models took, summed over events: an answer that did not arrive counts as what was reserved for it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from remit.journal.kinds import CommandCommitted, CommandStarted
+
+
+class Spent(msgspec.Struct):
+    """A sum that grows with every event, and holds what is reserved for answers still under way."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    """US dollars, as far as prices are known."""
+    calls: int = 0
+
+    def reserve(self, tokens: int, cost: float) -> None:
+        """Count a call that begins."""
+        self.tokens += tokens
+        self.cost += cost
+        self.calls += 1
+
+    def settle(self, started: CommandStarted, committed: CommandCommitted) -> None:
+        """Put what the call took in the place of what was reserved for it."""
+        if not committed.uncertain:
+            self.tokens += committed.token_count - started.reserved_tokens
+            self.cost += (committed.cost or 0.0) - started.reserved_cost
+
+
+class Spending:
+    """Folds the events of one stream."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.spent = Spent()
+        self._open: dict[str, CommandStarted] = {}
+
+    def started(self, event: CommandStarted) -> None:
+        """A model is asked."""
+        self.spent.reserve(event.reserved_tokens, event.reserved_cost)
+        self._open[event.invocation_id] = event
+
+    def committed(self, event: CommandCommitted) -> None:
+        """The attempt has ended."""
+        started = self._open.pop(event.invocation_id, None)
+        if started is not None:
+            self.spent.settle(started, event)

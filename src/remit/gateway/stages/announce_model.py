@@ -1,0 +1,109 @@
+"""AnnounceModel: what a model will be asked is in the journal before it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.gateway.announcing import announce, idempotency_key
+from remit.gateway.asking import Asking
+from remit.gateway.call import Call, Proceed
+from remit.gateway.context import trace_of
+from remit.gateway.outcome import Outcome
+from remit.ids import new_id, span_id
+from remit.journal.blobs import pack
+from remit.journal.event import Blob
+from remit.journal.kinds import CommandStarted, MessageKept
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class AnnounceModel:
+    """Records `command_started`, with the messages that are new and references to all others."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+        self._allowance = services.allowance
+        self._policy_hash = services.policy.hash
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
+        asking = call.asking
+        if asking is None:
+            return await proceed(call)
+        call.invocation_id, call.span_id = new_id("inv"), span_id()
+        call.idempotency_key = idempotency_key(call)
+        asking.started, blobs = self._started(call, asking)
+        # Money is spent next: if the intent were lost with the machine, so would be the count of it.
+        await announce(call, (asking.started,), self._confirmations, synced=True, blobs=blobs)
+        self._allowance.release(asking.claim)
+        known = asking.request.known
+        known.tips.add(asking.request.thread.tip)
+        known.messages.update(one.digest for one in asking.started.added)
+        return await proceed(call)
+
+    def _started(self, call: Call, asking: Asking) -> tuple[CommandStarted, tuple[Blob, ...]]:
+        request, sending, confirmation = asking.request, asking.sending, call.confirmation
+        added, blobs = _added(asking)
+        prompt = pack(msgspec.json.encode(sending.ask.prompt))
+        name = asking.model.name
+        event = CommandStarted(
+            invocation_id=call.invocation_id,
+            step=request.step,
+            request_hash=request.hash,
+            idempotency_key=call.idempotency_key,
+            llm_model=name.model,
+            llm_provider=name.provider,
+            llm_temperature=request.sampling.temperature,
+            prompt_hash=asking.prompt_hash,
+            prompt=prompt.inline,
+            prompt_blob=prompt.ref,
+            attempt=request.attempt,
+            principal=request.principal,
+            rule_id=call.rule_id,
+            policy_hash=self._policy_hash,
+            trace_id=trace_of(call.writer.stream),
+            span_id=call.span_id,
+            api=sending.api,
+            wire_hash=sending.hash,
+            after=_after(asking),
+            added=added,
+            confirmation=confirmation.id if confirmation else "",
+            reserved_tokens=asking.reserved_tokens,
+            reserved_cost=asking.reserved_cost,
+        )
+        return event, (*blobs, *prompt.blobs, *_referred(asking))
+
+
+def _after(asking: Asking) -> str:
+    """The newest recorded conversation that this one continues."""
+    thread = asking.request.thread
+    fresh = thread.since(asking.request.known.tips.__contains__)
+    before = fresh[0].before if fresh else thread
+    return before.tip if before is not None else ""
+
+
+def _added(asking: Asking) -> tuple[tuple[MessageKept, ...], tuple[Blob, ...]]:
+    """The new messages; the body of one that is recorded already, such as an answer, stands there."""
+    known = asking.request.known
+    added: list[MessageKept] = []
+    blobs: list[Blob] = []
+    for node in asking.request.thread.since(known.tips.__contains__):
+        if node.digest in known.messages:
+            added.append(MessageKept(digest=node.digest))
+            continue
+        packed = pack(node.encoded)
+        added.append(MessageKept(digest=node.digest, body=packed.inline, body_blob=packed.ref))
+        blobs += packed.blobs
+    return tuple(added), tuple(blobs)
+
+
+def _referred(asking: Asking) -> list[Blob]:
+    """Tools and the form of the answer, kept by the digests that the prompt names; the same ones are kept once."""
+    ask = asking.sending.ask
+    blobs = [Blob(ask.tools.digest, ask.tools.encoded)] if ask.tools.specs else []
+    if ask.output is not None:
+        blobs.append(Blob(ask.output.digest, ask.output.encoded))
+    return blobs

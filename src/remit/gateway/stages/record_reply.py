@@ -1,0 +1,122 @@
+"""RecordReply: on the way back, the model's answer, or why there is none, is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from remit.gateway.asking import ATTEMPTS, Asking
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome
+from remit.gateway.replies import answered
+from remit.journal.blobs import pack
+from remit.journal.event import Blob
+from remit.journal.kinds import CommandCommitted, ErrorInfo
+from remit.models.message import digest_of, encode
+from remit.models.reply import Usage
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+_NONE: Final = Usage()
+_BACK_OFF_MS: Final = 500
+_LONGEST_MS: Final = 60_000
+
+
+class RecordReply:
+    """Records `command_committed`; the reply is given on as a replay would give it."""
+
+    def __init__(self, services: Services) -> None:
+        self._prices = services.prices
+        self._clock = services.journal.clock
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Let the model be asked, then settle what was reserved for it."""
+        outcome = await proceed(call)
+        asking = call.asking
+        if asking is None:
+            return outcome
+        committed, blobs = self._committed(call, asking, outcome)
+        asking.request.spent.settle(asking.started, committed)
+        if asking.reply is not None:
+            asking.request.known.messages.add(digest_of(asking.reply.message))
+        await call.journal.append(call.writer, committed, synced=False, blobs=blobs)
+        value = None if asking.reply is None else answered(committed, asking.reply.message)
+        return replace(
+            outcome,
+            value=value,
+            invocation_id=call.invocation_id,
+            again_ms=committed.again_ms,
+            duration_us=call.duration_us,
+        )
+
+    def _committed(self, call: Call, asking: Asking, outcome: Outcome) -> tuple[CommandCommitted, tuple[Blob, ...]]:
+        request, reply, name = asking.request, asking.reply, asking.model.name
+        shared: dict[str, Any] = {
+            "step": request.step,
+            "llm_provider": name.provider,
+            "llm_temperature": request.sampling.temperature,
+            "prompt_hash": asking.prompt_hash,
+            "request_hash": request.hash,
+            "invocation_id": call.invocation_id,
+            "attempt": request.attempt,
+            "span_id": call.span_id,
+            "duration_ms": call.duration_us / 1_000,
+        }
+        if reply is None:
+            return self._failed(asking, outcome, shared), ()
+        usage = reply.usage or _NONE
+        cost = self._prices.cost(name, reply.model, usage, self._clock.now()) if reply.usage is not None else None
+        packed = pack(encode(reply.message))
+        event = CommandCommitted(
+            result=packed.inline,
+            result_blob=packed.ref,
+            llm_model=reply.model,
+            token_count=usage.total,
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cached_tokens=usage.cached,
+            cache_written_tokens=usage.cache_written,
+            reasoning_tokens=usage.reasoning,
+            usage=reply.usage_raw,
+            cost=cost.amount if cost else None,
+            price_table=cost.table if cost else "",
+            finish_reason=reply.stop,
+            finish_raw=reply.stop_raw,
+            first_token_ms=None if reply.first_us is None else reply.first_us / 1_000,
+            response_id=reply.response_id,
+            request_id=reply.request_id,
+            uncertain=reply.usage is None,
+            **shared,
+        )
+        return event, packed.blobs
+
+    def _failed(self, asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:
+        fault, code = asking.fault, outcome.code
+        error = ErrorInfo(
+            code=code.name if code else "",
+            message=outcome.reason,
+            remedy=outcome.remedy,
+            retryable=code.retryable if code else False,
+            step=asking.request.step,
+        )
+        return CommandCommitted(
+            llm_model=asking.model.name.model,
+            outcome="timeout" if outcome.cause == "Timeout" else "failure",
+            error=error,
+            request_id=fault.request_id if fault else "",
+            uncertain=fault is None or fault.billed == "maybe",
+            again_ms=_again_ms(asking, code.retryable if code else False),
+            **shared,
+        )
+
+
+def _again_ms(asking: Asking, retryable: bool) -> int | None:
+    """Milliseconds until the next attempt: what the provider wants, or longer each time; None: there is none."""
+    attempt, fault = asking.request.attempt, asking.fault
+    if not retryable or attempt >= ATTEMPTS:
+        return None
+    patience = min(_LONGEST_MS, _BACK_OFF_MS << (attempt - 1))
+    wanted = int(fault.after_s * 1_000) if fault is not None and fault.after_s is not None else 0
+    return max(patience, wanted)

@@ -1,0 +1,113 @@
+"""ResolveModel: the model behind the name, the tools that it is offered, and the exact request."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.gateway.asking import Asking, ModelRequest, model_tool
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+from remit.models.faults import ModelFault
+from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
+from remit.policy.decision import Caller
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.models.registry import Models
+
+_PATIENCE_S: Final = 10.0
+"""Seconds that providers still being listed are waited for."""
+_KEPT: Final = 64
+
+
+class ResolveModel:
+    """Finds the model, and writes the request."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._toolsets: dict[tuple[str, str, tuple[str, ...], Caller], Toolset] = {}
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `tool`, the facts that stand for arguments, and what will be sent.
+
+        Refuse with MODEL_UNAVAILABLE or UNKNOWN_TOOL.
+        """
+        asking, models = _asking(call), self._services.models
+        if models is None:
+            return refused(Code.MODEL_UNAVAILABLE, "this process asks no models", "Ask from one that does.")
+        request = asking.request
+        tools = await self._offered(call, request)
+        missing = _unknown(request.tools, tools)
+        if missing:
+            return refused(Code.UNKNOWN_TOOL, f"no tool is named {missing}", "`remit tools` lists them.")
+        refusal = self._prepare(asking, tools, models)
+        if refusal is not None:
+            return refusal
+        call.tool = model_tool(asking, asking.model.name)
+        call.take(asking.facts())
+        return await proceed(call)
+
+    def _prepare(self, asking: Asking, tools: Toolset, models: Models) -> Outcome | None:
+        request = asking.request
+        try:
+            asking.model = models.get(request.model or self._services.default_model)
+        except UsageError as error:
+            return refused(Code.MODEL_UNAVAILABLE, error.message, error.remedy)
+        ask = Ask(
+            thread=request.thread,
+            tools=tools,
+            choice=request.choice,
+            sampling=request.sampling,
+            output=request.output,
+            id=request.step,
+        )
+        asking.prompt_hash = ask.prompt.hash
+        try:
+            asking.sending = asking.model.prepare(ask)
+        except ModelFault as fault:
+            return refused(Code.MODEL_UNAVAILABLE, fault.reason, "Ask something else.")
+        return None
+
+    async def _offered(self, call: Call, request: ModelRequest) -> Toolset:
+        """The tools that the request names and the caller may use, by name."""
+        catalog, policy = self._services.catalog, call.policy
+        if not request.tools:
+            return toolset_of(())
+        found = await catalog.tools(_PATIENCE_S)
+        caller = Caller(
+            principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
+        )
+        key = (catalog.version, policy.hash, request.tools, caller)
+        kept = self._toolsets.get(key)
+        if kept is None:
+            kept = self._toolsets[key] = toolset_of(
+                ToolSpec(
+                    name=tool.wire_name,
+                    description=tool.meta.description,
+                    schema=tool.meta.input_schema or {"type": "object", "properties": {}},
+                )
+                for tool in sorted(found, key=lambda tool: tool.meta.name)
+                if tool.quarantined is None
+                and any(fnmatchcase(tool.meta.name, pattern) for pattern in request.tools)
+                and not policy.forbids(tool.meta, tool.key, caller)
+            )
+            if len(self._toolsets) > _KEPT:
+                del self._toolsets[next(iter(self._toolsets))]
+        return kept
+
+
+def _asking(call: Call) -> Asking:
+    if call.asking is None:
+        msg = "a stage of model calls met another call"
+        raise AssertionError(msg)
+    return call.asking
+
+
+def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
+    """A plain name that no tool on offer has; a pattern may match none."""
+    names = {spec.name for spec in tools.specs}
+    plain = (one for one in patterns if not set("*?[") & set(one))
+    return next((one for one in plain if one.replace(".", "__") not in names), "")

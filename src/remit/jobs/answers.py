@@ -1,0 +1,167 @@
+"""A model's answer as recipes see it, and the form that an answer may have to have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import RunError, SchemaError
+from remit.gateway.asking import Budget
+from remit.gateway.outcome import Outcome, failed
+from remit.gateway.replies import Answered
+from remit.jobs.branch import current
+from remit.models.message import user
+from remit.models.prompt import Output, Sampling
+from remit.models.reply import Reply
+from remit.models.strict import without_nulls
+from remit.models.thread import Thread
+from remit.tools.hints import from_json
+from remit.tools.schema import CompiledSchema, compile_schema
+
+if TYPE_CHECKING:
+    from remit.jobs.effects.port import Question
+    from remit.jobs.effects.recorded import Effects
+
+NO_SAMPLING: Final = Sampling()
+NO_BUDGET: Final = Budget()
+_TRIES: Final = 3
+"""Answers in all that may not have the form asked for."""
+_PAUSES: Final = 8
+"""How often a provider may want an answer sent back to go on."""
+_VALUE: Final = "value"
+"""The property that holds an answer whose form is no object."""
+_REF: Final = "#/$defs/"
+
+
+class ModelError(RunError):
+    """A model gave no answer that can be used; `outcome` says why, and `reply` is what it said, if it said anything."""
+
+    def __init__(self, outcome: Outcome, step: str, reply: Reply | None = None) -> None:
+        """Carry the outcome."""
+        self.outcome = outcome
+        self.step = step
+        self.reply = reply
+        super().__init__(outcome.reason, code=outcome.code, remedy=outcome.remedy)
+
+
+class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole answer."""
+
+    reply: Reply
+    thread: Thread
+    """The conversation with the answer at its end."""
+    value: Any = None
+    """The answer in the form that was asked for."""
+    cost: float | None = None
+    """US dollars, estimated; None: no price is known."""
+
+    @property
+    def text(self) -> str:
+        """Its plain text."""
+        return self.reply.text
+
+
+class Form(NamedTuple):
+    """The form an answer must have."""
+
+    output: Output
+    schema: CompiledSchema
+    kind: Any
+    wrapped: bool
+    """Whether the value stands in a property of an object, which is the only root that providers take."""
+
+    def read(self, text: str) -> Any:
+        """The value in an answer's text. Raises ValueError with what is wrong with it."""
+        try:
+            found = without_nulls(msgspec.json.decode(text), self.output.schema)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"it is not JSON: {error}") from error
+        problems = self.schema.problems(found)
+        if problems:
+            raise ValueError("; ".join(f"{one.path or '/'} {one.message}" for one in problems[:5]))
+        try:
+            return from_json(found[_VALUE] if self.wrapped else found, self.kind)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from error
+
+
+def form_of(kind: Any) -> Form:
+    """The form of a type, or of a JSON schema. Raises SchemaError if it has none."""
+    if isinstance(kind, dict):
+        schema, kind, name = kind, Any, "answer"
+    else:
+        try:
+            schema = _inlined(msgspec.json.schema(kind))
+        except (TypeError, RecursionError) as error:
+            raise SchemaError(f"{kind!r} cannot be the form of an answer: {error}") from error
+        name = getattr(kind, "__name__", "answer")
+    wrapped = schema.get("type") != "object"
+    if wrapped:
+        schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE]}
+    safe = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)[:60]
+    return Form(Output(name=safe, schema=schema), compile_schema(schema, closed=False), kind, wrapped)
+
+
+async def answer_to(effects: Effects, question: Question, form: Form | None) -> ModelAnswer:
+    """Ask until there is an answer that can be used; each question after the first has a place of its own.
+
+    Raises ModelError.
+    """
+    thread, pauses, tries, cost = question.thread, 0, 1, 0.0
+    while True:
+        found = await _asked(effects, question)
+        reply = found.reply
+        cost += found.cost or 0.0
+        thread = thread.add(reply.message)
+        total = cost if found.cost is not None else None
+        if reply.stop == "paused" and pauses < _PAUSES:
+            pauses += 1
+        elif reply.stop not in {"answer", "tools"}:
+            why = f"the model stopped without an answer: {reply.stop} ({reply.stop_raw})"
+            raise ModelError(
+                failed(Code.MODEL_STOPPED, why, "Ask differently, or with more room."), question.step, reply
+            )
+        elif form is None or reply.stop == "tools":
+            return ModelAnswer(reply=reply, thread=thread, cost=total)
+        else:
+            try:
+                return ModelAnswer(reply=reply, thread=thread, value=form.read(reply.text), cost=total)
+            except ValueError as error:
+                if tries == _TRIES:
+                    why = f"{_TRIES} answers did not have the form asked for: {error}"
+                    raise ModelError(failed(Code.MODEL_ANSWER_INVALID, why), question.step, reply) from error
+                tries += 1
+                thread = thread.add(
+                    user(f"Your answer does not fit: {error}. Answer again, with nothing but the JSON.")
+                )
+        question = msgspec.structs.replace(question, step=current.get().place(), thread=thread)
+
+
+async def _asked(effects: Effects, question: Question) -> Answered:
+    outcome = await effects.ask(question)
+    if not outcome.ok:
+        raise ModelError(outcome, question.step)
+    value: Answered = outcome.value
+    return value
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references, which some models do not see. Raises RecursionError for a recursive type."""
+    definitions = schema.get("$defs", {})
+
+    def inline(value: Any, depth: int) -> Any:
+        if depth > 50:  # noqa: PLR2004 - no form that a model could fill is deeper
+            raise RecursionError("the type contains itself")
+        if isinstance(value, list):
+            return [inline(item, depth + 1) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(reference := value.get("$ref"), str) and reference.startswith(_REF):
+            return inline(definitions[reference.removeprefix(_REF)], depth + 1)
+        left_out = {"$defs"} | ({"title"} if isinstance(value.get("title"), str) else set())  # or a property's name
+        return {name: inline(item, depth + 1) for name, item in value.items() if name not in left_out}
+
+    found: dict[str, Any] = inline(schema, 0)
+    return found

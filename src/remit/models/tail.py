@@ -1,0 +1,82 @@
+"""Answers while they come, for whoever watches: bounded, addressed by offset, never recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from remit.models.reply import Delta, Watch
+
+MAX_CHARACTERS: Final = 256 * 1024
+"""Characters of one answer that are kept for watchers who come late or fall behind."""
+
+
+class Piece(NamedTuple):
+    """A piece of an answer."""
+
+    step: str
+    """The question's place in its stream."""
+    offset: int
+    """Characters of this stream of pieces before it; a gap says that older pieces are gone."""
+    delta: Delta
+
+
+class _Tail:
+    """The pieces of one stream."""
+
+    def __init__(self) -> None:
+        self.pieces: deque[Piece] = deque()
+        self.end = 0
+        self._size = 0
+        self.news = asyncio.Event()
+        self.watchers = 0
+        self.writers = 0
+
+    def add(self, step: str, delta: Delta) -> None:
+        self.pieces.append(Piece(step, self.end, delta))
+        self.end += len(delta.text)
+        self._size += len(delta.text)
+        while self._size > MAX_CHARACTERS and len(self.pieces) > 1:
+            self._size -= len(self.pieces.popleft().delta.text)
+        self.news.set()
+
+
+class Tails:
+    """What models of this process are saying, by the stream that asks them."""
+
+    def __init__(self) -> None:
+        """Nobody speaks yet."""
+        self._tails: dict[str, _Tail] = {}
+
+    @contextmanager
+    def open(self, stream: str, step: str) -> Iterator[Watch]:
+        """Take pieces of the answer to one question."""
+        tail = self._tails.setdefault(stream, _Tail())
+        tail.writers += 1
+        try:
+            yield lambda delta: tail.add(step, delta)
+        finally:
+            tail.writers -= 1
+            self._forget(stream, tail)
+
+    async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Piece]:
+        """Every piece of a stream from the offset `after` on that is still kept, and each new one; without an end."""
+        tail = self._tails.setdefault(stream, _Tail())
+        tail.watchers += 1
+        try:
+            while True:
+                tail.news.clear()
+                for piece in [one for one in tail.pieces if one.offset >= after]:
+                    yield piece
+                    after = piece.offset + max(1, len(piece.delta.text))
+                await tail.news.wait()
+        finally:
+            tail.watchers -= 1
+            self._forget(stream, tail)
+
+    def _forget(self, stream: str, tail: _Tail) -> None:
+        if not tail.writers and not tail.watchers:
+            self._tails.pop(stream, None)
