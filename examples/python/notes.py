@@ -35,7 +35,7 @@ async def main() -> None:
             )
         print(await job)
         for step in (await job.view()).steps:
-            print(step.step, step.name, step.state, step.result_preview)
+            print(step.step, step.name, step.state, step.meta.result_preview)
         print("replay:", (await remit.service.jobs.replay(job.id)).verdict)
 
 

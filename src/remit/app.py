@@ -28,7 +28,7 @@ from remit.jobs.state import ENDED, stream_of
 from remit.service.jobs import Options
 from remit.service.outcome import outcome_of
 from remit.service.service import Service
-from remit.service.views import ConfirmationView, JobRow, JobView
+from remit.service.views import ConfirmationView, JobRow, JobView, TaskError
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
 from remit.tools.hints import from_json
@@ -73,14 +73,8 @@ class Job(Generic[T]):
         if found.state == "completed":
             return self._typed(await self._remit.service.jobs.result(self.id))
         view = await self._remit.service.jobs.view(self.id)
-        error = view.error or {"code": Code.JOB_CANCELLED.name, "message": f"{self.id} was cancelled"}
-        raise JobEndedError(
-            self.id,
-            error.get("message", ""),
-            code=Code[error["code"]],
-            remedy=error.get("remedy", ""),
-            step=error.get("step", ""),
-        )
+        error = view.error or TaskError(code=Code.JOB_FAILED.name, message=f"{self.id} is {view.state}")
+        raise JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
 
     def _typed(self, value: Any) -> T:
         return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))

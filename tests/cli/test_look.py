@@ -159,8 +159,24 @@ def test_trace_of_a_job_that_ends_meanwhile_has_the_state_of_its_end(
         job = project.job("waits")
 
 
-def test_trace_as_json_is_the_events_one_a_line(project: Project, asked: str) -> None:
-    lines = [json.loads(line) for line in project.here("trace", asked, "--json").out.splitlines()]
+def test_trace_as_json_is_the_story(project: Project, asked: str) -> None:
+    told = project.here("trace", asked, "--json").json
+    (step,) = (step for step in told["steps"] if step["name"] == "tool.note.write")
+    assert (told["job"], told["kind"], step["principal"], step["rule_id"]) == (asked, "recipe", "alice", "default:L1")
+    assert (step["capability_level"], step["risk_level"]) == ("L1", "write")
+    assert step["policy_hash"].startswith("sha256:")
+    assert step["approval"] == step["confirmations"][0]["confirmation"]
+    assert set(step["tool_invocation"]) == {
+        "tool",
+        "provider",
+        "version",
+        "request_schema_hash",
+        "response_schema_hash",
+    }
+
+
+def test_trace_events_as_json_are_one_a_line(project: Project, asked: str) -> None:
+    lines = [json.loads(line) for line in project.here("trace", asked, "--events", "--json").out.splitlines()]
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     kinds = [line["kind"] for line in lines]
     assert kinds[0] == "job_created"
@@ -173,7 +189,10 @@ def test_trace_follows_a_job_to_its_end(project: Project, asked: str) -> None:
     done = project.here("trace", asked, "--follow")
     words = [line.split()[1] for line in done.out.splitlines()]
     assert (done.status, words[0], words[-1]) == (0, "job_created", "job_completed")
-    assert project.here("trace", asked, "--follow", "--json").out == project.here("trace", asked, "--json").out
+    assert (
+        project.here("trace", asked, "--follow", "--json").out == project.here("trace", asked, "--events", "--json").out
+    )
+    assert [line.split()[1] for line in project.here("trace", asked, "--events").out.splitlines()] == words
 
 
 # --- replay

@@ -62,7 +62,7 @@ async def test_a_job_that_fails_is_undone_exactly_once_whenever_it_is_killed(tmp
         view = await remit.service.jobs.view(job)
         assert view.row.state == "failed"
         assert view.error is not None
-        assert "left as they are" not in view.error["message"]
+        assert "left as they are" not in view.error.message
         assert (await remit.service.streams.verify(job)).problems == ()
         assert (await remit.service.jobs.replay(job)).verdict == "same"
     effects = collections.Counter((tmp_path / "witness").read_text().splitlines())

@@ -133,7 +133,7 @@ async def lived_to_its_end(remit: Remit, job: str) -> bool:
             if step.state == "unknown" and step.step not in decided:
                 decided.add(step.step)
                 happened = f"charge {step.step}" in EFFECTS
-                number = int(step.args_preview.split(":")[1].rstrip("}"))
+                number = int(step.meta.args_preview.split(":")[1].rstrip("}"))
                 await remit.service.steps.decide(job, step.step, "done" if happened else "retry", number * 10)
         await until(remit, job, lambda row: not ready(row) or row.state in ENDED)
     return bool(decided)

@@ -103,7 +103,7 @@ async def settle(service: Service, job: str, remit: Remit, witness: list[str]) -
     view = await remit.service.jobs.view(job)
     unknown = [step for step in view.steps if step.state == "unknown"]
     for step in unknown:
-        number = int(step.args_preview.split(":")[1].rstrip("}"))
+        number = int(step.meta.args_preview.split(":")[1].rstrip("}"))
         happened = number in refunds if step.name == "tool.bank.refund" else step.step in seen
         # What was decided before, no worker has lived long enough to hear of.
         with contextlib.suppress(StateError):

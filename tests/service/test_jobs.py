@@ -62,7 +62,7 @@ async def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was_at_one_mo
         view = await job.view()
         assert (view.row.state, view.error, [wait.key for wait in view.waits]) == ("waiting", None, ["go"])
         view = await job.view()
-        assert (view.row.state, (view.error or {}).get("message"), view.waits) == ("failed", "ValueError: enough", ())
+        assert (view.row.state, view.error and view.error.message, view.waits) == ("failed", "ValueError: enough", ())
 
 
 async def test_a_job_has_no_result_before_it_has_completed(remit_in: OpenRemit) -> None:

@@ -34,6 +34,10 @@ def said(payload: k.Payload) -> str:
             "execution was 1, is 2",
         ),
         (k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current=""), "x.y was 1, is gone"),
+        (
+            k.CallOpened(call="call_1", session="ses_1", step="s_1", principal="bob", tool_name="x.y", request_hash=""),
+            "s_1 x.y by bob ses_1",
+        ),
         (k.UndoDeclared(step="1", tool_name="x.undo"), "1 x.undo"),
         (k.CompensationStarted(steps=("2", "1"), error=ERROR), "steps 2, 1 TOOL_EXEC_FAILED: no luck"),
         (k.CompensationCompleted(undone=("2", "1")), "undone: 2, 1"),

@@ -10,43 +10,33 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
-from remit.codes import Code
 from remit.jobs.state import UNDO_DECISION
-from remit.journal.kinds import ErrorInfo, JobCancelled, JobFailed
 from remit.redact import mask
+from remit.service.task import task_error
+from remit.service.views import TaskError
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
     from remit.cli.watch import Followed
-    from remit.service.views import OpenWait
+    from remit.service.views import JobView, OpenWait
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a job was left; this is what `--json` prints."""
-
-    job: str
-    state: str
-    result: Any = msgspec.UNSET
-    error: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    waiting_for: str = ""
-    waits: tuple[dict[str, Any], ...] = ()
-
-
-async def left(remit: Remit, job: Followed) -> Left:
+class Left(msgspec.Struct, frozen=True, kw_only=True):
     """How a job was left."""
-    row = job.row
-    waits = tuple(msgspec.to_builtins(wait) for wait in job.waits)
-    if row.state == "completed":
-        return Left(job=job.job, state=row.state, result=await remit.service.jobs.result(job.job))
-    error = _error(job)
-    return Left(
-        job=job.job,
-        state=row.state,
-        error=_shown(error) if error else msgspec.UNSET,
-        waiting_for=row.waiting_for,
-        waits=waits,
-    )
+
+    state: str
+    result: Any = None
+    error: TaskError | None = None
+
+
+async def left(remit: Remit, job: Followed, *, whole: bool) -> Left | JobView:
+    """How a job was left; `whole`: all of it, which is what `--json` prints."""
+    if whole:
+        return await remit.service.jobs.view(job.job)
+    if job.row.state == "completed":
+        return Left(state=job.row.state, result=await remit.service.jobs.result(job.job))
+    return Left(state=job.row.state, error=task_error(job.history, job.row))
 
 
 def status(jobs: Iterable[Followed]) -> int:
@@ -56,7 +46,7 @@ def status(jobs: Iterable[Followed]) -> int:
     return next((one for one in worst if one in found), exit_codes.OK)
 
 
-def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left]) -> None:
+def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left | JobView]) -> None:
     """Print how jobs were left: results on stdout, everything else on stderr."""
     if state.as_json:
         state.output.json(ends[0] if len(ends) == 1 else ends)
@@ -64,11 +54,11 @@ def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left]) -> Non
     for job, end in zip(jobs, ends, strict=True):
         if len(jobs) > 1:
             state.output.out.line(f"{job.job}  {job.row.state}")
-        if end.result is not msgspec.UNSET:
+        if end.state == "completed":
             _result(state, end.result)
         elif job.row.state == "waiting":
             waiting(state, job)
-        elif isinstance(end.error, dict):
+        elif end.error is not None:
             failed(state, job.job, end.error)
 
 
@@ -76,7 +66,7 @@ def waiting(state: State, job: Followed) -> None:
     """Say on stderr what a job waits for, and with which commands to go on."""
     err = state.output.err
     if job.stuck:
-        failed(state, job.job, _shown(_error(job) or ErrorInfo(code=job.row.code)))
+        failed(state, job.job, task_error(job.history, job.row) or TaskError(code=job.row.code, message=""))
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")
         for command in _commands(state, job.job, wait):
@@ -115,24 +105,9 @@ def _result(state: State, result: Any) -> None:
         out.raw(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
 
 
-def failed(state: State, job: str, error: dict[str, str]) -> None:
+def failed(state: State, job: str, error: TaskError) -> None:
     """Print why a job failed or cannot go on."""
-    step = error.get("step", "")
-    where = f"{job} step {step}" if step else job
+    where = f"{job} step {error.step}" if error.step else job
     # What a tool says of its failure may quote what it was given.
-    message = mask(f"{where}: {error.get('message', '')}")
-    show(Failure(error["code"], message, error.get("remedy", ""), exit_codes.FAILED), state.output)
-
-
-def _error(job: Followed) -> ErrorInfo | None:
-    end = job.history.end
-    if isinstance(end, JobFailed):
-        return end.error
-    if isinstance(end, JobCancelled):
-        why = f": {end.reason}" if end.reason else ""
-        return ErrorInfo(code=Code.JOB_CANCELLED.name, message=f"cancelled by {end.by or 'somebody'}{why}")
-    return job.stuck_by if job.stuck else None
-
-
-def _shown(error: ErrorInfo) -> dict[str, str]:
-    return {"code": error.code, "message": error.message, "remedy": error.remedy, "step": error.step}
+    message = mask(f"{where}: {error.message}")
+    show(Failure(error.code, message, error.remedy, exit_codes.FAILED), state.output)

@@ -93,7 +93,7 @@ class Lines(Silent):
         self._channel.flush()
 
     def _tell(self, step: StepRow, job: str) -> None:
-        parts = [job, step.step, short(step.name), step.state, step.code]
+        parts = [job, step.step, short(step.name), step.state, step.error_code]
         if step.duration_us:
             parts.append(duration(step.duration_us))
         with contextlib.suppress(OSError):  # a job does not end because nobody reads about it
@@ -222,7 +222,7 @@ class LiveView(Silent):
         head = f"{pad(step.step, place)}  {name}"
         time = self._time(job, step).rjust(_TIME)
         room = self._console.width - len(head) - len(time) - 8
-        said = step.code or (step.result_preview if step.state == "ok" else step.reason or step.args_preview)
+        said = step.error_code or (step.meta.result_preview if step.ok else step.reason or step.meta.args_preview)
         style = _STYLES.get(step.state, "")
         return [
             (f"  {self._mark(step.state)} ", style),

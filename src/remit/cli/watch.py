@@ -33,6 +33,8 @@ class Followed:
         self.job = row.job
         self.row = row
         self.history = History()
+        self.decided: frozenset[tuple[str, int]] = frozenset()
+        """Attempts of steps that people decided on and the job has not seen yet."""
         self.seq = 0
 
     @property
@@ -43,7 +45,7 @@ class Followed:
     @property
     def waits(self) -> tuple[OpenWait, ...]:
         """What it waits for."""
-        return open_waits(self.history)
+        return open_waits(self.history, self.decided)
 
     @property
     def ended(self) -> bool:

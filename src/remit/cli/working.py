@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
     from remit.cli.ends import Left
+    from remit.service.views import JobView
 
 _MANY: Final = 3
 """Jobs whose identifiers a hint spells out."""
@@ -45,7 +46,7 @@ def work_on(state: State, choose: Choose, *, patient: bool, creates: str = "") -
 
 async def _work(
     state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool, creates: str
-) -> tuple[list[Followed], list[Left]]:
+) -> tuple[list[Followed], list[Left | JobView]]:
     view = _view(state)
     async with state.remit(creates=True, report=view.progress) as remit:
         try:
@@ -67,7 +68,7 @@ async def _work(
             jobs = await _stopped(state, remit, chosen)
             if not all(job.ended for job in jobs):
                 raise
-        return jobs, [await left(remit, job) for job in jobs]
+        return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
 
 
 def _announce(state: State, jobs: list[str]) -> None:

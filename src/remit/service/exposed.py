@@ -16,6 +16,8 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from remit.codes import Code
 from remit.errors import (
     AppendConflictError,
@@ -172,8 +174,8 @@ class ExposedJobs:
         status: dict[str, Any] = {"job": job, "state": view.row.state}
         if view.row.state == "completed":
             status["result"] = view.result
-        if view.error:
-            status["error"] = view.error
+        if view.state == "failed":
+            status["error"] = to_builtins(view.error)
         if view.row.state not in ENDED and (questions := await service.confirmations.pending(job)):
             status["questions"] = [
                 {"confirmation": each.confirmation, "tool": each.tool, "question": each.question} for each in questions

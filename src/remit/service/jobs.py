@@ -26,7 +26,6 @@ from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
     JobCreated,
-    JobFailed,
     Payload,
     PlanGenerated,
     SignalSent,
@@ -35,6 +34,8 @@ from remit.journal.kinds import (
 from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
 from remit.service.rows import open_waits, step_rows
+from remit.service.steps import decided_since
+from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import encoded, value_of
 from remit.service.views import JobRow, JobView, job_row
 from remit.tools.budget import parse_budget
@@ -125,10 +126,18 @@ class Jobs:
     async def view(self, job: str) -> JobView:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
         head = await head_of(self._journal, job)
-        history = await self.history(job, head.seq)
+        row, events = job_row(head), (await self._journal.read(stream_of(job)))[: head.seq]
+        history = History(events)
         created, end = history.created, history.end
         return JobView(
-            row=job_row(head),
+            ok=isinstance(end, JobCompleted),
+            task_type=row.name,
+            artifacts=artifacts(history),
+            trace_lines=trace_lines(events),
+            job=job,
+            state=row.state,
+            waiting_for=row.waiting_for,
+            row=row,
             kind=created.kind if created else "",
             principal=created.principal if created else "",
             execution_version=created.execution_version if created else "",
@@ -136,9 +145,9 @@ class Jobs:
             result=await value_of(self._journal, end.result, end.result_blob)
             if isinstance(end, JobCompleted)
             else None,
-            error=msgspec.to_builtins(end.error) if isinstance(end, JobFailed) else None,
+            error=task_error(history, row),
             steps=step_rows(history),
-            waits=open_waits(history),
+            waits=open_waits(history, await decided_since(self._journal, job, history)),
             events=head.seq,
             trace_id=trace_id(job),
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from typing import Any
+
 from remit.jobs.state import UNDO_DECISION, CallRecord, History, WaitRecord, doubt_of, is_undo
-from remit.service.views import OpenWait, StepRow
+from remit.service.views import OpenWait, StepMeta, StepRow
 from remit.trace.step import call_state, shown
 
 
@@ -16,9 +19,9 @@ def step_rows(history: History) -> tuple[StepRow, ...]:
     return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in [*history.places.items(), *undoing])
 
 
-def open_waits(history: History) -> tuple[OpenWait, ...]:
-    """What a job waits for that has not come yet."""
-    return tuple(
+def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
+    """What a job waits for that has not come yet; `decided`: attempts of steps that people have decided on since."""
+    found = (
         OpenWait(
             step=step,
             type=record.waiting.wait_type,
@@ -30,6 +33,7 @@ def open_waits(history: History) -> tuple[OpenWait, ...]:
         for (step, key), record in history.waits.items()
         if record.completed is None and history.end is None and (key == UNDO_DECISION or not _ended(history, step))
     )
+    return tuple(wait for wait in found if not (wait.attempt and (wait.step, wait.attempt) in decided))
 
 
 def _ended(history: History, step: str) -> bool:
@@ -47,19 +51,18 @@ def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> Ste
     if kind == "call":
         return _call(history, step, history.calls[step], waiting=waiting)
     if kind in {"time", "random", "uuid"}:
-        value = str(history.values[step].value)
-        return StepRow(step=step, name=kind, state="ok", result_preview=value)
+        return _step(step, kind, "ok", meta=StepMeta(result_preview=str(history.values[step].value)))
     if kind == "child":
         child = history.children[step]
-        return StepRow(step=step, name=f"recipe.{child.name}", state="ok", args_preview=child.version)
+        return _step(step, f"recipe.{child.name}", "ok", meta=StepMeta(args_preview=child.version))
     if kind == "compensation":
-        return StepRow(step=step, name="compensate", state="ok" if step in history.compensated else "running")
+        return _step(step, "compensate", "ok" if step in history.compensated else "running")
     key = waits[0].waiting.correlation_key if waits else ""
-    return StepRow(
-        step=step,
-        name=f"wait.{kind}",
-        state="waiting" if waiting else "ok",
-        args_preview=key if kind != "timer" else "",
+    return _step(
+        step,
+        f"wait.{kind}",
+        "waiting" if waiting else "ok",
+        meta=StepMeta(args_preview=key if kind != "timer" else ""),
         confirmation=key if kind == "human" else "",
         reason=waits[0].waiting.reason if waits else "",
     )
@@ -69,32 +72,42 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
     refused, started, finished = record.refused, record.started, record.finished
     state = call_state(record, waiting=waiting, ended=history.end is not None)
     if refused is not None:
-        return StepRow(
-            step=step,
-            name=f"tool.{refused.tool_name}",
-            state=state,
-            code=refused.code,
+        return _step(
+            step,
+            f"tool.{refused.tool_name}",
+            state,
+            error_code=refused.code,
+            meta=StepMeta(tool_name=refused.tool_name),
             reason=refused.reason,
             remedy=refused.remedy,
             confirmation=record.confirmation or "",
         )
     if started is None:
         name = f"tool.{record.wanted}" if record.wanted else "tool"
-        return StepRow(step=step, name=name, state=state, confirmation=record.confirmation or "")
+        meta = StepMeta(tool_name=record.wanted)
+        return _step(step, name, state, meta=meta, confirmation=record.confirmation or "")
     error = finished.error if finished else None
-    return StepRow(
-        step=step,
-        name=f"tool.{started.tool_name}",
-        state=state,
-        code=error.code if error else "",
+    return _step(
+        step,
+        f"tool.{started.tool_name}",
+        state,
+        duration_ms=finished.duration_us / 1_000 if finished else 0,
+        error_code=error.code if error else "",
+        meta=StepMeta(
+            args_preview=shown(started.args, started.args_blob),
+            result_preview=shown(finished.result, finished.result_blob) if finished else "",
+            provider_id=started.provider_id,
+            risk_level=started.risk_level,
+            capability_level=f"L{started.capability_level}",
+            tool_name=started.tool_name,
+        ),
         reason=error.message if error else "",
         remedy=error.remedy if error else "",
-        duration_us=finished.duration_us if finished else 0,
         attempt=started.attempt,
-        args_preview=shown(started.args, started.args_blob),
-        result_preview=shown(finished.result, finished.result_blob) if finished else "",
-        provider_id=started.provider_id,
-        capability_level=f"L{started.capability_level}",
         confirmation=started.confirmation,
         undone=history.undone[step].outcome if step in history.undone else "",
     )
+
+
+def _step(step: str, name: str, state: str, **given: Any) -> StepRow:
+    return StepRow(step=step, name=name, state=state, ok=state == "ok", **given)

@@ -1,4 +1,4 @@
-"""Steps of jobs: decide the ones whose outcome is unknown."""
+"""Steps of jobs: look at one whole, decide one whose outcome is unknown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from remit.codes import Code
-from remit.errors import StateError
+from remit.errors import NotFoundError, StateError
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import History, stream_of
-from remit.journal.kinds import StepDecided
-from remit.service.heads import open_job
-from remit.service.values import encoded
+from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided, WaitCompleted
+from remit.service.heads import head_of, open_job
+from remit.service.rows import step_rows
+from remit.service.task import error_view
+from remit.service.values import encoded, value_of
+from remit.service.views import StepView, TaskError
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -25,6 +28,30 @@ class Steps:
         self._journal = journal
         self._principal = principal
         self._poke = poke
+
+    # --- queries
+
+    async def view(self, job: str, step: str) -> StepView:
+        """One step, whole. Raises NotFoundError (STEP_NOT_FOUND)."""
+        await head_of(self._journal, job)
+        history = History(await self._journal.read(stream_of(job)))
+        row = next((row for row in step_rows(history) if row.step == step), None)
+        if row is None:
+            remedy = f"`remit show {job}` lists its steps."
+            raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
+        record, value = history.calls.get(step), history.values.get(step)
+        if record is None:
+            waited = next((wait.completed for (place, _), wait in history.waits.items() if place == step), None)
+            payload = await _payload(self._journal, waited) if isinstance(waited, WaitCompleted) else None
+            return StepView(row=row, value=value.value if value is not None else payload)
+        started, finished = record.started, record.finished
+        return StepView(
+            row=row,
+            args=await value_of(self._journal, started.args, started.args_blob) if started else None,
+            value=await value_of(self._journal, finished.result, finished.result_blob) if finished else None,
+            error=error_view(finished.error) if finished and finished.error else _refusal(record.refused),
+            evidence=record.evidence,
+        )
 
     # --- commands
 
@@ -54,3 +81,23 @@ class Steps:
         result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
         await Inbox(self._journal, job).decide(message, result)
         self._poke()
+
+
+async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:
+    """The attempts of uncertain steps, as (step, attempt), that people decided on and the job has not seen yet."""
+    doubts = [(step, attempt) for step in history.calls if (attempt := history.in_doubt(step)) is not None]
+    if not doubts:
+        return set()
+    inbox = Inbox(journal, job)
+    await inbox.refresh()
+    return {(step, attempt) for step, attempt in doubts if inbox.decision(step, attempt) is not None}
+
+
+async def _payload(journal: Journal, completed: WaitCompleted) -> Any:
+    return await value_of(journal, completed.payload, completed.payload_blob)
+
+
+def _refusal(refused: GateRefused | None) -> TaskError | None:
+    if refused is None:
+        return None
+    return error_view(ErrorInfo(code=refused.code, message=refused.reason, step=refused.step, remedy=refused.remedy))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
+
+TASK_VERSION: Final = "1"
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,26 +47,54 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-class StepRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An effect of a job in a list (contract: tools, "Steps")."""
+class StepMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step was about (contract: tools, "Steps")."""
+
+    args_preview: str = ""
+    result_preview: str = ""
+    provider_id: str = ""
+    risk_level: str = ""
+    """What the tool's provider says: `read_only`, `write` or `unknown`; empty for a step that is no tool call."""
+    capability_level: str = ""
+    """`L0`, `L1` or `L2`; empty for a step that is no tool call."""
+    tool_name: str = ""
+
+
+class StepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect of a job (contract: tools, "Steps")."""
 
     step: str
     name: str
     """`tool.<name>`, or the kind of effect."""
+    ok: bool
+    duration_ms: float = 0
+    error_code: str = ""
+    meta: StepMeta = StepMeta()
     state: str
     """`ok`, `failed`, `blocked`, `running`, `unknown`, `waiting`."""
-    code: str = ""
     reason: str = ""
     remedy: str = ""
-    duration_us: int = 0
     attempt: int = 1
-    args_preview: str = ""
-    result_preview: str = ""
-    provider_id: str = ""
-    capability_level: str = ""
     confirmation: str = ""
     undone: str = ""
     """`compensated` if another call undid it; `failed` or `skipped` if it was to be undone and stays as it is."""
+
+    @property
+    def duration_us(self) -> int:
+        """How long it took, in microseconds."""
+        return round(self.duration_ms * 1_000)
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """One step, whole."""
+
+    row: StepRow
+    args: Any = None
+    """The arguments of a call; None for another effect."""
+    value: Any = None
+    """The whole result."""
+    error: TaskError | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
 
 
 class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,20 +112,57 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt whose end nobody saw, where a person is to say what came of it."""
 
 
-class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """One job, whole."""
+class TaskError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job failed, was cancelled, or cannot go on (contract: tools, "Steps")."""
 
+    code: str
+    message: str
+    retryable: bool = False
+    """Whether the same may succeed later."""
+    step: str = ""
+    remedy: str = ""
+    cause: str = ""
+    """The provider's own code."""
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of evidence that a step left, by its digest."""
+
+    step: str
+    kind: str
+    source: str
+    hash: str
+    bytes: int
+    storage: str
+    """`inline`, `raw` or `omitted`."""
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """One job, whole: the task result of the contract (tools, "Steps"), and what else is known of it."""
+
+    version: str = TASK_VERSION
+    """Of this form."""
+    ok: bool
+    """Whether it completed."""
+    trace_id: str
+    task_type: str
+    """The recipe's or plan's name."""
+    result: Any
+    artifacts: tuple[Artifact, ...]
+    steps: tuple[StepRow, ...]
+    trace_lines: tuple[str, ...]
+    """An event a line, at most 1,000; `remit trace` tells all."""
+    error: TaskError | None
+    job: str
+    state: str
+    waiting_for: str
+    waits: tuple[OpenWait, ...]
     row: JobRow
     kind: str
     principal: str
     execution_version: str
     input: Any
-    result: Any
-    error: dict[str, Any] | None
-    steps: tuple[StepRow, ...]
-    waits: tuple[OpenWait, ...]
     events: int
-    trace_id: str
 
 
 class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from remit.trace.segments import Segment, segments
 from remit.trace.step import (
     Asked,
     Attempt,
+    Drift,
     LlmInvocation,
     StateDiff,
     StepNarrative,
@@ -23,16 +24,6 @@ from remit.trace.step import (
     call_state,
     shown,
 )
-
-
-class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that is not the recorded one, as found when the job was resumed."""
-
-    subject: str
-    """`execution`, `planner`, `recipe`, or a tool's name."""
-    recorded: str
-    current: str
-    at: int
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,7 +276,9 @@ class _Teller:
                 code=refused.code,
                 reason=refused.reason,
                 remedy=refused.remedy,
+                principal=refused.principal,
                 rule_id=refused.rule_id,
+                policy_hash=refused.policy_hash,
                 **common,
             )
         if started is None:
@@ -298,7 +291,13 @@ class _Teller:
             code=error.code if error else "",
             reason=error.message if error else "",
             remedy=error.remedy if error else "",
+            principal=started.principal,
             rule_id=started.rule_id,
+            policy_hash=started.policy_hash,
+            capability_level=f"L{started.capability_level}",
+            risk_level=started.risk_level,
+            approval=started.confirmation,
+            drifts=tuple(drift for drift in self.drifts if drift.subject == started.tool_name),
             tool_invocation=ToolInvocation(
                 tool=started.tool_name,
                 provider=started.provider_id,

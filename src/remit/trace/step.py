@@ -100,6 +100,16 @@ class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str
 
 
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that is not the recorded one, as found when the job was resumed."""
+
+    subject: str
+    """`execution`, `planner`, `recipe`, or a tool's name."""
+    recorded: str
+    current: str
+    at: int
+
+
 class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step, whole."""
 
@@ -114,7 +124,17 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     code: str = ""
     reason: str = ""
     remedy: str = ""
+    principal: str = ""
+    """Who asked for the call."""
     rule_id: str = ""
+    """The rule that decided on the call."""
+    policy_hash: str = ""
+    """Digest of the rules it was decided by."""
+    capability_level: str = ""
+    risk_level: str = ""
+    """What the tool's provider says: `read_only`, `write` or `unknown`."""
+    approval: str = ""
+    """The confirmation that the call ran on."""
     tool_invocation: ToolInvocation | None = None
     llm_invocation: LlmInvocation | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -122,6 +142,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     confirmations: tuple[Asked, ...] = ()
     evidence: tuple[dict[str, Any], ...] = ()
     state_diff: StateDiff | None = None
+    drifts: tuple[Drift, ...] = ()
+    """Versions of the tool or model that are not the recorded ones, as found when the job was resumed."""
 
 
 def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:

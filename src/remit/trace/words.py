@@ -93,6 +93,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.CompensationCompleted: lambda one: _joined(one.step, f"undone: {', '.join(one.undone) or 'nothing'}"),
     k.StepCompensated: lambda one: _joined(one.step, one.tool_name, one.outcome, one.error.code if one.error else ""),
     k.SessionOpened: lambda one: _joined(one.client, one.client_version, f"as {one.principal}", one.via),
+    k.CallOpened: lambda one: _joined(one.step, one.tool_name, f"by {one.principal}", one.session),
     k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),
     k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
     k.CommandStarted: lambda one: _joined(one.step, one.llm_provider, one.llm_model),

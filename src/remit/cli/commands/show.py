@@ -11,8 +11,10 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from remit.cli.watch import Followed
-    from remit.service.views import JobView, StepRow
+    from remit.service.views import JobView, OpenWait, StepRow
 
 _VALUE: Final = 4_000
 """Characters of an input or result that are shown; `--json` has all of it."""
@@ -20,15 +22,19 @@ _VALUE: Final = 4_000
 
 @click.command("show")
 @click.argument("job", shell_complete=complete.jobs)
-@json_option("all of the job")
+@click.argument("step", required=False)
+@json_option("all of the job, or of the step,")
 @pass_state
-def command(state: State, job: str) -> int:
-    """Show one job: what it was given, its steps, its result.
+def command(state: State, job: str, step: str | None) -> int:
+    """Show one job: what it was given, its steps, its result; or one STEP with its whole arguments and result.
 
     JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are masked; --json shows values as
     they are recorded.
     """
     from remit.cli.running import run_async
+
+    if step is not None:
+        return run_async(lambda _stop: _one_step(state, job, step))
 
     async def look() -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
@@ -38,6 +44,7 @@ def command(state: State, job: str) -> int:
             view = await remit.service.jobs.view(found)
             read = Followed(view.row)
             read.history = await remit.service.jobs.history(found, view.events)
+            read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
             return view, read
 
     view, read = run_async(lambda _stop: look())
@@ -46,6 +53,30 @@ def command(state: State, job: str) -> int:
     else:
         _print(state, view, read)
     return exit_codes.OK
+
+
+async def _one_step(state: State, job: str, step: str) -> int:
+    async with state.remit(code="unused") as remit:
+        found = await remit.service.jobs.find(job)
+        view = await remit.service.steps.view(found, step)
+    if state.as_json:
+        state.output.json(view)
+        return exit_codes.OK
+    _steps(state, (view.row,))
+    if view.args is not None:
+        _value(state, "arguments", view.args)
+    if view.error is not None:
+        from remit.cli.ends import failed
+
+        state.output.out.flush()
+        failed(state, found, view.error)
+    else:
+        _value(state, "result", view.value)
+    return exit_codes.OK
+
+
+def _seen(waits: Iterable[OpenWait]) -> set[tuple[str, int]]:
+    return {(wait.step, wait.attempt) for wait in waits}
 
 
 def _print(state: State, view: JobView, followed: Followed) -> None:
@@ -74,7 +105,7 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
     )
     _value(state, "input", view.input)
     _steps(state, view.steps)
-    if view.error is not None:
+    if row.state == "failed" and view.error is not None:
         out.flush()
         failed(state, row.job, view.error)
     elif row.state == "completed":
@@ -115,11 +146,11 @@ def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
 def _about(step: StepRow) -> str:
     from remit.redact import line
 
-    if step.code:
-        return line(f"{step.code}: {step.reason}")
+    if step.error_code:
+        return line(f"{step.error_code}: {step.reason}")
     if step.undone == "compensated":
         return "undone"
-    return step.result_preview or step.reason or step.args_preview or step.confirmation
+    return step.meta.result_preview or step.reason or step.meta.args_preview or step.confirmation
 
 
 def _value(state: State, name: str, value: object) -> None:

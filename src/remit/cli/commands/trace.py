@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 @click.command("trace")
 @click.argument("job", shell_complete=complete.jobs)
 @click.option("-f", "--follow", is_flag=True, help="Print each event as it comes, until the job has ended.")
-@json_option("the events, one a line,")
+@click.option("--events", is_flag=True, help="Print the events in place of the story.")
+@json_option("the story, or with --events or --follow the events, one a line,")
 @pass_state
-def command(state: State, job: str, follow: bool) -> int:
+def command(state: State, job: str, follow: bool, events: bool) -> int:
     """Tell what a job did: times, versions, who allowed what.
 
     For every step: when it began and how long it took, arguments and result in short, the tool's provider, version
@@ -29,19 +30,21 @@ def command(state: State, job: str, follow: bool) -> int:
     """
     from remit.cli.running import run_async
 
-    return run_async(lambda _stop: _trace(state, job, follow=follow))
+    return run_async(lambda _stop: _trace(state, job, follow=follow, events=events))
 
 
-async def _trace(state: State, job: str, *, follow: bool) -> int:
+async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
     async with state.remit(code="unused") as remit:
         found = await remit.service.jobs.find(job)
         stream = remit.service.streams.name(found)
         if follow:
             async for event in remit.service.streams.follow(stream):
                 _event(state, event)
-        elif state.as_json:
+        elif events:
             for event in await remit.service.streams.events(stream):
                 _event(state, event)
+        elif state.as_json:
+            state.output.json(await remit.service.streams.narrative(found))
         else:
             await _story(state, remit, found)
     return exit_codes.OK
