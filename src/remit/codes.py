@@ -189,6 +189,9 @@ class Code(Enum):
     DISK_FULL = Row(NOTE, 507, True, "The disk is full; the file is as it was before.")
 
     # --- ours: the sandbox
+    SANDBOX_REQUIRED = Row(
+        BLOCKED, 403, False, "The tool executes and would run in this very process, and nothing says that it may."
+    )
     SANDBOX_UNAVAILABLE = Row(BLOCKED, 503, False, "Nothing here isolates as well as is demanded, so nothing was run.")
 
     # --- provider causes (contract: tools), kept on an outcome as `cause`

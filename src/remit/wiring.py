@@ -288,6 +288,7 @@ def _optional(settings: Settings) -> dict[str, Probe]:
 def _limits(settings: Settings) -> Limits:
     return Limits(
         schema_gate=settings.tools.schema_gate,
+        unprotected=settings.tools.unprotected,
         max_value_bytes=settings.tools.max_value_bytes,
         confirm_expires_s=settings.confirm.expires_seconds,
         evidence_inline_bytes=settings.evidence.inline_limit_bytes,

@@ -303,3 +303,25 @@ def test_what_is_forbidden_is_denied_whatever_the_arguments(rules: list[dict[str
 def test_a_tool_is_forbidden_where_a_rule_denies_every_call_of_it(rule: dict[str, Any], forbidden: bool) -> None:
     policy = Policy.parse([{"effect": "deny", **rule}, {"effect": "allow", "tools": ["fs.*"]}])
     assert policy.forbids(WRITE, query(WRITE, ALICE).key, ALICE) is forbidden
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([], "asks"),
+        ([{"effect": "allow", "tools": ["fs.write"]}], "runs"),
+        ([{"effect": "deny", "tools": ["fs.write"]}], "denied"),
+        ([{"effect": "allow", "tools": ["fs.write"], "when": {"path": {"glob": "docs/**"}}}], "depends"),
+        ([{"effect": "deny", "tools": ["fs.write"], "when": {"path": {"glob": "docs/**"}}}], "depends"),
+        ([{"effect": "allow", "tools": ["fs.write"], "callers": ["bob"]}], "asks"),
+        (
+            [
+                {"effect": "ask", "tools": ["fs.write"]},
+                {"effect": "allow", "tools": ["fs.write"], "when": {"path": {"glob": "docs/**"}}},
+            ],
+            "asks",
+        ),
+    ],
+)
+def test_the_outlook_says_what_becomes_of_a_tools_calls(rules: list[Any], expected: str) -> None:
+    assert Policy.parse(rules).outlook(WRITE, "fs_write", caller("session", "alice")) == expected

@@ -23,6 +23,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "app.principal": ("ann", "bob", "cyd"),
     "tools.preferred_provider_order": (["a"], ["b", "c_*"], ["d", "e"]),
     "tools.max_value_bytes": (1, 2, 3),
+    "tools.unprotected": (["a"], ["b", "c.*"], ["d"]),
     "fs.max_read_bytes": (1, 2, 3),
     "fs.search_anywhere": (False, True, False),
     "sandbox.driver": ("landlock", "wasm", "bwrap"),

@@ -16,6 +16,7 @@ from remit.testing.providers import call_context
 from remit.tools.function import FunctionTool, tool
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from tests.gateway.world import opened
 
 
 @tool("notes.count", level="L0", version="3")
@@ -245,3 +246,42 @@ async def test_a_tool_cannot_end_the_process() -> None:
     for used in (leave, leave_async):
         with pytest.raises(RuntimeError, match="asked to exit with 3"):
             await invoke(used)
+
+
+READY: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+    "required": ["city"],
+}
+
+
+async def test_a_ready_schema_stands_in_for_the_type_hints() -> None:
+    @tool("weather.ask", level="L0", input_schema=READY, output_schema={"type": "array"})
+    async def ask(city, ctx: CallContext, days=1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - no hints
+        return [city, days, ctx.step]
+
+    assert (ask.meta.input_schema, ask.meta.output_schema) == (READY, {"type": "array"})
+    async with opened(ask) as world:
+        assert (await world.call("weather.ask", {"city": "Oslo"})).value == ["Oslo", 1, "1"]
+        assert (await world.call("weather.ask", {"city": 5}, step="2")).code is Code.INVALID_TOOL_ARGS
+
+
+async def test_a_function_may_take_whatever_a_ready_schema_lets_pass() -> None:
+    @tool("weather.any", level="L0", input_schema=READY)
+    async def anything(**given: Any) -> Any:
+        return given
+
+    async with opened(anything) as world:
+        assert (await world.call("weather.any", {"city": "Oslo", "days": 3})).value == {"city": "Oslo", "days": 3}
+
+
+def test_a_ready_schema_that_does_not_fit_the_function_is_an_error() -> None:
+    with pytest.raises(SchemaError, match="takes no days"):
+
+        @tool("weather.one", level="L0", input_schema=READY)
+        async def one(city: str) -> None: ...
+
+    with pytest.raises(SchemaError, match="demands days"):
+
+        @tool("weather.two", level="L0", input_schema=READY)
+        async def two(city: str, days: int) -> None: ...

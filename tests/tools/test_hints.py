@@ -82,6 +82,7 @@ def test_a_required_parameter_may_follow_one_with_a_default() -> None:
 
     signature = read(f)
     assert signature.input_schema["required"] == ["b"]
+    assert signature.arguments is not None
     assert from_json({"b": 2}, signature.arguments) == signature.arguments(b=2)
     for unknown in ({"a": 1}, {"b": 2, "c": 3}):
         with pytest.raises(msgspec.ValidationError):

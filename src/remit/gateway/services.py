@@ -23,6 +23,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_gate: Mode = "strict"
     """`off`, `warn` or `strict` (contract: tickets, "Gates")."""
+    unprotected: tuple[str, ...] = ()
+    """Tools of level L2 that may run in this process, by full name or glob."""
     max_value_bytes: int = 16 * 1024 * 1024
     confirm_expires_s: int = 86_400
     evidence_inline_bytes: int = 4_096

@@ -6,9 +6,11 @@ and one that claims to be read-only while it admits side effects as L1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from remit.policy.decision import Decision
+from remit.policy.globs import name_matches
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import MODEL
 
@@ -43,6 +45,12 @@ def effective_level(tool: ToolMeta) -> Level:
     if tool.risk_level is Risk.WRITE or tool.side_effects:
         return max(tool.capability_level, Level.L1)
     return tool.capability_level
+
+
+def exposed(tool: ToolMeta, unprotected: Iterable[str]) -> bool:
+    """Whether a tool executes in this very process without leave: neither it nor one of these patterns says so."""
+    bare = tool.isolation == "none" and effective_level(tool) is Level.L2
+    return bare and not any(name_matches(pattern, tool.name) for pattern in unprotected)
 
 
 def default_for(tool: ToolMeta | None) -> Decision:

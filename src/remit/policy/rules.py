@@ -11,13 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import structs
 
 from remit.canonical import digest
 from remit.policy.callers import caller_matcher
-from remit.policy.decision import Caller, Decision, Query
+from remit.policy.decision import Caller, Decision, Effect, Query
 from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.overlay import Overlay
 from remit.policy.remembered import Remembered
@@ -29,6 +29,11 @@ ERROR_ID: Final = "default:error"
 _MAX_INDEXED: Final = 10_000
 _MAX_NARROWED: Final = 1_000
 """Combinations of overlays that are kept ready."""
+
+
+Outlook = Literal["runs", "asks", "denied", "depends"]
+"""What becomes of a tool's calls; `depends`: on their arguments."""
+_OUTLOOKS: Final[dict[Effect, Outlook]] = {"allow": "runs", "ask": "asks", "deny": "denied"}
 
 
 class _Ready(NamedTuple):
@@ -103,6 +108,24 @@ class Policy:
             return True
         rules = (ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.when)
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
+
+    def outlook(self, tool: ToolMeta, key: str, caller: Caller) -> Outlook:
+        """What becomes of calls of a tool by this caller: the same whatever the arguments, or it depends on them."""
+        if self.forbids(tool, key, caller):
+            return "denied"
+        about = [each.rule for each in self._ready if each.rule.concerns(tool, key)]
+        mine = [rule for rule in about if caller_matcher(rule.callers)(caller)]
+        sure = {rule.effect for rule in mine if not rule.when}
+        if "ask" in sure:
+            certain: Outlook = "asks"
+        elif "allow" in sure:
+            certain = "runs"
+        else:
+            certain = _OUTLOOKS[default_for(tool).effect]
+        open_to = {_OUTLOOKS[rule.effect] for rule in mine if rule.when}
+        if "ask" in sure:  # which no allow rule changes
+            open_to -= {"runs"}
+        return "depends" if open_to - {certain} else certain
 
     def _decide(self, query: Query) -> Decision:
         tool = query.tool

@@ -65,7 +65,7 @@ def service_over(
         confirmations=Confirmations(services, principal, poke),
         approvals=Approvals(services, principal),
         policy=PolicyRules(services),
-        tools=Tools(services),
+        tools=Tools(services, principal),
         recipes=programs.recipes,
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),

@@ -5,26 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remit.gateway.readiness import Snapshot
+from remit.policy.decision import Caller
+from remit.policy.levels import exposed
 from remit.service.views import ToolView
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.policy.rules import Outlook
     from remit.tools.catalog import Tool
 
 
 class Tools:
     """The tools of this process."""
 
-    def __init__(self, services: Services) -> None:
-        """Look at the catalog of `services`."""
+    def __init__(self, services: Services, principal: str) -> None:
+        """Look at the catalog of `services`, and at what policy says to `principal`."""
         self._services = services
+        self._caller = Caller(principal=principal, kind="session")
         self._catalog = services.catalog
 
     # --- queries
 
     async def views(self) -> list[ToolView]:
         """The catalog, by name."""
-        return [tool_view(tool) for tool in sorted(await self._catalog.tools(), key=lambda t: t.meta.name)]
+        return [self._view(tool) for tool in sorted(await self._catalog.tools(), key=lambda t: t.meta.name)]
 
     async def view(self, name: str) -> ToolView:
         """One tool by its full name, wire name, or a key that covers no other; also a quarantined one.
@@ -32,7 +36,7 @@ class Tools:
         Raises ResolveError.
         """
         known = await self._catalog.find(name)
-        return tool_view(known or (await self._catalog.resolve(name, {}))[0])
+        return self._view(known or (await self._catalog.resolve(name, {}))[0])
 
     async def failures(self) -> dict[str, str]:
         """Why tools are missing, by the provider that could not be listed."""
@@ -43,8 +47,13 @@ class Tools:
         """Which dependencies of tools are ready."""
         return await self._services.readiness.snapshot()
 
+    def _view(self, tool: Tool) -> ToolView:
+        if exposed(tool.meta, self._services.limits.unprotected):
+            return tool_view(tool, "denied")
+        return tool_view(tool, self._services.policy.outlook(tool.meta, tool.key, self._caller))
 
-def tool_view(tool: Tool) -> ToolView:
+
+def tool_view(tool: Tool, policy: Outlook) -> ToolView:
     """A tool as faces show it."""
     meta = tool.meta
     return ToolView(
@@ -57,6 +66,7 @@ def tool_view(tool: Tool) -> ToolView:
         side_effects=meta.side_effects,
         idempotent=meta.idempotent,
         requires_confirm=meta.requires_confirm,
+        policy=policy,
         timeout_ms=meta.timeout_ms,
         version=meta.version,
         contract_hash=tool.contract_hash,

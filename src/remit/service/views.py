@@ -199,6 +199,8 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     side_effects: bool
     idempotent: bool
     requires_confirm: bool
+    policy: str
+    """What policy does with a call of it in a session: `runs`, `asks`, `denied`, or `depends` on the arguments."""
     timeout_ms: int
     version: str
     contract_hash: str

@@ -15,7 +15,7 @@ from remit.errors import ProviderError, UsageError
 from remit.tools import hints
 from remit.tools.blocking import Threads
 from remit.tools.budget import parse_budget
-from remit.tools.meta import Level, Retry, Risk, ToolMeta
+from remit.tools.meta import JsonSchema, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import check_name
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
@@ -62,6 +62,8 @@ class FunctionTool(Generic[P, R]):
         return _result(value)
 
     def _arguments_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        if self._arguments is None:  # they were checked against the schema that was given
+            return dict(args)
         try:
             given = msgspec.structs.asdict(hints.from_json(args, self._arguments))
         except msgspec.ValidationError as error:
@@ -83,13 +85,18 @@ def tool(
     retry: Retry | None = None,
     budget: Mapping[str, int] | None = None,
     description: str | None = None,
+    input_schema: JsonSchema | None = None,
+    output_schema: JsonSchema | None = None,
+    unprotected: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
     `level` is "L0" (reads only), "L1" (writes) or "L2" (executes); above L0 a tool has side effects and asks for
     confirmation unless said otherwise. `idempotent`: a repetition with the same key changes nothing more. `timeout`:
-    seconds. `budget`: what calls may use. Raises NameInvalidError, SchemaError, or UsageError if the options contradict
-    each other.
+    seconds. `budget`: what calls may use. `input_schema` and `output_schema` are ready JSON schemas in place of the
+    type hints; the function then takes the arguments by name, as JSON. `unprotected`: an L2 function runs in this
+    process, without isolation; it is refused otherwise (rule 9). Raises NameInvalidError, SchemaError, or UsageError if
+    the options contradict each other.
     """
     check_name(name)
     parse_budget(budget)
@@ -102,13 +109,13 @@ def tool(
 
     def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
         _check_callable(name, function)
-        signature = hints.read(function)
+        signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
         meta = ToolMeta(
             name=name,
             provider_id=PROVIDER_ID,
             description=_first_paragraph(function) if description is None else description,
             input_schema=signature.input_schema,
-            output_schema=signature.output_schema,
+            output_schema=signature.output_schema if output_schema is None else output_schema,
             capability_level=grade,
             risk_level=Risk.WRITE if effects else Risk.READ_ONLY,
             side_effects=effects,
@@ -117,6 +124,7 @@ def tool(
             timeout_ms=math.ceil(timeout * 1000),
             version=version,
             retry=retry,
+            isolation=("unprotected" if unprotected else "none") if grade is Level.L2 else "",
             budget=None if budget is None else dict(budget),
         )
         return FunctionTool(function, meta, signature)

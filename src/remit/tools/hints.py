@@ -35,8 +35,8 @@ class Signature(NamedTuple):
     input_schema: JsonSchema
     output_schema: JsonSchema | None
     """None where the return hint says nothing, or something JSON schema cannot express."""
-    arguments: type[msgspec.Struct]
-    """The arguments as one type; what has a default may be UNSET."""
+    arguments: type[msgspec.Struct] | None
+    """The arguments as one type; what has a default may be UNSET. None: they are given as JSON."""
     context: str | None
     """The parameter that takes the CallContext."""
 
@@ -77,6 +77,27 @@ def read(function: Callable[..., Any], *, leading: int = 0) -> Signature:
         msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True),
         context,
     )
+
+
+def given(function: Callable[..., Any], input_schema: JsonSchema) -> Signature:
+    """The signature of a function whose arguments a ready schema describes.
+
+    Raises SchemaError if the schema has a property, or the function demands a parameter, that the other does not know.
+    """
+    hints = _hints(function)
+    parameters = inspect.signature(function).parameters.values()
+    context = next((one.name for one in parameters if hints.get(one.name) is CallContext), None)
+    named = {one.name: one for one in parameters if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}}
+    named.pop(context or "", None)
+    properties = input_schema.get("properties", {})
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    unknown = [] if takes_any else sorted(set(properties) - set(named))
+    demanded = {name for name, one in named.items() if one.default is one.empty}
+    missing = sorted(demanded - set(input_schema.get("required", ())))
+    if unknown or missing:
+        why = f"takes no {unknown[0]}" if unknown else f"demands {missing[0]}, which the schema does not require"
+        raise SchemaError(f"{_title(function)} {why}", remedy="Give it a parameter for each property, or **arguments.")
+    return Signature(input_schema, _output(hints.get("return", Any)), None, context)
 
 
 def from_json(value: Any, kind: Any, *, strict: bool = True) -> Any:

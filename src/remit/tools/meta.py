@@ -68,6 +68,10 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`max_steps`, `max_calls` and `max_wall_ms`, as `remit.tools.budget` has them."""
     version: str = ""
     retry: Retry | None = None
+    isolation: str = ""
+    """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; empty: its
+    provider sees to it, or does not say.
+    """
     requires: tuple[str, ...] = ()
     """Keys of the dependencies that must be ready before a call."""
     definition: JsonSchema | None = None

@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
 from remit.policy.overlay import parse_overlay
 from remit.policy.remembered import Remembered
+from remit.tools.function import tool
 from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import ALICE, World, opened
 
@@ -191,3 +192,31 @@ async def test_an_overlay_never_keeps_a_question_open_for_longer() -> None:
     async with opened(write, confirm_expires_s=60) as world:
         pending = await world.call("note.write", HELLO, overlays=(overlay,))
         assert (await world.question(pending)).request.expires_at == world.clock.now() + 60 * SECOND
+
+
+@tool("box.run", level="L2")
+async def bare(code: str) -> str:
+    """Run code here."""
+    return code
+
+
+@tool("box.meant", level="L2", unprotected=True)
+async def meant(code: str) -> str:
+    """Run code here, on purpose."""
+    return code
+
+
+async def test_a_function_that_executes_in_this_process_is_refused_before_anybody_is_asked() -> None:
+    async with opened(bare, rules=[ALLOW]) as world:
+        outcome = await world.call("box.run", {"code": "1"})
+        assert (outcome.status, outcome.code) == ("blocked", Code.SANDBOX_REQUIRED)
+        assert "unprotected=True" in outcome.remedy
+        world.under([])
+        assert (await world.call("box.run", {"code": "1"}, step="2")).code is Code.SANDBOX_REQUIRED
+
+
+async def test_it_runs_where_its_declaration_or_the_settings_say_so() -> None:
+    async with opened(meant, rules=[ALLOW]) as world:
+        assert (await world.call("box.meant", {"code": "1"})).ok
+    async with opened(bare, rules=[ALLOW], unprotected=("box.*",)) as world:
+        assert (await world.call("box.run", {"code": "1"})).ok

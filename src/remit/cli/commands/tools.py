@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 def command(state: State, name: str | None) -> int:
     """List the tools, or show one.
 
-    Levels: L0 only reads, L1 writes, L2 executes or uses the network. What is asked about first is so by default;
-    rules may say otherwise (`remit policy explain`). A tool is withheld when its schema cannot be used.
+    Levels: L0 only reads, L1 writes, L2 executes or uses the network. CALLS says what your policy does with a call of
+    yours: it runs, a person is asked first, it is denied, or that depends on the arguments
+    (`remit policy explain`). A tool is withheld when its schema cannot be used.
     """
     from remit.cli.running import run_async
 
@@ -51,7 +52,7 @@ def _list(state: State, tools: list[ToolView]) -> None:
     columns = (
         Column("TOOL"),
         Column("LEVEL"),
-        Column("FIRST", states=False),
+        Column("CALLS", states=False),
         Column("PROVIDER", whole=False),
         Column("WHAT IT DOES", whole=False),
     )
@@ -59,17 +60,15 @@ def _list(state: State, tools: list[ToolView]) -> None:
         state.output.out,
         columns,
         [
-            (tool.name, tool.capability_level, _first(tool), tool.provider_id, tool.quarantined or tool.description)
+            (tool.name, tool.capability_level, _calls(tool), tool.provider_id, tool.quarantined or tool.description)
             for tool in tools
         ],
     )
 
 
-def _first(tool: ToolView) -> str:
-    """What comes before a call by default."""
-    if tool.quarantined:
-        return "withheld"
-    return "asks" if tool.requires_confirm else "runs"
+def _calls(tool: ToolView) -> str:
+    """What policy does with a call."""
+    return "withheld" if tool.quarantined else tool.policy
 
 
 def _one(state: State, tool: ToolView) -> None:
@@ -85,7 +84,7 @@ def _one(state: State, tool: ToolView) -> None:
             ("does", one_line(tool.description)),
             ("withheld", one_line(tool.quarantined)),
             ("level", tool.capability_level),
-            ("by default", _first(tool)),
+            ("calls", _calls(tool)),
             ("provider", tool.provider_id),
             ("version", tool.version),
             (

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, refused
 from remit.policy.decision import Caller, Query
+from remit.policy.levels import exposed
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+
+
+_PROTECT: Final = (
+    "Run it in the sandbox. If it is to run in this process, declare it @tool(..., unprotected=True) or name it in "
+    "tools.unprotected."
+)
 
 
 class Authorize:
@@ -18,10 +25,11 @@ class Authorize:
 
     def __init__(self, services: Services) -> None:
         self._remembered = services.remembered
+        self._unprotected = services.limits.unprotected
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with POLICY_DENIED, or set `decision`."""
+        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `decision`."""
         request, tool = call.request, call.tool
         query = Query(
             tool=tool.meta,
@@ -44,4 +52,6 @@ class Authorize:
         if decision.effect == "deny":
             remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."
             return refused(Code.POLICY_DENIED, decision.reason, remedy)
+        if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):
+            return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes, without isolation", _PROTECT)
         return await proceed(call)

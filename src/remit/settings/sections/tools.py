@@ -29,6 +29,12 @@ class ToolSettings(Section, frozen=True):
         bool,
         About("Whether to do without MCP servers; scripted tools stand in for theirs.", env=("NO_MCP",)),
     ] = False
+    unprotected: Annotated[
+        Texts,
+        About(
+            "`@tool` functions of level L2 that may run in this process, without isolation; `*` stands for any ending."
+        ),
+    ] = ()
     max_value_bytes: Annotated[
         Bytes,
         About("The largest result of a tool, as JSON; a larger one is a failure."),
