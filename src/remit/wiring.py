@@ -104,7 +104,7 @@ def open_runtime(
     policy = Policy.parse(settings.policy.rules)
     journal = Journal(open_store(settings.journal.url, clock), clock)
     ours = (research_report, run_code_snippet, ticket_run)
-    programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes)))
+    programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()
     catalog = Catalog(

@@ -142,7 +142,10 @@ async def test_a_changed_tool_is_reported_as_drift(remit_in: OpenRemit) -> None:
     async with remit_in(tools=[wider], recipes=[subject]) as remit:
         report = await remit.service.jobs.replay(job.id)
         assert report.verdict == "same"
-        assert [drift.subject for drift in report.drifts] == ["log.add"]
+        assert [(one.subject, one.about, one.drift) for one in report.drifts] == [
+            ("registry", "registry", ""),
+            ("log.add", "request", "compatible"),
+        ]
 
 
 async def test_always_replay_runs_the_recipe_again_after_every_step(remit_in: OpenRemit) -> None:

@@ -53,6 +53,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "evidence.retention_days": (1, 2, 3),
     "output.color": ("always", "never", "always"),
     "tools.choose": ("safest", "order", "safest"),
+    "jobs.code_version": ("2", "git", "package:shop"),
     "jobs.mismatch": ("fail", "warn", "fail"),
     "tools.schema_gate": ("warn", "off", "warn"),
     "tools.no_mcp": (True, False, True),

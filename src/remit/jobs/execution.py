@@ -115,6 +115,8 @@ class JobExecution:
             await self._services.versions.check(history, self.writer, program)
         except _STUCK as error:
             return await self._stuck(error_info(error), self._route_to(error))
+        except RunError as error:
+            return await self._failed(error_info(error))
         history.recovering = await self._leased.recover() or history.recovering
         self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
         live, effects = await self._effects(program.name)
@@ -259,8 +261,8 @@ class JobExecution:
         created = self._history.created
         if created is None or created.kind != "recipe" or getattr(error, "code", None) is Code.TOOL_SCHEMA_DRIFT:
             return ""
-        here = self._services.programs.recipes.version(created.name)
-        return "" if created.execution_version in {"", here} else of_version(created.name, created.execution_version)
+        recorded, here = self._history.execution, self._services.programs.recipes.carries()
+        return "" if not recorded or (created.name, recorded) in here else of_version(created.name, recorded)
 
     async def _stuck(self, error: ErrorInfo, route: str = "") -> Ended:
         """Leave the job to workers of a route, or to a person: it keeps everything, and can be resumed or cancelled."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import NotFoundError, PlanError, UsageError, VersionError
+from remit.errors import NotFoundError, PlanError, RunError, UsageError, VersionError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Child
@@ -33,6 +33,8 @@ class Program(msgspec.Struct, frozen=True):
     start: Callable[[Run], Awaitable[Any]]
     recipes: Recipes
     """What it may run as a part of itself, as far as this process knows."""
+    runs: Callable[[str], bool]
+    """Whether it is the code of a recorded execution version."""
 
 
 class Programs:
@@ -44,7 +46,10 @@ class Programs:
         self.recipes = recipes
 
     async def load(self, history: History) -> Program:
-        """The program of a job. Raises LackingError (UNKNOWN_RECIPE) or VersionError: other code may fit."""
+        """The program of a job. Raises LackingError (UNKNOWN_RECIPE) or VersionError: other code may fit.
+
+        Raises RunError if the job's plan is not recorded.
+        """
         created = history.created
         if created is None:
             raise VersionError("the job's first event is missing", remedy="Run `remit verify` on it.")
@@ -52,7 +57,7 @@ class Programs:
         given = msgspec.json.decode(encoded) if encoded is not None else {}
         if created.kind == "plan":
             return await self._plan(history, given)
-        recipe = self._recipe(created.name)
+        recipe = self._recipe(created.name, history.execution)
         try:
             arguments = recipe.arguments(given)
         except UsageError as error:
@@ -63,11 +68,12 @@ class Programs:
             version=recipe.execution_version,
             start=lambda run: recipe.function(run, **arguments),
             recipes=self.recipes,
+            runs=recipe.runs,
         )
 
-    def _recipe(self, name: str) -> Recipe[..., Any]:
+    def _recipe(self, name: str, recorded: str = "") -> Recipe[..., Any]:
         try:
-            return self.recipes.get(name)
+            return self.recipes.get(name, recorded)
         except NotFoundError as error:
             raise LackingError(error.message, route=name, code=error.code, remedy=error.remedy) from error
 
@@ -75,12 +81,14 @@ class Programs:
         recorded = history.plan
         if recorded is None:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
-            raise VersionError("the job's plan is not recorded", remedy="Start a new job from the file.")
+            raise RunError("the job's plan is not recorded", remedy="Start a new job from the file.")
         encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
         try:
             plan = read_plan(msgspec.json.decode(encoded or b"null"))
         except PlanError as error:
-            raise VersionError(f"the recorded plan is none to this version: {error.message}", remedy=_REMEDY) from error
+            raise VersionError(
+                f"this version cannot read the recorded plan: {error.message}", remedy=_REMEDY
+            ) from error
         for node in plan.nodes:
             if isinstance(node.action, Child):
                 self._recipe(node.action.recipe)  # without it nothing of the plan is done here
@@ -89,4 +97,5 @@ class Programs:
             version=PLANNER_VERSION,
             start=lambda run: run_plan(run, plan, given, self.recipes, history.children),
             recipes=self.recipes,
+            runs=lambda recorded: recorded == PLANNER_VERSION,
         )

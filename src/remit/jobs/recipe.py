@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, UsageError
 from remit.jobs.bound import Bound
+from remit.jobs.code import code_digest, code_version, folder_of, text_digest
 from remit.tools.hints import from_json, to_json
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Recipe(Generic[P, T]):
         self.function = function
         self.name = name
         self.version = version
+        self.deployed = ""
+        """The version of the deployment, if settings name one."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
@@ -95,14 +97,34 @@ class Recipe(Generic[P, T]):
             # A hint names something imported for type checkers only; what cannot be resolved is not converted.
             return {}
 
-    @cached_property
+    @property
     def execution_version(self) -> str:
-        """The declared version and a hash of the code, so that an edit without a new version shows (rule 6)."""
-        try:
-            source = inspect.getsource(self.function).encode()
-        except (OSError, TypeError):
-            source = self.function.__code__.co_code
-        return f"{self.version}+{hashlib.sha256(source).hexdigest()[:12]}"
+        """The declared version and a digest of the code, so that an edit without a new version shows (rule 6).
+
+        With `jobs.code_version` the version of the deployment stands in place of the digest.
+        """
+        return f"{self.version}+{self.deployed or self._code_digest}"
+
+    def runs(self, recorded: str) -> bool:
+        """Whether this is the code of a recorded execution version, also in the form of an older Remit."""
+        return recorded == self.execution_version or recorded in self.carries
+
+    @property
+    def carries(self) -> frozenset[str]:
+        """Every execution version that this code is, the form of an older Remit among them."""
+        return frozenset({self.execution_version, f"{self.version}+{self._text_digest}"})
+
+    @cached_property
+    def _code_digest(self) -> str:
+        return code_digest(self.function)
+
+    @cached_property
+    def _text_digest(self) -> str:
+        return text_digest(self.function)
+
+    def deploy(self, setting: str) -> None:
+        """Take the version of the deployment that `jobs.code_version` names. Raises SettingsError."""
+        self.deployed = code_version(setting, folder_of(self.function)) if setting else ""
 
     def _misfit(self, why: str) -> UsageError:
         parameters = ", ".join(str(parameter) for parameter in self.signature.parameters.values())
@@ -121,38 +143,60 @@ def recipe(name: str, *, version: str = "1") -> Callable[[Callable[Concatenate[R
 
 
 class Recipes:
-    """The recipes a process knows, one per name."""
+    """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name."""
 
-    def __init__(self, recipes: Iterable[Recipe[..., Any]] = ()) -> None:
-        """Register some. Raises NameInvalidError where two share a name."""
-        self._by_name: dict[str, Recipe[..., Any]] = {}
+    def __init__(self, recipes: Iterable[Recipe[..., Any]] = (), code_version: str = "") -> None:
+        """Register some. Raises NameInvalidError if two share a name and a version; see `jobs.code_version`."""
+        self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
+        self._code_version = code_version
         for one in recipes:
             self.add(one)
 
     def add(self, one: Recipe[..., Any]) -> None:
         """Register a recipe; the same one twice is fine."""
-        known = self._by_name.setdefault(one.name, one)
-        if known is not one and known.function is not one.function:
-            raise NameInvalidError(f"two recipes are named {one.name!r}", remedy="Rename one of them.")
+        versions = self._by_name.setdefault(one.name, {})
+        known = versions.get(one.version)
+        if known is None:
+            one.deploy(self._code_version)
+            versions[one.version] = one
+        elif known is not one and known.function is not one.function:
+            msg = f"two recipes are named {one.name!r} and have the version {one.version!r}"
+            raise NameInvalidError(msg, remedy="Rename one of them, or give it another version.")
 
-    def get(self, name: str) -> Recipe[..., Any]:
-        """The recipe of a name. Raises NotFoundError with close names."""
-        found = self._by_name.get(name)
-        if found is None:
+    def get(self, name: str, recorded: str = "") -> Recipe[..., Any]:
+        """The recipe of a name: the version that recorded a job, if it is here. Raises NotFoundError with close names.
+
+        Otherwise the one with the same declared version, otherwise the one that was registered last.
+        """
+        versions = self._by_name.get(name)
+        if not versions:
             close = get_close_matches(name, self._by_name, n=3)
             hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(self.names()) or 'none'}."
             raise NotFoundError(f"no recipe is named {name!r}", code=Code.UNKNOWN_RECIPE, remedy=hint)
-        return found
+        return _version_of(versions, recorded)
 
     def all(self) -> list[Recipe[..., Any]]:
         """Every recipe, by name."""
-        return [self._by_name[name] for name in self.names()]
+        return [self.get(name) for name in self.names()]
 
-    def version(self, name: str) -> str:
-        """The execution version of a recipe; empty where none of this name is known."""
-        found = self._by_name.get(name)
-        return found.execution_version if found is not None else ""
+    def carries(self) -> set[tuple[str, str]]:
+        """Every execution version that is here, with the name of its recipe."""
+        every = [one for versions in self._by_name.values() for one in versions.values()]
+        return {(one.name, version) for one in every for version in one.carries}
+
+    def find(self, name: str, recorded: str = "") -> Recipe[..., Any] | None:
+        """The recipe that `get` returns; None if none has the name."""
+        versions = self._by_name.get(name)
+        return _version_of(versions, recorded) if versions else None
 
     def names(self) -> list[str]:
         """Every name, sorted."""
         return sorted(self._by_name)
+
+
+def _version_of(versions: dict[str, Recipe[..., Any]], recorded: str) -> Recipe[..., Any]:
+    newest = next(reversed(versions.values()))
+    if not recorded or newest.execution_version == recorded:
+        return newest
+    exact = next((one for one in versions.values() if one.runs(recorded)), None)
+    return exact or versions.get(recorded.rpartition("+")[0], newest)

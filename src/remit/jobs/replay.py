@@ -55,7 +55,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
     """Run a program on a history. Raises JournalError if recorded values cannot be read."""
-    drifts = tuple(await differences(history, program, catalog))
+    drifts = tuple(await differences(history, program, catalog, journal))
     recorded = len(history.places)
     running, handler = await _ran(journal, history, program, job)
     divergence = await _compare(running, handler, history, journal)

@@ -74,7 +74,7 @@ class Runner:
                 catalog.invalidate(provider_id)
             await catalog.tools(_PATIENCE_S)
         recipes = self._services.programs.recipes
-        versions = {of_version(each.name, each.execution_version) for each in recipes.all()}
+        versions = {of_version(name, version) for name, version in recipes.carries()}
         return tuple(sorted(versions | await of_tools(catalog)))
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:

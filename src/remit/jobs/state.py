@@ -144,6 +144,14 @@ class WaitRecord:
         self.completed: k.WaitCompleted | k.TimerFired | None = None
 
 
+_EFFECTS: Final = (
+    k.ToolInvocationStarted,
+    k.ChildStarted,
+    k.TimeRecorded,
+    k.RandomRecorded,
+    k.UuidRecorded,
+    k.WaitCompleted,
+)
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
 End = k.JobCompleted | k.JobFailed | k.JobCancelled
 
@@ -168,8 +176,12 @@ class History:
         """What kind of effect stands at each place."""
         self.consumed: set[int] = set()
         """Events of the inbox that a wait has used."""
+        self.execution = ""
+        """The version of the code that recorded the last effect, or is to record the first."""
+        self._under = ""
+        """The version that went on with the job since, and has recorded no effect yet."""
         self.drifts: set[tuple[str, str]] = set()
-        """Version differences that are already recorded."""
+        """Version differences that are already recorded, as subject and current version."""
         self.undos: dict[str, k.UndoDeclared] = {}
         """What undoes a step, by step."""
         self.undone: dict[str, k.StepCompensated] = {}
@@ -194,6 +206,8 @@ class History:
             fold = folds.get(type(payload))
             if fold is not None:
                 fold(self, payload)
+            if self._under and isinstance(payload, _EFFECTS):
+                self.execution, self._under = self._under, ""
 
     def call(self, step: str) -> CallRecord:
         """The record of a call, made where there is none."""
@@ -251,6 +265,7 @@ class History:
 
     def _created(self, payload: k.JobCreated) -> None:
         self.created = payload
+        self.execution = payload.execution_version
 
     def _planned(self, payload: k.PlanGenerated) -> None:
         self.plan = payload
@@ -340,7 +355,9 @@ class History:
         self.compensated[payload.step] = payload
 
     def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
-        self.drifts.add((payload.subject, payload.current))
+        self.drifts.add((payload.tool_name or payload.subject, payload.current))
+        if payload.subject in {"execution", "planner"}:
+            self._under = payload.current
 
     def _schema_drift(self, payload: k.SchemaDriftRecorded) -> None:
         self.drifts.add((payload.tool_name, payload.current))

@@ -1,58 +1,162 @@
-"""Are code and tools still those the job was recorded with? Checked before anything runs (contract: versioning)."""
+"""Are code and tools still those the job was recorded with? Checked before anything runs (contract: versioning).
+
+Compared are the code of the job and of the recipes within it, the planner, the tool registry, and each tool that was
+called: its provider, its version, and both schemas, with the class of what changed in them. What a provider offers that
+cannot be listed now is not known, and no difference.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import VersionError
+from remit.errors import NotCanonicalError, VersionError
 from remit.journal.kinds import SchemaDriftRecorded, VersionMismatchRecorded
+from remit.tools.drift import compare_input, compare_output
 
 if TYPE_CHECKING:
     from remit.jobs.program import Program
-    from remit.jobs.state import History
+    from remit.jobs.state import CallRecord, History
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
-    from remit.tools.catalog import Catalog
+    from remit.tools.catalog import Catalog, Tool
 
+_log: Final = logging.getLogger("remit.jobs")
+_PATIENCE_S: Final = 2.0
+"""Seconds to wait for tools that are still being listed; their versions are not known then."""
 
-_CODE: Final[tuple[Literal["execution", "recipe"], ...]] = ("execution", "recipe")
-"""Subjects that are code of ours; others are tools."""
+Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provider", "request", "response"]
+_CODE: Final = frozenset({"execution", "planner", "recipe"})
+"""Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
+_HARMLESS: Final = frozenset({"identical", "annotation_only", "compatible"})
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded version and today's."""
 
     subject: str
-    """`execution`, `recipe` for one that runs as a part of the job, or a tool's name."""
+    """`execution`, `planner`, `recipe` for one that runs as a part of the job, `registry`, or a tool's name."""
     recorded: str
     current: str
-    """Empty where the tool is gone."""
+    """Empty if the tool is gone."""
+    about: Subject = "execution"
+    """What of it differs; `request` and `response` are a tool's schemas."""
+    drift: str = ""
+    """Class of a schema's change: `annotation_only`, `compatible` or `breaking`; empty: the old one is not kept."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the policy `fail` refuses to go on: any tool of the registry may have changed, and a text too."""
+        return self.about != "registry" and self.drift not in _HARMLESS
 
 
-async def differences(history: History, program: Program | None, catalog: Catalog) -> list[Difference]:
-    """Everything that differs, the code first, then recipes within it and tools by name."""
-    found = []
+async def differences(
+    history: History, program: Program | None, catalog: Catalog, journal: Journal
+) -> list[Difference]:
+    """Everything that differs, the code first, then recipes within it, the registry, and tools by name."""
+    found = _of_code(history, program)
+    if not history.places:
+        return found  # no tool was called under other versions yet
+    tools = await _Tools(catalog, journal).compare(history)
     created = history.created
-    if created is not None and program is not None and created.execution_version not in {"", program.version}:
-        found.append(Difference(subject="execution", recorded=created.execution_version, current=program.version))
+    if created is not None and catalog.settled and created.tool_registry_version not in {"", catalog.version}:
+        recorded, current = created.tool_registry_version, catalog.version
+        found.append(Difference(subject="registry", about="registry", recorded=recorded, current=current))
+    return found + tools
+
+
+def _of_code(history: History, program: Program | None) -> list[Difference]:
+    created = history.created
+    found: list[Difference] = []
+    if created is None or program is None:
+        return found
+    if history.execution and not program.runs(history.execution):
+        about: Subject = "planner" if created.kind == "plan" else "execution"
+        found.append(Difference(subject=about, about=about, recorded=history.execution, current=program.version))
     for name, recorded in sorted({(child.name, child.version) for child in history.children.values()}):
         # One that is not registered came along with the code that runs it, or is missed when it is needed.
-        current = program.recipes.version(name) if program is not None else ""
-        if current not in {"", recorded}:
-            found.append(Difference(subject="recipe", recorded=f"{name} {recorded}", current=f"{name} {current}"))
-    seen: dict[str, str] = {}
-    for record in history.calls.values():
-        if record.started is not None and record.started.request_schema_hash:
-            seen[record.started.tool_name] = record.started.request_schema_hash
-    for name, recorded in sorted(seen.items()):
-        tool = await catalog.find(name)
-        current = tool.input.hash if tool is not None and tool.input is not None else ""
-        if current != recorded:
-            found.append(Difference(subject=name, recorded=recorded, current=current))
+        recipe = program.recipes.find(name, recorded)
+        if recipe is not None and not recipe.runs(recorded):
+            current = f"{name} {recipe.execution_version}"
+            found.append(Difference(subject="recipe", about="recipe", recorded=f"{name} {recorded}", current=current))
     return found
+
+
+class _Tools:
+    """Compares the tools that a job called with those of today."""
+
+    def __init__(self, catalog: Catalog, journal: Journal) -> None:
+        self._catalog = catalog
+        self._journal = journal
+
+    async def compare(self, history: History) -> list[Difference]:
+        """Everything that differs, by the name of the tool."""
+        seen: dict[str, CallRecord] = {}
+        for record in history.calls.values():
+            if record.started is not None and record.started.request_schema_hash:
+                seen[record.started.tool_name] = record
+        found: list[Difference] = []
+        patience = asyncio.timeout(_PATIENCE_S)
+        try:
+            async with patience:
+                for name in seen:
+                    await self._catalog.find(name)
+        except TimeoutError:
+            _log.info("some tools are still being listed: their versions are not compared")
+        for name, record in sorted(seen.items()):
+            found += await self._tool(name, record)
+        return found
+
+    async def _tool(self, name: str, record: CallRecord) -> list[Difference]:
+        started, finished = record.started, record.finished
+        if started is None or not self._catalog.heard(started.provider_id):
+            return []  # what a provider offers that cannot be listed is not known
+        tool = self._catalog.known(name)
+        if tool is None:
+            return [
+                Difference(
+                    subject=name, about="request", recorded=started.request_schema_hash, current="", drift="breaking"
+                )
+            ]
+        pairs: list[tuple[Subject, str, str]] = [
+            ("provider", started.provider_id, tool.meta.provider_id),
+            ("tool", started.tool_version, tool.meta.version),
+            ("request", started.request_schema_hash, _hash(tool, "request")),
+            ("response", finished.response_schema_hash if finished else "", _hash(tool, "response")),
+        ]
+        return [
+            Difference(
+                subject=name, about=about, recorded=recorded, current=current,
+                drift=await self._drift(tool, about, recorded),
+            )
+            for about, recorded, current in pairs
+            if recorded and recorded != current
+        ]  # fmt: skip
+
+    async def _drift(self, tool: Tool, about: Subject, recorded: str) -> str:
+        """The class of a schema's change."""
+        if about not in {"request", "response"}:
+            return ""
+        old = await self._journal.schema(recorded)
+        if old is None:
+            return ""
+        if about == "request":
+            return compare_input(old, tool.meta.input_schema).value
+        return compare_output(old, tool.meta.output_schema).value
+
+
+def _hash(tool: Tool, about: Subject) -> str:
+    """Digest of a tool's schema as its provider gave it, also if the tool is withheld."""
+    schema = tool.meta.input_schema if about == "request" else tool.meta.output_schema
+    try:
+        return "" if schema is None else digest(schema)
+    except NotCanonicalError:
+        return ""
 
 
 class Versions:
@@ -65,25 +169,35 @@ class Versions:
         self._policy = policy
 
     async def check(self, history: History, writer: StreamWriter, program: Program) -> None:
-        """Record every difference once, with both sides. Raises VersionError where policy says `fail`."""
-        if not history.places:
-            return  # nothing has happened under other versions yet
-        found = await differences(history, program, self._catalog)
+        """Record every difference once, with both sides. Raises VersionError if the policy is `fail`."""
+        found = await differences(history, program, self._catalog, self._journal)
         for one in found:
             if (one.subject, one.current) not in history.drifts:
+                _log.warning("%s: %s", writer.stream, _words(one))
                 await self._journal.append(writer, self._event(one), synced=False)
-        if found and self._policy == "fail":
-            first = found[0]
-            code = Code.EXECUTION_VERSION_MISMATCH if first.subject in _CODE else Code.TOOL_SCHEMA_DRIFT
-            msg = f"{first.subject} was recorded as {first.recorded}; here it is {first.current or 'missing'}"
-            raise VersionError(msg, code=code, remedy="Resume where that version runs, or set jobs.mismatch to warn.")
+        refused = next((one for one in found if one.refused), None)
+        if refused is not None and self._policy == "fail":
+            code = Code.EXECUTION_VERSION_MISMATCH if refused.about in _CODE else Code.TOOL_SCHEMA_DRIFT
+            raise VersionError(
+                _words(refused), code=code, remedy="Resume where that version runs, or set jobs.mismatch to warn."
+            )
 
     def _event(self, one: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
-        code = next((each for each in _CODE if each == one.subject), None)
-        if code is not None:
-            return VersionMismatchRecorded(
-                subject=code, recorded=one.recorded, current=one.current, policy=self._policy
-            )
-        return SchemaDriftRecorded(
-            tool_name=one.subject, recorded=one.recorded, current=one.current, policy=self._policy
-        )
+        match one.about:
+            case "request" | "response":
+                return SchemaDriftRecorded(
+                    tool_name=one.subject, recorded=one.recorded, current=one.current, drift=one.drift,
+                    policy=self._policy, direction=one.about,
+                )  # fmt: skip
+            case _:
+                return VersionMismatchRecorded(
+                    subject=one.about, recorded=one.recorded, current=one.current, policy=self._policy,
+                    tool_name=one.subject if one.about in {"tool", "provider"} else "",
+                )  # fmt: skip
+
+
+def _words(one: Difference) -> str:
+    what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
+    changed = f" ({one.drift})" if one.drift else ""
+    current = one.current or "missing"
+    return f"{one.subject}{what.get(one.about, '')} was recorded as {one.recorded}; here it is {current}{changed}"

@@ -146,6 +146,16 @@ class Catalog:
         """The tool of a full or wire name as last listed, even a quarantined one."""
         return self._index.by_name.get(name)
 
+    @property
+    def settled(self) -> bool:
+        """Whether every provider is listed: `version` is that of all tools."""
+        return not self._stale and not self.listing and not self.failures
+
+    def heard(self, provider_id: str) -> bool:
+        """Whether it is known what a provider offers: it is here, and was listed without a failure."""
+        known = provider_id in self._providers and provider_id not in self._unlisted
+        return known and provider_id not in self.failures and provider_id not in self.listing
+
     def provider(self, provider_id: str) -> ToolProvider | None:
         """The provider of this id."""
         return self._providers.get(provider_id)

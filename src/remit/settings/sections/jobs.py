@@ -21,6 +21,13 @@ class JobSettings(Section, frozen=True):
         Literal["warn", "fail"],
         About("What to do when a job resumes under other versions than it was recorded with."),
     ] = "warn"
+    code_version: Annotated[
+        str,
+        About(
+            "The version of the code that recipes are recorded with: `package:NAME`, `git`, or any text. Empty: a "
+            "digest of the code."
+        ),
+    ] = ""
     drain_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=86_400)],
         About("How long a worker that is told to stop waits for running calls to end."),
