@@ -9,6 +9,7 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.gateway.spending import Spending
+from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
@@ -62,86 +63,6 @@ def is_undo(step: str) -> bool:
 def job_of(stream: str) -> str:
     """The job that a stream belongs to."""
     return stream.split("/", 2)[1]
-
-
-class CallRecord(msgspec.Struct, eq=False):
-    """What is recorded of one call."""
-
-    started: k.ToolInvocationStarted | None = None
-    finished: k.ToolInvocationFinished | None = None
-    refused: k.GateRefused | None = None
-    confirmation: str | None = None
-    wanted: str = ""
-    """The tool that the confirmation was asked for."""
-    evidence: tuple[dict[str, Any], ...] = ()
-    repeats: str = ""
-    """The provider that alone may be called again, because an attempt with side effects may have reached it."""
-
-    @property
-    def attempts(self) -> int:
-        """Attempts announced so far."""
-        return self.started.attempt if self.started else 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the outcome is final: recorded is done (rule 2)."""
-        if self.refused is not None:
-            return True
-        return self.finished is not None and self.finished.step_outcome not in {"retryable_failure", "uncertain"}
-
-    @property
-    def unknown(self) -> bool:
-        """Whether the newest attempt may have happened without anybody knowing (rule 3)."""
-        if self.started is None or self.refused is not None:
-            return False
-        return self.finished is None or self.finished.step_outcome == "uncertain"
-
-    @property
-    def asked(self) -> tuple[str, str]:
-        """Tool and arguments hash, or empty and the request hash where the request was worded differently."""
-        if self.refused is not None:
-            return self.refused.tool_name, self.refused.arguments_hash
-        if self.started is None:
-            return "", ""
-        if self.started.request_hash:
-            return "", self.started.request_hash
-        return self.started.tool_name, self.started.arguments_hash
-
-
-class ModelRecord(msgspec.Struct, eq=False):
-    """What is recorded of one question to a model."""
-
-    started: k.CommandStarted | None = None
-    committed: k.CommandCommitted | None = None
-    refused: k.GateRefused | None = None
-    confirmation: str | None = None
-
-    @property
-    def attempts(self) -> int:
-        """Attempts announced so far."""
-        return self.started.attempt if self.started else 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the outcome is final: recorded is done (rule 2)."""
-        return self.refused is not None or (self.committed is not None and self.committed.again_ms is None)
-
-    @property
-    def hash(self) -> str:
-        """Digest of what was asked; empty if nothing was announced yet."""
-        if self.refused is not None:
-            return self.refused.arguments_hash
-        return self.started.request_hash if self.started is not None else ""
-
-
-class WaitRecord:
-    """What is recorded of one wait."""
-
-    __slots__ = ("completed", "waiting")
-
-    def __init__(self, waiting: k.JobWaiting) -> None:
-        self.waiting = waiting
-        self.completed: k.WaitCompleted | k.TimerFired | None = None
 
 
 _EFFECTS: Final = (

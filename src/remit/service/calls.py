@@ -24,7 +24,8 @@ from remit.gateway.call import Progress, Request, asked, no_progress
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
 from remit.jobs.effects.outcomes import recorded_outcome
-from remit.jobs.state import CallRecord, History
+from remit.jobs.records import CallRecord
+from remit.jobs.state import History
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from remit.jobs.state import UNDO_DECISION, CallRecord, History, WaitRecord, doubt_of, is_undo
+from remit.jobs.records import CallRecord, WaitRecord
+from remit.jobs.state import UNDO_DECISION, History, doubt_of, is_undo
 from remit.service.views import OpenWait, StepMeta, StepRow
 from remit.trace.step import call_state, shown
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from remit.jobs.state import CallRecord
+from remit.jobs.records import CallRecord
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import OptionalRaw, OptionalRef
 from remit.redact import preview

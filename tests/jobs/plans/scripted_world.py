@@ -16,8 +16,9 @@ from remit.jobs.activity import Activity
 from remit.jobs.branch import Branch, current
 from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
 from remit.jobs.effects.recorded import Effects
+from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.run import Run
-from remit.jobs.state import CallRecord, History, ModelRecord, Value, WaitRecord
+from remit.jobs.state import History, Value
 from remit.journal.journal import Journal
 from remit.journal.kinds import ChildStarted, CompensationCompleted
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
-    from remit.jobs.state import ModelRecord
+    from remit.jobs.records import ModelRecord
     from remit.models.tail import Tails
 
 _APPROVAL: Final = "approval"

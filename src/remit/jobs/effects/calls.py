@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
-    from remit.jobs.state import CallRecord
+    from remit.jobs.records import CallRecord
 
 _RETRY: Final = Retry()
 """How long to wait if the tool does not say so any more."""

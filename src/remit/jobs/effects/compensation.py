@@ -16,7 +16,8 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.effects.port import Answer, CallRequest, Wait
-from remit.jobs.state import UNDO_DECISION, CallRecord, History, undo_step
+from remit.jobs.records import CallRecord
+from remit.jobs.state import UNDO_DECISION, History, undo_step
 from remit.journal.kinds import (
     CompensationCompleted,
     CompensationStarted,

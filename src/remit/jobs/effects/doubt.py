@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
     from remit.jobs.inbox import Inbox
-    from remit.jobs.state import CallRecord
+    from remit.jobs.records import CallRecord
 
 
 class Doubts:

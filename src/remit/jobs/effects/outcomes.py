@@ -14,7 +14,7 @@ from remit.journal.kinds import ErrorInfo, GateRefused, TimerFired, WaitComplete
 from remit.models.message import decode
 
 if TYPE_CHECKING:
-    from remit.jobs.state import CallRecord, ModelRecord
+    from remit.jobs.records import CallRecord, ModelRecord
     from remit.journal.journal import Journal
 
 _decode: Final = msgspec.json.Decoder().decode

@@ -11,7 +11,8 @@ from remit.canonical import digest
 from remit.errors import UsageError
 from remit.gateway.asking import Budget
 from remit.gateway.outcome import Outcome
-from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
+from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
+from remit.jobs.state import Value
 from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
 from remit.models.prompt import Output, Sampling
 from remit.models.thread import Thread

@@ -17,7 +17,8 @@ from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
 from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome, recorded_reply
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
-from remit.jobs.state import CallRecord, History, Value
+from remit.jobs.records import CallRecord
+from remit.jobs.state import History, Value
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.jobs.activity import Activity
     from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
-    from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
+    from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
+    from remit.jobs.state import Value
     from remit.journal.kinds import ChildStarted, CompensationCompleted
 
 

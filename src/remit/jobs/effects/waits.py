@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
-    from remit.jobs.state import WaitRecord
+    from remit.jobs.records import WaitRecord
 
 _Ended = tuple[Answer, k.Payload, tuple[Any, ...]]
 """The answer, the event that records it, and the event's blobs."""
