@@ -16,7 +16,7 @@ from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.refusing import RefusingEffects
 from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.run import Run
-from remit.jobs.running import Running
+from remit.jobs.running import Running, end
 from remit.jobs.state import History
 from remit.jobs.versions import Difference, differences
 from remit.journal.blobs import pack
@@ -94,6 +94,7 @@ async def _ran(journal: Journal, history: History, program: Program, job: str) -
         await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
         if activity.active == 0:
             await running.end()
+    await end(running.task)  # its error is looked at, or it would be complained of
     return running, handler
 
 
