@@ -37,6 +37,7 @@ from remit.policy.rules import Policy
 from remit.providers.folder import FolderSearchProvider
 from remit.providers.fs import FsProvider
 from remit.providers.functions import FunctionProvider
+from remit.providers.jobs import JobsProvider
 from remit.providers.mcp_absent import AbsentProvider
 from remit.providers.sandbox import SandboxProvider
 from remit.providers.stub import StubProvider
@@ -111,7 +112,6 @@ def open_runtime(
         [
             *_providers(settings, (*found.tools, *tools)),
             *_mcp_providers(settings, pins, clock, chance, authorizer),
-            ExposedJobs(programs.recipes.all(), settings.mcp.expose, journal, lambda: service),
             *providers,
         ],
         order=settings.tools.preferred_provider_order,
@@ -134,6 +134,7 @@ def open_runtime(
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
     desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
     service = service_over(gateway, programs, pins, desk, principal=principal(settings), poke=engine.poke)
+    catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
     return Runtime(
         settings=settings,
         journal=journal,

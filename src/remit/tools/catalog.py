@@ -64,28 +64,42 @@ class Catalog:
         decides between several tools of one name: by that order, or the one of the lowest level and risk. `closed`
         refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take.
         """
-        self._providers = {check_provider_id(provider.provider_id): provider for provider in providers}
-        if len(self._providers) < len(providers):
-            ids = [provider.provider_id for provider in providers]
-            twice = next(each for each in ids if ids.count(each) > 1)
-            raise NameInvalidError(f"two providers are called {twice}", remedy="Give one of them another id.")
-        self._servers = frozenset(each for each in self._providers if each.startswith("mcp_"))
-        self._others = frozenset(self._providers) - self._servers
-        self._preference = Preference({each: _rank(each, order) for each in self._providers}, choose == "safest")
+        self._providers: dict[str, ToolProvider] = {}
+        self._servers: frozenset[str] = frozenset()
+        self._others: frozenset[str] = frozenset()
+        self._order = tuple(order)
+        self._ranks: dict[str, int] = {}
+        self._preference = Preference(self._ranks, choose == "safest")
         self._closed = closed
         self._list_timeout_s = list_timeout_s
         self._closing = False
-        self._listings = Listings(self._providers, self._list, self._enter)
+        self._listings = Listings(self._list, self._enter)
         self._stale = self._listings.stale
-        self._unlisted = set(self._providers)
-        self._listed: dict[str, list[Tool]] = {each: [] for each in self._providers}
+        self._unlisted: set[str] = set()
+        self._listed: dict[str, list[Tool]] = {}
         self._index = Index((), self._preference)
         self._listeners: dict[object, Callable[[], None]] = {}
         self.failures: dict[str, str] = {}
         """Why a provider could not be listed, by its id; it has no tools until it is listed again."""
-        for provider_id, provider in self._providers.items():
-            if isinstance(provider, Watched):
-                provider.watch(partial(self.invalidate, provider_id))
+        for provider in providers:
+            self.add(provider)
+
+    def add(self, provider: ToolProvider) -> None:
+        """Take one provider more. Raises NameInvalidError if its id is taken."""
+        provider_id = check_provider_id(provider.provider_id)
+        if provider_id in self._providers:
+            raise NameInvalidError(f"two providers are called {provider_id}", remedy="Give one of them another id.")
+        self._providers[provider_id] = provider
+        if provider_id.startswith("mcp_"):
+            self._servers |= {provider_id}
+        else:
+            self._others |= {provider_id}
+        self._ranks[provider_id] = _rank(provider_id, self._order)
+        self._listed[provider_id] = []
+        self._unlisted.add(provider_id)
+        self._listings.add(provider_id)
+        if isinstance(provider, Watched):
+            provider.watch(partial(self.invalidate, provider_id))
 
     @property
     def shadowed(self) -> Mapping[str, tuple[str, ...]]:

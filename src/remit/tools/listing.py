@@ -34,17 +34,21 @@ class Listings(Generic[Found]):
 
     def __init__(
         self,
-        provider_ids: Iterable[str],
         ask: Callable[[str], Awaitable[Found]],
         enter: Callable[[str, Found], None],
     ) -> None:
         """`ask` lists one provider and raises nothing a provider can cause; `enter` takes in what it found."""
-        self._providers = {each: _Provider() for each in provider_ids}
+        self._providers: dict[str, _Provider] = {}
         self._ask = ask
         self._enter = enter
         self._context = copy_context()
-        self.stale = set(self._providers)
+        self.stale: set[str] = set()
         """Ids of those whose last listing, if any, is out of date; they stay here until a newer one has entered."""
+
+    def add(self, provider_id: str) -> None:
+        """List one provider more."""
+        self._providers[provider_id] = _Provider()
+        self.stale.add(provider_id)
 
     @property
     def under_way(self) -> frozenset[str]:

@@ -16,7 +16,8 @@ from remit.errors import NameInvalidError
 from remit.ids import new_id
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
-from remit.service import exposed
+from remit.providers import jobs as exposed
+from remit.providers.jobs import JobsProvider
 from remit.service.exposed import ExposedJobs
 from remit.service.jobs import Options
 from remit.testing.providers import call_context
@@ -76,9 +77,9 @@ async def offering(
         yield remit, client
 
 
-def provided(remit: Remit) -> ExposedJobs:
+def provided(remit: Remit) -> JobsProvider:
     """The provider of `waits`, as a worker of its own has it."""
-    return ExposedJobs([waits], ["*"], remit.runtime.journal, lambda: remit.service)
+    return JobsProvider(ExposedJobs(remit.service, ["waits"]))
 
 
 async def offered(client: Client) -> set[str]:
