@@ -14,6 +14,7 @@ from remit.sandbox.seccomp.filter import ARCHITECTURES, digest, encoded, program
 from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED
 
 EPERM, ENOSYS, NO_FAMILY = (errno_verdict(number) for number in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))
+encode = struct.Struct("<HBBI")
 MACHINES = pytest.mark.parametrize("machine", ARCHITECTURES)
 
 

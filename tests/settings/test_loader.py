@@ -28,6 +28,9 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "fs.search_anywhere": (False, True, False),
     "sandbox.driver": ("landlock", "wasm", "bwrap"),
     "sandbox.min_isolation": ("process", "kernel", "namespaces"),
+    "sandbox.container_program": ("a", "b", "c"),
+    "sandbox.container_image": ("a", "b", "c"),
+    "sandbox.container_runtime": ("a", "b", "c"),
     "sandbox.commands": (["python"], ["node"], []),
     "sandbox.network": (["a.example"], ["b.example:443"], []),
     "sandbox.wall_ms": (1, 2, 3),
@@ -92,7 +95,15 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-PATHS = {"app.modules", "fs.roots", "journal.url", "sandbox.bwrap", "sandbox.folder", "sandbox.packages"}
+PATHS = {
+    "app.modules",
+    "fs.roots",
+    "journal.url",
+    "sandbox.bwrap",
+    "sandbox.folder",
+    "sandbox.packages",
+    "sandbox.wasm",
+}
 
 
 def plain(value: Any) -> Any:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
 
 from remit.sandbox.capability import Capability, Isolation
-from remit.sandbox.opening import open_driver
+from remit.sandbox.opening import DRIVERS, open_driver
 
 if TYPE_CHECKING:
     from remit.settings import Settings
 
-DRIVERS: Final = ("bwrap",)
 
-
-async def probed(settings: Settings, drivers: tuple[str, ...] = DRIVERS) -> list[Capability]:
+async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[Capability]:
     """What each driver can do."""
     found = []
     for name in drivers:
-        driver = open_driver(name, settings)
+        driver = open_driver(name, settings.sandbox)
         try:
             found.append(await driver.probe())
         finally:

@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from remit.sandbox.identity import Identity
@@ -23,9 +23,17 @@ class Child:
 
     @classmethod
     def start(
-        cls, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int], identity: Identity
+        cls,
+        argv: Sequence[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        pass_fds: Sequence[int],
+        identity: Identity,
+        env: Mapping[str, str] | None = None,
     ) -> Child:
-        """Start a program with an empty environment. Raises OSError.
+        """Start a program, without any environment if none is given. Raises OSError.
 
         It must be called in a thread that lives as long as the child: the kernel tells `--die-with-parent` of the end
         of the thread.
@@ -36,7 +44,7 @@ class Child:
             stdout=stdout,
             stderr=stderr,
             pass_fds=pass_fds,
-            env={},
+            env=env or {},
             start_new_session=True,
             user=identity.uid,
             group=identity.gid,
@@ -49,11 +57,11 @@ class Child:
         await self._end.wait()
         return self._process.returncode if self._process.returncode is not None else -signal.SIGKILL
 
-    def kill(self) -> None:
-        """End it."""
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End it, or send it another signal."""
         if not self._end.done:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid, how)
 
     def close(self) -> None:
         """Forget it."""

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from remit.sandbox.spec import Mount
 
@@ -32,6 +32,14 @@ class Command(NamedTuple):
 
 class CommandMissingError(Exception):
     """An allowed command is not installed where a sandbox could see it."""
+
+
+class Finder(Protocol):
+    """Finds the programs of a driver."""
+
+    def find(self, name: str) -> Command:
+        """The program behind a name. Raises CommandMissingError."""
+        ...
 
 
 class Commands:
@@ -62,3 +70,25 @@ class Commands:
             return Command(program, mounts)
         target = f"{PACKAGES}/{name}"
         return Command(program, (*mounts, Mount(folder, target)), {variable: target})
+
+
+class Listed:
+    """Commands that are files of their own, such as WASI modules."""
+
+    def __init__(self, programs: Mapping[str, Path]) -> None:
+        self._programs = programs
+
+    def find(self, name: str) -> Command:
+        """The program behind a name. Raises CommandMissingError."""
+        if name not in self._programs:
+            known = ", ".join(sorted(self._programs)) or "none"
+            raise CommandMissingError(f"{name} is not among the modules of sandbox.wasm ({known})")
+        return Command(str(self._programs[name]))
+
+
+class Named:
+    """Commands that another file system than ours holds, such as a container's image: it finds them in its own PATH."""
+
+    def find(self, name: str) -> Command:
+        """The program behind a name."""
+        return Command(_NAMES.get(name, (name,))[0])

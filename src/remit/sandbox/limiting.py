@@ -59,6 +59,14 @@ def apply(pid: int, limits: Limits, *, counted: bool) -> None:
             resource.prlimit(pid, getattr(resource, f"RLIMIT_{name.upper()}"), (soft, hard))
 
 
+def inherited(limits: Limits) -> dict[str, tuple[int, int]]:
+    """(soft, hard) by name, for a program that sets them itself before it becomes another; processes are not counted.
+
+    Without a user namespace the kernel would count all processes of the user.
+    """
+    return {name: (soft, hard) for name, soft, hard in _fitting(0, limits, counted=False) if name != "nproc"}
+
+
 def _fitting(pid: int, limits: Limits, *, counted: bool) -> Iterator[tuple[str, int, int]]:
     """(name, soft, hard) of each, nowhere above the hard limit that is there."""
     for name, value in _values(limits, counted=counted).items():

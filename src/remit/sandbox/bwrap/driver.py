@@ -16,11 +16,13 @@ from remit.sandbox.bwrap.run import Ended, Run
 from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cgroups import Leaves
 from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.drives import FailedCheckError
 from remit.sandbox.execution import Execution, Listener, Receipt, Status, quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.limits import Limits
 from remit.sandbox.seccomp import filter as seccomp
 from remit.sandbox.spec import Spec
+from remit.sandbox.stdin import stdin_of
 from remit.sandbox.workspaces import scratch
 
 _SOFT: Final = "looked at every 50 ms (soft)"
@@ -101,7 +103,7 @@ class BwrapDriver:
         leaf = leaves.take()
         run = Run(spec, leaf, listener)
         self._runs[spec.id] = run
-        stdin = _stdin(spec.stdin)
+        stdin = stdin_of(spec.stdin)
         try:
             run.start(self._found.path, seccomp.encoded(platform.machine()), identity(), stdin)
             await run.ready()
@@ -141,12 +143,10 @@ class BwrapDriver:
         checks: list[Check] = []
         try:
             execution = await self._checked(checks)
-        except _FailedCheckError as error:
-            name, why, remedy = error.args
-            checks.append(Check(name, ok=False, detail=why))
-            return Capability(
-                driver=self.name, reasons=(f"{name}: {why}",), remedy=remedy or _ODD, checks=tuple(checks)
-            )
+        except FailedCheckError as error:
+            checks.append(Check(error.name, ok=False, detail=str(error)))
+            reasons = (f"{error.name}: {error}",)
+            return Capability(driver=self.name, reasons=reasons, remedy=error.remedy or _ODD, checks=tuple(checks))
         return Capability(
             driver=self.name,
             version=execution.receipt.version,
@@ -156,21 +156,21 @@ class BwrapDriver:
         )
 
     async def _checked(self, checks: list[Check]) -> Execution:
-        """A run of the whole command line. Raises _FailedCheckError."""
+        """A run of the whole command line. Raises FailedCheckError."""
         machine = platform.machine()
         if sys.platform != "linux":
-            raise _FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container or wasm.")
+            raise FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container or wasm.")
         if machine not in seccomp.ARCHITECTURES:
             known = " or ".join(seccomp.ARCHITECTURES)
-            raise _FailedCheckError("seccomp", f"there is no filter for {machine}", f"Run Remit on {known}.")
+            raise FailedCheckError("seccomp", f"there is no filter for {machine}", f"Run Remit on {known}.")
         checks.append(Check("seccomp", ok=True, detail=seccomp.digest(machine)))
         try:
             self._found = await asyncio.to_thread(find, self._given)
         except (NoProgramError, OSError) as error:
-            raise _FailedCheckError("bwrap", str(error), INSTALL) from error
+            raise FailedCheckError("bwrap", str(error), INSTALL) from error
         checks.append(Check("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
         if why := limiting.problem():
-            raise _FailedCheckError("limits", why, "Install util-linux, or run Remit as a plain user.")
+            raise FailedCheckError("limits", why, "Install util-linux, or run Remit as a plain user.")
         execution = await self._trial(self._found)
         checks.append(Check("namespaces", ok=True, detail="the whole command line ran"))
         return execution
@@ -181,28 +181,14 @@ class BwrapDriver:
                 spec = Spec(id="probe", argv=_TRIAL, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
                 execution = await self._exec(spec, quiet, program.version)
         except SandboxUnavailableError as error:
-            raise _FailedCheckError("namespaces", str(error), error.remedy or remedy_for(str(error))) from error
+            raise FailedCheckError("namespaces", str(error), error.remedy or remedy_for(str(error))) from error
         except OSError as error:
             remedy = "Set TMPDIR to a folder that can be written to."
-            raise _FailedCheckError("workspace", str(error), remedy) from error
+            raise FailedCheckError("workspace", str(error), remedy) from error
         if execution.stdout.data != _SAYS:
             why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
-            raise _FailedCheckError("namespaces", why[:500], remedy_for(why))
+            raise FailedCheckError("namespaces", why[:500], remedy_for(why))
         return execution
-
-
-class _FailedCheckError(Exception):
-    """Name, reason and remedy of the check of a probe that failed."""
-
-
-def _stdin(data: bytes) -> int:
-    if not data:
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    fd = os.memfd_create("remit-stdin", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def _execution(ended: Ended, receipt: Receipt) -> Execution:

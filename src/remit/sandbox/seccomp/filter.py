@@ -47,31 +47,36 @@ ARCHITECTURES: Final = {
 
 
 @cache
-def program(machine: str) -> tuple[Instruction, ...]:
-    """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table."""
+def program(machine: str, *, network: bool = True) -> tuple[Instruction, ...]:
+    """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table.
+
+    `network=False`: without a network namespace around it, so that sockets reach nothing but their own pair.
+    """
     architecture = ARCHITECTURES[machine]
-    leaves = sorted((number, leaf(name)) for name, number in architecture.numbers.items() if name not in ABSENT)
+    leaves = sorted(
+        (number, leaf(name, network=network)) for name, number in architecture.numbers.items() if name not in ABSENT
+    )
     found = _search(_ranges(leaves))
     known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), found)
     return tuple(assemble(Branch(ARCH, "equal", architecture.audit, known, Verdict(KILL))))
 
 
 @cache
-def encoded(machine: str) -> bytes:
+def encoded(machine: str, *, network: bool = True) -> bytes:
     """The filter's bytes. Raises KeyError."""
-    return packed(list(program(machine)))
+    return packed(list(program(machine, network=network)))
 
 
 @cache
-def digest(machine: str) -> str:
+def digest(machine: str, *, network: bool = True) -> str:
     """`sha256:…` of the filter, as receipts hold it. Raises KeyError."""
-    return "sha256:" + hashlib.sha256(encoded(machine)).hexdigest()
+    return "sha256:" + hashlib.sha256(encoded(machine, network=network)).hexdigest()
 
 
 @cache
-def leaf(name: str) -> Node:
+def leaf(name: str, *, network: bool = True) -> Node:
     """What becomes of a call, once its number is known."""
-    if name in FORBIDDEN:
+    if name in FORBIDDEN or (name == "socket" and not network):
         return _FORBIDDEN
     found: Node = _ALLOW
     for test in REFUSED.get(name, ()):

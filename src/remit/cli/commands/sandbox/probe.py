@@ -48,11 +48,9 @@ def _print(state: State, one: Capability, *, chosen: bool) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out
-    verdict = "ok" if one.usable else "fail" if chosen else "none"
+    word, style = ("ok", "ok") if one.usable else ("fail", "fail") if chosen else ("no", "dim")
     told = f"{one.level.name}, version {one.version}" if one.usable else "; ".join(one.reasons)
-    out.line(
-        f"{out.style(f'{verdict:<4}', verdict)}  {one.driver:<9}  {one_line(told)}{'  (chosen)' if chosen else ''}"
-    )
+    out.line(f"{out.style(f'{word:<4}', style)}  {one.driver:<9}  {one_line(told)}{'  (chosen)' if chosen else ''}")
     if one.usable:
         for limit, mechanism in sorted(one.limits.items()):
             out.line(f"      {limit:<15}  {mechanism}")

@@ -1,0 +1,118 @@
+"""The driver `container`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import Final
+
+from remit.sandbox.capability import Capability, Check, Isolation
+from remit.sandbox.container.command import Container
+from remit.sandbox.drives import FailedCheckError, SupervisingDriver
+from remit.sandbox.execution import Execution, Listener, Receipt, quiet
+from remit.sandbox.identity import Identity, identity
+from remit.sandbox.limits import Limits
+from remit.sandbox.spec import Spec
+from remit.sandbox.supervised import Supervised
+from remit.sandbox.workspaces import scratch
+
+_PROGRAMS: Final = ("podman", "docker")
+_OWN_KERNEL: Final = frozenset({"runsc", "kata", "kata-runtime", "io.containerd.kata.v2"})
+"""Runtimes that keep a program from the host's kernel."""
+_HELD: Final = {
+    "wall_ms": "timer",
+    "cpu_ms": "rlimit for each process",
+    "memory_bytes": "the container's cgroup",
+    "pids": "the container's cgroup",
+    "cpu_percent": "the container's cgroup",
+    "descriptors": "rlimit",
+    "file_bytes": "rlimit",
+    "tmp_bytes": "size of the tmpfs",
+    "workspace_bytes": "looked at every 50 ms (soft)",
+    "stdout_bytes": "reader",
+    "stderr_bytes": "reader",
+    "artifact_bytes": "collector",
+    "artifact_files": "collector",
+}
+_PROBE_MS: Final = 60_000
+_PATIENCE_S: Final = 20.0
+_SAYS: Final = b"isolated\n"
+
+
+class ContainerDriver(SupervisingDriver):
+    """Runs programs in containers; the image has to be there, nothing is pulled."""
+
+    name = "container"
+
+    def __init__(self, program: str = "", image: str = "", runtime: str = "") -> None:
+        """Use this program (podman, else docker, if empty), image and runtime."""
+        super().__init__()
+        program = program or next((path for name in _PROGRAMS if (path := shutil.which(name))), "")
+        self._container = Container(program, image, runtime)
+        self._version = ""
+        self._level = Isolation.kernel if runtime in _OWN_KERNEL else Isolation.namespaces
+
+    async def look(self) -> Capability:
+        """Run a container that does nothing."""
+        program, image = self._container.program, self._container.image
+        if not program:
+            raise FailedCheckError("program", "neither podman nor docker is installed", "Install one of them.")
+        if not image:
+            remedy = 'Name one that is there, such as container_image = "python:3.13-slim".'
+            raise FailedCheckError("image", "sandbox.container_image names no image", remedy)
+        code, said = await _ran([program, "version", "--format", "{{.Client.Version}}"])
+        self._version = said.split()[-1] if code == 0 and said.strip() else "unknown"
+        with scratch() as folder:
+            argv = ("/bin/sh", "-c", "echo isolated")
+            spec = Spec(id=f"probe-{os.getpid()}", argv=argv, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
+            execution = await self.run(spec, quiet)
+        if execution.stdout.data != _SAYS:
+            why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
+            raise FailedCheckError("run", why, f"Start its service and fetch the image: `{program} pull {image}`.")
+        check = Check("run", ok=True, detail=f"{program}, {image}")
+        return Capability(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
+
+    async def run(self, spec: Spec, listener: Listener) -> Execution:
+        """Run a program in a container of its own, which is deleted afterwards, however it ends."""
+        run = self.runs[spec.id] = Supervised(spec, listener)
+        receipt = Receipt(driver=self.name, version=self._version, isolation=self._level.name, limits=_HELD)
+        try:
+            run.start(self._container.run(spec, identity()), Identity(), env=_environment())
+            return await run.ended(receipt)
+        finally:
+            await asyncio.shield(self._remove(spec.id, run))
+
+    async def _remove(self, name: str, run: Supervised) -> None:
+        """The container is no child of ours: it would outlive the program that started it."""
+        await _ran(self._container.remove(name))
+        await run.close()
+        del self.runs[name]
+
+
+async def _ran(words: list[str]) -> tuple[int, str]:
+    """Exit code and stdout of a program that answers soon; what goes wrong is an exit code as well."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=_environment(),
+        )
+    except OSError:
+        return 127, ""
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            out, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 124, ""
+    return process.returncode or 0, out.decode(errors="replace")
+
+
+def _environment() -> dict[str, str]:
+    """What docker and podman need to find their service and their images."""
+    names = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,0 +1,83 @@
+"""What the drivers that supervise another program have in common: one probe, and the runs that are under way."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+
+from remit.sandbox.capability import Capability, Check
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.spec import Spec
+from remit.sandbox.supervised import Supervised
+
+
+class FailedCheckError(Exception):
+    """A check of a probe that failed."""
+
+    def __init__(self, name: str, why: str, remedy: str) -> None:
+        self.name = name
+        self.remedy = remedy
+        super().__init__(why[:500])
+
+
+class SupervisingDriver(abc.ABC):
+    """A driver; a subclass says what it is, how it finds out what it can do, and how it runs a program."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Supervised] = {}
+        self._capability: Capability | None = None
+        self._probing = asyncio.Lock()
+
+    @abc.abstractmethod
+    async def look(self) -> Capability:
+        """What it can do here. Raises FailedCheckError, SandboxUnavailableError or OSError."""
+
+    @abc.abstractmethod
+    async def run(self, spec: Spec, listener: Listener) -> Execution:
+        """Run a program to its end. Raises SandboxUnavailableError or OSError."""
+
+    async def probe(self) -> Capability:
+        """What it can do here; the answer holds for this process."""
+        async with self._probing:
+            if self._capability is None:
+                try:
+                    self._capability = await self.look()
+                except FailedCheckError as error:
+                    self._capability = self._failed(error)
+                except (SandboxUnavailableError, OSError) as error:
+                    self._capability = self._failed(FailedCheckError("run", str(error), "Look whether it runs at all."))
+            return self._capability
+
+    async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
+        """Run a program. Raises SandboxUnavailableError."""
+        found = await self.probe()
+        if not found.usable:
+            raise SandboxUnavailableError("; ".join(found.reasons), found.remedy)
+        if spec.network:
+            why = f"the driver {self.name} has no network that is filtered"
+            raise SandboxUnavailableError(why, "Use the driver bwrap with sandbox.network.")
+        try:
+            return await self.run(spec, listener)
+        except OSError as error:
+            raise SandboxUnavailableError(f"it cannot be started: {error}") from error
+
+    async def kill(self, run: str) -> None:
+        """End a run."""
+        if (found := self.runs.get(run)) is not None:
+            found.stop("")
+
+    async def close(self) -> None:
+        """End every run."""
+        for run in list(self.runs.values()):
+            await run.close()
+
+    def _failed(self, error: FailedCheckError) -> Capability:
+        return Capability(
+            driver=self.name,
+            reasons=(f"{error.name}: {error}",),
+            remedy=error.remedy,
+            checks=(Check(error.name, ok=False, detail=str(error)),),
+        )

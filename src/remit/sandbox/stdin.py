@@ -1,0 +1,16 @@
+"""What a program reads: a file without a name, so that nothing has to be fed to it."""
+
+from __future__ import annotations
+
+import os
+
+
+def stdin_of(data: bytes) -> int:
+    """A descriptor that holds some bytes; the caller closes it."""
+    if not data:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.memfd_create("remit-stdin", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -1,0 +1,109 @@
+"""The driver `wasm`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.sandbox import limiting
+from remit.sandbox.capability import Capability, Check, Isolation
+from remit.sandbox.drives import FailedCheckError, SupervisingDriver
+from remit.sandbox.execution import Execution, Listener, Receipt, quiet
+from remit.sandbox.identity import Identity, identity
+from remit.sandbox.limits import Limits
+from remit.sandbox.spec import WORKSPACE, Spec
+from remit.sandbox.supervised import Supervised
+from remit.sandbox.wasm.guest import TRAPPED
+from remit.sandbox.workspaces import scratch
+
+INSTALL: Final = "Install the extra: `pip install 'remit[wasm]'`, or name a WASI module in sandbox.wasm."
+_HELD: Final = {
+    "wall_ms": "timer",
+    "cpu_ms": "rlimit",
+    "memory_bytes": "the machine's own memory limit",
+    "pids": "there are no processes",
+    "cpu_percent": "not held: one thread",
+    "descriptors": "rlimit",
+    "file_bytes": "rlimit",
+    "tmp_bytes": "there is no /tmp",
+    "workspace_bytes": "looked at every 50 ms (soft)",
+    "stdout_bytes": "reader",
+    "stderr_bytes": "reader",
+    "artifact_bytes": "collector",
+    "artifact_files": "collector",
+}
+_GUEST: Final = Path(__file__).with_name("guest.py")
+_INHERITED: Final = ("cpu", "fsize", "core")
+_SPARE_DESCRIPTORS: Final = 16
+
+
+class WasmDriver(SupervisingDriver):
+    """Runs WASI modules."""
+
+    name = "wasm"
+
+    def __init__(self, modules: Mapping[str, Path]) -> None:
+        """Know these interpreters by their names."""
+        super().__init__()
+        self._modules = modules
+        self._version = ""
+
+    async def look(self) -> Capability:
+        """Run one of the interpreters."""
+        try:
+            self._version = importlib.metadata.version("wasmtime")
+        except importlib.metadata.PackageNotFoundError as error:
+            raise FailedCheckError("wasmtime", "the package is not installed", INSTALL) from error
+        if not self._modules:
+            raise FailedCheckError("modules", "no interpreter is known", INSTALL)
+        for name, module in self._modules.items():
+            if not module.is_file():
+                raise FailedCheckError("modules", f"{name}: {module} does not exist", "Correct sandbox.wasm.")
+        module = next(iter(self._modules.values()))
+        with scratch() as folder:
+            spec = Spec(id="probe", argv=(str(module), "-c", "1"), workspace=folder, limits=Limits(wall_ms=30_000))
+            execution = await self.run(spec, quiet)
+        if execution.exit_code == TRAPPED or execution.limit:
+            raise FailedCheckError("run", execution.stderr.data.decode(errors="replace").strip(), INSTALL)
+        check = Check("run", ok=True, detail=", ".join(sorted(self._modules)))
+        return Capability(
+            driver=self.name, version=self._version, level=Isolation.kernel, limits=_HELD, checks=(check,)
+        )
+
+    async def run(self, spec: Spec, listener: Listener) -> Execution:
+        """Run the module that the first word of `argv` names."""
+        run = self.runs[spec.id] = Supervised(spec, listener)
+        receipt = Receipt(driver=self.name, version=self._version, isolation=Isolation.kernel.name, limits=_HELD)
+        fd = os.memfd_create("remit-task", os.MFD_CLOEXEC)
+        try:
+            os.write(fd, msgspec.json.encode(_task(spec)))
+            os.lseek(fd, 0, os.SEEK_SET)
+            env = {"PATH": "/usr/bin:/bin", "PYTHONSAFEPATH": "1"}
+            # It becomes another user by itself: as that one it could not read the module, nor Python's own files.
+            run.start([sys.executable, str(_GUEST), str(fd)], Identity(), env=env, pass_fds=(fd,))
+            return await run.ended(receipt)
+        finally:
+            os.close(fd)
+            await asyncio.shield(run.close())
+            del self.runs[spec.id]
+
+
+def _task(spec: Spec) -> dict[str, object]:
+    limits = {name: pair for name, pair in limiting.inherited(spec.limits).items() if name in _INHERITED}
+    mounts = [(str(mount.source), mount.target, mount.writable) for mount in spec.mounts if mount.source.is_dir()]
+    return {
+        "module": spec.argv[0],
+        "argv": [Path(spec.argv[0]).stem, *spec.argv[1:]],
+        "env": {"HOME": WORKSPACE, "LANG": "C.UTF-8", **spec.env},
+        "folders": [(str(spec.workspace), WORKSPACE, True), (str(spec.workspace), ".", True), *mounts],
+        "memory_bytes": spec.limits.memory_bytes,
+        "limits": {**limits, "nofile": (spec.limits.descriptors + _SPARE_DESCRIPTORS,) * 2},
+        "uid": identity().uid,
+    }
