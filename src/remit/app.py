@@ -203,6 +203,13 @@ class Remit:
         found = await _end(self.runtime, job)
         return await self.service.jobs.row(job) if isinstance(found, Ended) else found
 
+    async def settled(self, *jobs: str, labels: Mapping[str, str] | None = None) -> list[JobRow]:
+        """Wait until every one of these jobs, or of those with these labels, has ended or waits for somebody.
+
+        Raises NotFoundError or JournalError.
+        """
+        return await self.service.jobs.settled(jobs or None, labels=labels)
+
     async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""
         seen: set[str] = set()

@@ -81,6 +81,27 @@ def test_every_error_of_resume_all_is_told_however_soon_a_job_ends(
     assert {one["job"]: one["error"]["code"] for one in done.json} == dict.fromkeys({*jobs, ended}, "JOB_FAILED")
 
 
+def test_many_jobs_are_replayed_with_one_table_and_one_status(project: Project) -> None:
+    write(project, tool=SHOUT, more=FAILS)
+    first = project.apart("run", "shouts", "--json").json["job"]
+    second = project.apart("run", "fails", "--json").json["job"]
+    same = project.apart("replay", "--all")
+    assert same.status == 0
+    assert "2 jobs: 2 same" in same.err
+    write(project, tool=SHOUT)
+    gone = project.apart("replay", "--since", "1h", "--json")
+    assert (gone.status, {one["job"]: one.get("code", "") for one in gone.json}) == (
+        1,
+        {first: "", second: "UNKNOWN_RECIPE"},
+    )
+    write(project, tool=SHOUT, more=FAILS.replace("as it has to", "otherwise"))
+    parted = project.apart("replay", "--state", "failed", "--state", "completed")
+    assert parted.status == 6
+    assert "1 diverged, 1 same" in parted.err
+    assert second in next(line for line in parted.out.splitlines() if "diverged" in line)
+    assert project.apart("replay", "last", "--all").status == 2
+
+
 @pytest.mark.slow
 def test_a_worker_says_which_recipes_it_serves(project: Project) -> None:
     write(project, tool=SHOUT)

@@ -22,6 +22,8 @@ OURS: Final = "remit."
 """How labels begin that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
+TIMERS: Final = ("a timer", "the next attempt")
+"""What a job waits for that comes by itself, in the words of WAITING."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 _STUCK: Final = "stuck:"

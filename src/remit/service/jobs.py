@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ from remit.journal.kinds import (
 )
 from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
+from remit.service.many import Replayed, replayed, settled
 from remit.service.rows import open_waits, step_rows
 from remit.service.steps import decided_since
 from remit.service.task import artifacts, task_error, trace_lines
@@ -170,6 +171,18 @@ class Jobs:
         history = await self.history(job)
         program = await self._programs.load(history)
         return await replay(self._journal, history, program, self._catalog, job)
+
+    async def settled(
+        self, jobs: Collection[str] | None = None, *, labels: Mapping[str, str] | None = None
+    ) -> list[JobRow]:
+        """Wait until jobs have ended or wait for something from outside; their rows. Raises NotFoundError."""
+        return await settled(self._journal, jobs, labels=labels)
+
+    def replays(
+        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Replayed]:
+        """Replay every job in these states that was created at `since` (µs) or later, newest first."""
+        return replayed(self._journal, self.replay, states, since=since, labels=labels)
 
     # --- commands
 

@@ -12,7 +12,9 @@ from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from remit.jobs.replay import ReplayReport
+    from remit.service.many import Replayed
 
+STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 _WORDS: Final = {
     "same": "the recipe does the same today",
     "incomplete": "the same as far as the job has come",
@@ -21,20 +23,32 @@ _WORDS: Final = {
 
 
 @click.command("replay")
-@click.argument("job", shell_complete=complete.jobs)
-@json_option("verdict, divergence and drifts")
+@click.argument("job", required=False, shell_complete=complete.jobs)
+@click.option("--all", "everything", is_flag=True, help="Every job.")
+@click.option("--since", metavar="AGE", help="Every job created in the last 90s, 30m, 12h or 7d.")
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in it; may be repeated.")
+@json_option("verdict, divergence and drifts (a list for several jobs)")
 @pass_state
-def command(state: State, job: str) -> int:
+@click.pass_context
+def command(
+    context: click.Context, state: State, job: str | None, everything: bool, since: str | None, states: tuple[str, ...]
+) -> int:
     """Run a job again on its record alone, and compare.
 
     No tool is called and nothing is written: every result comes from the journal. Shown are the first place where
     the recipe of today goes another way than the record, if there is one, and every tool or code version that has
-    changed since. Exits with status 6 where they differ.
+    changed since. Exits with status 6 where they differ. For several jobs a table says which ones do; the status is 1
+    if none does, but some could not be replayed.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
+
+    if bool(job) == bool(everything or since or states):
+        raise click.UsageError("Give JOB, or --all, --since or --state.", context)
+    if not job:
+        return _many(state, since, states)
 
     async def look() -> ReplayReport:
         async with state.remit() as remit:
@@ -47,6 +61,55 @@ def command(state: State, job: str) -> int:
     else:
         _print(state, report)
     return exit_codes.DIVERGED if report.verdict == "diverged" else exit_codes.OK
+
+
+def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+    from remit.cli.values import seconds
+    from remit.clock import SECOND, SystemClock
+
+    begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+
+    async def look() -> list[Replayed]:
+        async with state.remit() as remit:
+            return [one async for one in remit.service.jobs.replays(states, since=begin)]
+
+    with reserved_stdout():
+        found = run_async(lambda _stop: look())
+    if state.as_json:
+        state.output.json(found)
+    else:
+        _print_many(state, found)
+    if any(one.report is not None and one.report.verdict == "diverged" for one in found):
+        return exit_codes.DIVERGED
+    return exit_codes.ERROR if any(one.report is None for one in found) else exit_codes.OK
+
+
+def _print_many(state: State, found: list[Replayed]) -> None:
+    from collections import Counter
+
+    from remit.cli.tables import Column, table
+
+    columns = (Column("JOB"), Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
+    table(state.output.out, columns, [(one.job, _verdict(one), one.name, _about(one)) for one in found])
+    counts = Counter(_verdict(one) for one in found)
+    words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    state.note(f"{len(found)} jobs: {words}" if found else "no such jobs")
+
+
+def _verdict(one: Replayed) -> str:
+    return one.report.verdict if one.report is not None else "not replayed"
+
+
+def _about(one: Replayed) -> str:
+    from remit.cli.text import one_line
+
+    if one.report is None:
+        return one_line(f"{one.code}: {one.reason}")
+    parted, drifts = one.report.divergence, len(one.report.drifts)
+    changed = f"{drifts} versions changed since" if drifts else ""
+    return one_line(f"step {parted.step}: {parted.recorded} / now {parted.now}") if parted is not None else changed
 
 
 def _print(state: State, report: ReplayReport) -> None:

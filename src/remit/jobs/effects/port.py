@@ -12,7 +12,7 @@ from remit.errors import UsageError
 from remit.gateway.asking import Budget
 from remit.gateway.outcome import Outcome
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
-from remit.jobs.state import Value
+from remit.jobs.state import TIMERS, Value
 from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
 from remit.models.prompt import Output, Sampling
 from remit.models.thread import Thread
@@ -85,7 +85,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """What is waited for, for people."""
         if self.type == "timer":
-            return "a timer" if not self.key.startswith("retry:") else "the next attempt"
+            return TIMERS[self.key.startswith("retry:")]
         if self.type == "signal":
             return f"signal {self.key}"
         return f"a decision on step {self.step}" if self.attempt is not None else f"confirmation {self.key}"

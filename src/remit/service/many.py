@@ -1,0 +1,113 @@
+"""Many jobs at once: wait until they come to rest, and replay them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.errors import RemitError
+from remit.jobs.replay import ReplayReport
+from remit.jobs.state import ENDED, KIND, TIMERS, stream_of
+from remit.journal.event import HeadQuery
+from remit.service.heads import head_of
+from remit.service.views import JobRow, job_row
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+OPEN: Final = ("pending", "running", "waiting")
+"""States of a job that has not ended."""
+Replay = Callable[[str], Awaitable[ReplayReport]]
+"""Replays one job. Raises RemitError if it cannot be replayed here."""
+_PAGE: Final = 1_000
+_SPACING_S: Final = 0.05
+"""Changes are looked at this often at most."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of many jobs that were replayed."""
+
+    job: str
+    name: str
+    state: str
+    report: ReplayReport | None = None
+    code: str = ""
+    """Why it could not be replayed."""
+    reason: str = ""
+
+
+def at_rest(row: JobRow, now: int) -> bool:
+    """Whether a job has ended, or waits for something from outside; a timer is not from outside."""
+    if row.state in ENDED:
+        return True
+    if row.state != "waiting" or (row.due_at is not None and row.due_at <= now and not row.code):
+        return False
+    return bool(row.code) or not any(words in row.waiting_for for words in TIMERS)
+
+
+async def settled(
+    journal: Journal, jobs: Collection[str] | None = None, *, labels: Mapping[str, str] | None = None
+) -> list[JobRow]:
+    """Wait until every job is at rest: those given, else all that have these labels; their rows, newest first.
+
+    Whoever works on them. One query looks at all of them, and only when something has changed. Without `jobs`, those
+    that had ended before are left out. Raises NotFoundError.
+    """
+    wanted = None if jobs is None else set(jobs)
+    for job in wanted or ():
+        await head_of(journal, job)
+    seen: set[str] = set() if wanted is None else wanted
+    mark = 0
+    while True:
+        mark = await journal.heads_changed(mark)
+        now, found = journal.clock.now(), await _open(journal, labels or {}, oldest=min(wanted) if wanted else None)
+        rows = [row for row in found if wanted is None or row.job in wanted]
+        seen.update(row.job for row in rows)
+        if all(at_rest(row, now) for row in rows):
+            return [job_row(await head_of(journal, job)) for job in sorted(seen, reverse=True)]
+        await journal.clock.sleep(_SPACING_S)
+
+
+async def _open(journal: Journal, labels: Mapping[str, str], *, oldest: str | None) -> list[JobRow]:
+    """Jobs that have not ended, newest first, down to the oldest that is asked for."""
+    rows: list[JobRow] = []
+    before: str | None = None
+    while page := await journal.heads(
+        HeadQuery(kind=KIND, states=OPEN, labels=dict(labels), limit=_PAGE, before=before)
+    ):
+        rows += [job_row(head) for head in page]
+        before = page[-1].stream
+        if len(page) < _PAGE or (oldest is not None and before < stream_of(oldest)):
+            break
+    return rows
+
+
+async def replayed(
+    journal: Journal,
+    replay: Replay,
+    states: tuple[str, ...] = (),
+    *,
+    since: int = 0,
+    labels: Mapping[str, str] | None = None,
+) -> AsyncIterator[Replayed]:
+    """Replay jobs one after the other, newest first: in these states, and created at `since` (µs) or later."""
+    before: str | None = None
+    while page := await journal.heads(
+        HeadQuery(kind=KIND, states=states, labels=dict(labels or {}), limit=_PAGE, before=before)
+    ):
+        for head in page:
+            if head.created_at >= since:
+                yield await _replayed(replay, job_row(head))
+        before = page[-1].stream
+        if page[-1].created_at < since:
+            return
+
+
+async def _replayed(replay: Replay, row: JobRow) -> Replayed:
+    try:
+        report = await replay(row.job)
+    except RemitError as error:
+        return Replayed(job=row.job, name=row.name, state=row.state, code=error.code.name, reason=error.message)
+    return Replayed(job=row.job, name=row.name, state=row.state, report=report)
