@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Protocol
 from uuid import UUID, uuid4
+
+
+def salt(count: int) -> bytes:
+    """So many random bytes that nobody can guess."""
+    return os.urandom(count)
 
 
 class Chance(Protocol):

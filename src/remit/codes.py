@@ -138,6 +138,7 @@ class Code(Enum):
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
     LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by somebody else.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
+    PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     BLOB_MISSING = Row(ERROR, 410, False, "A recorded value's bytes are not in the journal any more.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")
     JOURNAL_READ_ONLY = Row(ERROR, 503, False, "The journal cannot be written to.")

@@ -13,6 +13,7 @@ RemitError
 ├── JournalError           the journal's storage refused or failed
 │   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
 │   └── ChainBrokenError     recorded bytes do not match their hash
+│       └── PayloadErasedError  or were erased with their subject
 ├── RunError               raised inside recipe code
 │   ├── CallError          a call did not end well; carries the outcome
 │   ├── NondeterminismError  the recipe left the recorded path; carries both sides
@@ -113,6 +114,12 @@ class ChainBrokenError(JournalError):
     """A recorded event does not match its hash."""
 
     default = Code.CHAIN_BROKEN
+
+
+class PayloadErasedError(ChainBrokenError):
+    """A recorded value was erased, on purpose and on record: its event is whole, its bytes are gone."""
+
+    default = Code.PAYLOAD_ERASED
 
 
 class RunError(RemitError):

@@ -51,6 +51,7 @@ def head(kind: str, state: str, *, closed: bool, labels: dict[str, str]) -> Head
         hash=b"",
         closed=closed,
         route="",
+        subject="",
         title="",
         labels=labels,
         **rest,

@@ -36,6 +36,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     msgspec.UnsetType: st.just(msgspec.UNSET),
     msgspec.Raw: JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value))),
     dict[str, str]: st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3),
+    dict[str, int]: st.dictionaries(st.text(max_size=8), INTEGERS, max_size=3),
     dict[str, Any]: st.dictionaries(st.text(max_size=8), JSON, max_size=3),
 }
 

@@ -28,7 +28,7 @@ from remit.journal.event import (
 )
 
 _MAX_INT = 2**63
-_PATCHED = ("state", "due_at", "priority", "closed", "route", "title", "labels")
+_PATCHED = ("state", "due_at", "priority", "closed", "route", "subject", "title", "labels")
 
 
 class Shelf:
@@ -86,7 +86,7 @@ class Shelf:
         expected = (append.expect_seq, append.epoch, append.expect_hash)
         if (found.seq, found.epoch, found.hash) != expected or append.expect_wakes not in {None, found.wakes}:
             return None
-        changes: dict[str, Any] = {"updated_at": append.at, **_changes(append.patch)}
+        changes: dict[str, Any] = {"updated_at": append.at, **_changes(append.patch), "subject": found.subject}
         if append.events:
             changes |= {"seq": append.events[-1].seq, "hash": append.events[-1].hash}
         if append.patch.release:
@@ -95,8 +95,10 @@ class Shelf:
 
     def _keep(self, blob: Blob) -> None:
         known = self.blobs.get(blob.digest)
+        erased = known is not None and bool(known.data) and not blob.data
+        kept = known is not None and not known.data
         longer = known is None or (known.until is not None and (blob.until is None or blob.until > known.until))
-        if longer:
+        if erased or (longer and not kept):
             self.blobs[blob.digest] = blob
 
     def _wake(self, stream: str, at: int) -> None:
@@ -205,7 +207,7 @@ class Shelf:
 
 def _created(append: Append) -> Head:
     fresh: dict[str, Any] = {"state": "", "due_at": None, "priority": 0, "closed": False, "route": ""}
-    fresh |= {"title": "", "labels": {}}
+    fresh |= {"subject": "", "title": "", "labels": {}}
     last = append.events[-1]
     return Head(
         stream=append.stream,
@@ -242,5 +244,6 @@ def _matches(head: Head, query: HeadQuery) -> bool:
         query.kind in {None, head.kind}
         and (not query.states or head.state in query.states)
         and head.stream.startswith(query.prefix)
+        and query.subject in {"", head.subject}
         and query.labels.items() <= head.labels.items()
     )

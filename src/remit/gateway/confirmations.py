@@ -60,6 +60,7 @@ class Confirmations:
         packed = pack(msgspec.json.encode(args))
         request = msgspec.structs.replace(request, args=packed.inline, args_blob=packed.ref)
         writer = self._journal.writer(stream_of(caller, request.confirmation), KIND)
+        title = request.tool_name if writer.subject else title  # a head holds nothing of what can be erased
         patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels={"id": request.confirmation})
         return writer.draft(request, patch=patch), packed.blobs
 

@@ -19,6 +19,8 @@ class CallRecord(msgspec.Struct, eq=False):
     wanted: str = ""
     """The tool that the confirmation was asked for."""
     evidence: tuple[dict[str, Any], ...] = ()
+    evidence_blob: k.OptionalRef = k.UNSET
+    """Where the items of a stream with a subject are."""
     repeats: str = ""
     """The provider that alone may be called again, because an attempt with side effects may have reached it."""
 

@@ -236,7 +236,8 @@ class History:
         record.confirmation, record.wanted = payload.confirmation, payload.tool_name
 
     def _evidence(self, payload: k.EvidenceAttached) -> None:
-        self.call(payload.step).evidence = payload.items
+        record = self.call(payload.step)
+        record.evidence, record.evidence_blob = payload.items, payload.items_blob
 
     def _value(self, payload: Value) -> None:
         self.values[payload.step] = payload

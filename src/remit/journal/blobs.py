@@ -14,12 +14,14 @@ INLINE_LIMIT: Final = 8 * 1024
 """Bytes up to which a JSON value stays in its event."""
 
 
-class BlobRef(msgspec.Struct, frozen=True):
+class BlobRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stands in an event for a value kept by digest."""
 
     digest: str
     bytes: int
     preview: str
+    key: str = ""
+    """How the bytes are hidden: `salt` if 32 random bytes come before them; empty: not at all."""
 
 
 class Packed(msgspec.Struct, frozen=True):

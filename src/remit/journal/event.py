@@ -55,6 +55,7 @@ class Blob(msgspec.Struct, frozen=True, gc=False):
 
     digest: str
     data: bytes
+    """Empty for bytes that were erased: that takes the place of what was kept, for good."""
     until: int | None = None
     """When they may be erased, in microseconds since the Unix epoch; None: never. Of two that share a digest, the one
     kept longer decides."""
@@ -83,6 +84,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing will ever happen to the stream again: it is never due, leased or woken."""
     route: str
     """Which workers can take it, in the words of whoever uses the kind; empty: any of them."""
+    subject: str
+    """Whom its values are about, so that they can be erased; empty: nobody in particular. Set as it is made."""
     title: str
     labels: dict[str, str]
     created_at: int
@@ -97,6 +100,8 @@ class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | msgspec.UnsetType = UNSET
     closed: bool | msgspec.UnsetType = UNSET
     route: str | msgspec.UnsetType = UNSET
+    subject: str | msgspec.UnsetType = UNSET
+    """Counts where the stream is made, and not later."""
     title: str | msgspec.UnsetType = UNSET
     labels: dict[str, str] | msgspec.UnsetType = UNSET
     release: bool = False
@@ -142,6 +147,8 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
     """Called on the event loop when it has happened, or not."""
     size: int = 0
     """Bytes that wait in memory for it, roughly."""
+    erases: bool = False
+    """Whether bytes are erased with it."""
 
     def __post_init__(self) -> None:
         """Weigh it once; what has no events waits too."""
@@ -151,6 +158,7 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
                 size += len(event.data) + _EVENT_OVERHEAD
         for blob in self.blobs:
             size += len(blob.data)
+            self.erases = self.erases or not blob.data
         self.size = size
 
     @property
@@ -170,6 +178,7 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = ""
     """Streams whose name starts with it, such as `job/J/`."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    subject: str = ""
     before: str | None = None
     """Continue after this stream of an earlier page."""
     limit: int = 100

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.canonical import sha256
+from remit.chance import salt
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
-from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, PayloadErasedError
 from remit.journal.blobs import BlobRef
 from remit.journal.chain import verify
 from remit.journal.event import (
@@ -30,9 +33,10 @@ from remit.journal.event import (
     Scanned,
 )
 from remit.journal.heads import contradiction
-from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, decode
+from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
-from remit.journal.writer import Draft, StreamWriter, afresh
+from remit.journal.sealing import Examined, Salt, erasure_of, references, reveal, seal
+from remit.journal.writer import Draft, StreamWriter, afresh, fail_all
 
 PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
@@ -48,9 +52,12 @@ _RESTORE: Final = "Restore the journal from a backup."
 class Journal:
     """Append-only streams with heads, leases and blobs, over any storage backend."""
 
-    def __init__(self, store: Store, clock: Clock | None = None) -> None:
-        """Use an opened store; `clock` stamps events and decides what is due."""
+    def __init__(self, store: Store, clock: Clock | None = None, salt: Salt = salt) -> None:
+        """Use an opened store; `clock` stamps events and decides what is due, `salt` hides values about a subject."""
         self._store = store
+        self._salt = salt
+        self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
+        """By root: a writer of a stream with a subject, which what is made below it shares."""
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.clock = clock or SystemClock()
 
@@ -62,8 +69,22 @@ class Journal:
     # --- writing
 
     def writer(self, stream: str, kind: str, head: Head | None = None) -> StreamWriter:
-        """A writer that goes on from `head`, or creates the stream."""
-        return StreamWriter(stream, kind, self.clock, head)
+        """A writer that goes on from `head`, or creates the stream.
+
+        A new stream has the subject of the root it is below, if that is written here.
+        """
+        writer = StreamWriter(stream, kind, self.clock, head)
+        if head is None and (above := self._subjects.get(writer.root)) is not None:
+            writer.subject = above.subject
+        if writer.subject:
+            self._know(writer)
+        return writer
+
+    def _know(self, writer: StreamWriter) -> None:
+        if writer.stream == writer.root:
+            self._subjects[writer.root] = writer
+        else:
+            self._subjects.setdefault(writer.root, writer)
 
     async def append(
         self,
@@ -80,7 +101,10 @@ class Journal:
         Raises AppendConflictError where another writer holds the stream, JournalError where the storage fails; both
         also for an earlier queued append of the same writer.
         """
-        append = writer.stage(*payloads, patch=patch, expect_wakes=expect_wakes)
+        draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
+        if writer.subject:
+            (draft,), blobs = self._sealed((draft,), blobs)
+        append = writer.chain(draft)
         commit = Commit(
             appends=(append,), blobs=tuple(blobs), wakes=wakes, synced=synced, at=append.at, on_error=writer.fail
         )
@@ -104,14 +128,25 @@ class Journal:
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
                 raise afresh(draft.writer.failure)
+        if any(draft.payloads for draft in drafts):
+            drafts, blobs = self._sealed(drafts, blobs)
         writers = [draft.writer for draft in drafts]
         appends = tuple([draft.writer.chain(draft) for draft in drafts])
         commit = Commit(appends=appends, blobs=tuple(blobs), wakes=wakes, synced=synced, at=appends[0].at)
-        commit.on_error = _fail_all(writers)
+        commit.on_error = fail_all(writers)
         if synced:
             await self._written(commit, *writers)
         elif self._queued(commit, *writers):
             await self._store.drained()
+
+    def _sealed(self, drafts: Sequence[Draft], blobs: Sequence[Blob]) -> tuple[tuple[Draft, ...], tuple[Blob, ...]]:
+        """The drafts of streams with a subject, with their values where they can be erased."""
+        for draft in drafts:
+            self._know(draft.writer)
+        payloads, sealed_blobs = seal([one for draft in drafts for one in draft.payloads], blobs, self._salt)
+        left = iter([(payload.KIND, encode(payload)) for payload in payloads])
+        sealed = [replace(draft, events=tuple(islice(left, len(draft.payloads)))) for draft in drafts]
+        return tuple(sealed), sealed_blobs
 
     def _queued(self, commit: Commit, *writers: StreamWriter) -> bool:
         """Submit what nobody waits for; whether so much waits in memory that its writer should."""
@@ -150,6 +185,8 @@ class Journal:
         async with self._posting.setdefault(stream, asyncio.Lock()):
             for _ in range(_POST_ATTEMPTS):
                 writer = self.writer(stream, kind, await self.head(stream))
+                if writer.seq == 0 and writer.root != stream and (above := await self.head(writer.root)) is not None:
+                    writer.subject = above.subject
                 try:
                     await self.append(writer, *payloads, synced=True, blobs=blobs, wakes=wakes)
                 except AppendConflictError:
@@ -246,16 +283,15 @@ class Journal:
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
         """The JSON bytes of a recorded value, wherever they are kept; None where none was recorded.
 
-        Raises ChainBrokenError where the bytes are not those that were recorded, or gone (BLOB_MISSING).
+        Raises PayloadErasedError if it was erased with its subject, ChainBrokenError if the bytes are not those that
+        were recorded, or gone (BLOB_MISSING).
         """
         if isinstance(ref, BlobRef):
             data = await self._store.blob(ref.digest)
             if data is None:
                 msg = f"the bytes of {ref.digest} ({ref.bytes} bytes) are gone"
                 raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
-            if sha256(data) != ref.digest:
-                raise ChainBrokenError(f"the bytes kept as {ref.digest} have another digest", remedy=_RESTORE)
-            return data
+            return reveal(ref, data)
         return bytes(inline) if isinstance(inline, msgspec.Raw) else None
 
     async def blob(self, digest: str) -> bytes | None:
@@ -296,6 +332,13 @@ class Journal:
     async def verify(self, stream: str) -> int:
         """Check a stream's chain, that its head says the same, and the values its events refer to; how many events.
 
+        Raises as `examine` does.
+        """
+        return (await self.examine(stream)).events
+
+    async def examine(self, stream: str) -> Examined:
+        """The same, with how many of the values were erased with their subject; an erasure has to be on record.
+
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says otherwise, or the value
         that is gone or was changed.
         """
@@ -310,10 +353,16 @@ class Journal:
         if said := contradiction(head, events):
             msg = f"{stream}: the head is not what its events say: {said}"
             raise ChainBrokenError(msg, remedy="Somebody changed the head; believe the events, and restore a backup.")
-        for event in events:
-            for ref in _references(event):
+        erased = 0
+        for ref in [ref for event in events for ref in references(event)]:
+            try:
                 await self.value(UNSET, ref)
-        return length
+            except PayloadErasedError:
+                erased += 1
+        if erased and await self._store.head(erasure_of(head.subject)) is None:
+            msg = f"{stream}: {erased} values are gone, and no erasure of their subject is on record"
+            raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
+        return Examined(length, erased)
 
     # --- leases
 
@@ -348,19 +397,3 @@ class Journal:
     async def close(self) -> None:
         """Write what was submitted, then release everything."""
         await self._store.close()
-
-
-def _fail_all(writers: Sequence[StreamWriter]) -> Callable[[JournalError], None]:
-    def fail(error: JournalError) -> None:
-        for writer in writers:
-            writer.fail(error)
-
-    return fail
-
-
-def _references(event: Event) -> list[BlobRef]:
-    """The values an event keeps by digest."""
-    if b"_blob" not in event.data:
-        return []
-    payload = decode(event.kind, event.data)
-    return [] if payload is None else [v for v in msgspec.structs.astuple(payload) if isinstance(v, BlobRef)]

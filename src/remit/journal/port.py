@@ -12,7 +12,9 @@ Promises of every backend, on every machine it runs on:
 4. A commit that failed leaves no part behind, and what its writer appended after it is refused as well.
 5. Of two claims, at most one gets a stream; a claim raises its epoch, so that the former holder's appends are refused.
    Leases need not survive the loss of power where it ends every holder as well.
-6. After `close`, and for whoever still waits in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
+6. A blob without bytes stands for one that was erased: it takes the place of bytes kept under that digest, and no bytes
+   ever take its place.
+7. After `close`, and for whoever still waits in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
    submitted commit is refused with it.
 """
 

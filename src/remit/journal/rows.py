@@ -32,8 +32,9 @@ def to_head(row: Sequence[Any]) -> Head:
         wakes=row[10],
         closed=bool(row[11]),
         route=row[12],
-        title=row[13],
-        labels=_labels(row[14]),
-        created_at=row[15],
-        updated_at=row[16],
+        subject=row[13],
+        title=row[14],
+        labels=_labels(row[15]),
+        created_at=row[16],
+        updated_at=row[17],
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.chain import link, root
-from remit.journal.event import NO_PATCH, Append, Event, Head, HeadPatch
+from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch
 from remit.journal.kinds import Payload, encode
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ class Draft(msgspec.Struct, frozen=True):
     """Kind and payload of each."""
     patch: HeadPatch
     expect_wakes: int | None
+    payloads: tuple[Payload, ...] = ()
+    """The payloads themselves if their values have to be sealed before they are chained."""
 
 
 def afresh(error: JournalError) -> JournalError:
@@ -43,8 +47,8 @@ class StreamWriter:
     """
 
     __slots__ = (
-        *("_clock", "_hash", "announced", "announced_before", "began", "epoch", "failure", "kind", "root", "seq"),
-        *("stream", "wakes"),
+        *("__weakref__", "_clock", "_hash", "announced", "announced_before", "began", "epoch", "failure", "kind"),
+        *("root", "seq", "stream", "subject", "wakes"),
     )
 
     def __init__(self, stream: str, kind: str, clock: Clock, head: Head | None = None) -> None:
@@ -52,6 +56,8 @@ class StreamWriter:
         self.stream = stream
         self.root = "/".join(stream.split("/", 2)[:2])
         """What the names of streams that are written together have in common."""
+        self.subject = head.subject if head else ""
+        """Whom the stream's values are about; they are sealed then."""
         self.kind = kind
         self.seq = head.seq if head else 0
         self.began = self.seq
@@ -68,7 +74,14 @@ class StreamWriter:
 
     def draft(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Draft:
         """Encode payloads for `Journal.commit`, which gives them their place; a draft may be kept, or dropped."""
-        return Draft(self, tuple([(payload.KIND, encode(payload)) for payload in payloads]), patch, expect_wakes)
+        if self.seq == 0 and patch.subject is not UNSET:
+            self.subject = patch.subject
+        events = tuple([(payload.KIND, encode(payload)) for payload in payloads])
+        if not self.subject:
+            return Draft(self, events, patch, expect_wakes)
+        if self.seq == 0:
+            patch = replace(patch, subject=self.subject)
+        return Draft(self, events, patch, expect_wakes, payloads)
 
     def stage(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Append:
         """Chain payloads onto the stream. The append must be submitted before the next one of this writer."""
@@ -105,3 +118,13 @@ class StreamWriter:
     def supersede(self) -> None:
         """Fall silent because somebody else took the stream over."""
         self.fail(AppendConflictError(f"{self.stream}: another writer took the stream over"))
+
+
+def fail_all(writers: Sequence[StreamWriter]) -> Callable[[JournalError], None]:
+    """What fails each of these writers."""
+
+    def fail(error: JournalError) -> None:
+        for writer in writers:
+            writer.fail(error)
+
+    return fail

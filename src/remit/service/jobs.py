@@ -71,6 +71,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
     budget: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
+    subject: str = ""
+    """Whom its values are about, such as a customer: they are kept so that they can be erased. Its title says nothing
+    of them then, unless `title` does."""
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
 
@@ -267,7 +270,8 @@ class Jobs:
             due_at=now + int(options.delay_s * SECOND),
             priority=options.priority,
             route=route_of(created) if isinstance(created, JobCreated) else "",
-            title=options.title or f"{name} {preview(given, _TITLE)}",
+            title=options.title or (name if options.subject else f"{name} {preview(given, _TITLE)}"),
+            subject=options.subject,
             labels={**options.labels, "remit.name": name},
         )
         await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)

@@ -62,16 +62,17 @@ class Streams:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await self._beside(identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
-        streams = events = 0
+        streams = events = erased = 0
         problems: list[str] = []
         for root in roots:
             async for head in self._heads(root):
                 streams += 1
                 try:
-                    events += await self._journal.verify(head.stream)
+                    examined = await self._journal.examine(head.stream)
+                    events, erased = events + examined.events, erased + examined.erased
                 except ChainBrokenError as error:
                     problems.append(error.message)
-        return VerifyReport(streams=streams, events=events, problems=tuple(problems))
+        return VerifyReport(streams=streams, events=events, problems=tuple(problems), erased=erased)
 
     async def kept(self, digest: str) -> bytes | None:
         """The bytes kept under a digest, such as those of evidence; None if they were erased."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import UsageError
+from remit.errors import PayloadErasedError, UsageError
 
 if TYPE_CHECKING:
     from remit.codes import Code
     from remit.journal.journal import Journal
 
 
+ERASED: Final = {"erased": True}
+"""Shown for a value that was erased with its subject."""
+
+
 async def value_of(journal: Journal, inline: Any, ref: Any) -> Any:
-    """The value that an event holds, or that stands in a blob; None if neither does."""
-    found = await journal.value(inline, ref)
+    """The value that an event holds, or that stands in a blob; None if neither does, ERASED if it was erased."""
+    try:
+        found = await journal.value(inline, ref)
+    except PayloadErasedError:
+        return ERASED
     return msgspec.json.decode(found) if found is not None else None
 
 

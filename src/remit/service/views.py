@@ -218,6 +218,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     streams: int
     events: int
     problems: tuple[str, ...]
+    erased: int = 0
+    """Values that were erased with their subject; an erasure on record is no problem."""
 
     @property
     def ok(self) -> bool:

@@ -69,5 +69,7 @@ def _print(state: State, report: VerifyReport) -> None:
     checked = f"{report.events} events in {report.streams} streams"
     if report.ok:
         out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches")
+        if report.erased:
+            out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:
         state.note(f"{len(report.problems)} damaged; {checked} are as they were written")

@@ -10,7 +10,7 @@ from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.gateway.replies import answered
 from remit.jobs.effects.port import Answer
-from remit.journal.kinds import ErrorInfo, GateRefused, TimerFired, WaitCompleted
+from remit.journal.kinds import UNSET, ErrorInfo, GateRefused, TimerFired, WaitCompleted
 from remit.models.message import decode
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
         raise AssertionError(msg)
     if finished.error is not None:
         return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
-    evidence = tuple(msgspec.convert(item, EvidenceItem) for item in record.evidence) if finished.evidence else ()
+    evidence = await _evidence(record, journal) if finished.evidence else ()
     encoded: bytes | msgspec.Raw | None
     if isinstance(finished.result, msgspec.Raw):
         encoded = finished.result
@@ -59,6 +59,12 @@ async def recorded_reply(record: ModelRecord, journal: Journal) -> Outcome:
     encoded = await journal.value(committed.result, committed.result_blob)
     value = answered(committed, decode(encoded or b""))
     return Outcome(status="ok", value=value, invocation_id=committed.invocation_id, duration_us=duration_us)
+
+
+async def _evidence(record: CallRecord, journal: Journal) -> tuple[EvidenceItem, ...]:
+    sealed = await journal.value(UNSET, record.evidence_blob)
+    items = msgspec.json.decode(sealed) if sealed is not None else record.evidence
+    return tuple(msgspec.convert(item, EvidenceItem) for item in items)
 
 
 def _refused(refused: GateRefused) -> Outcome:

@@ -48,6 +48,7 @@ from remit.journal.kinds.people import (
     ConfirmationUsed,
 )
 from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds.subjects import SubjectErased
 from remit.journal.kinds.tickets import (
     TicketBlocked,
     TicketCompleted,
@@ -104,6 +105,7 @@ __all__ = [
     "SignalSent",
     "StepCompensated",
     "StepDecided",
+    "SubjectErased",
     "TicketBlocked",
     "TicketCompleted",
     "TicketCreated",
@@ -156,6 +158,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
     "outside": (SessionOpened, CallOpened, RequestRelayed, McpToolsPinned),
+    "subjects": (SubjectErased,),
     "tickets": (
         TicketCreated,
         TicketLeased,

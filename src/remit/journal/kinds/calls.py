@@ -79,7 +79,9 @@ class EvidenceAttached(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "evidence_attached"
     invocation_id: str
     step: str
-    items: tuple[dict[str, Any], ...]
+    items: tuple[dict[str, Any], ...] = ()
+    items_blob: OptionalRef = UNSET
+    """The same in a stream with a subject."""
 
 
 class GateRefused(Payload, frozen=True, kw_only=True):

@@ -86,13 +86,13 @@ BEGIN
             found_id := NULL;
             IF seqs[a] = 0 AND chained[a] IS NOT NULL THEN
                 INSERT INTO heads (
-                    stream, kind, state, seq, hash, due_at, priority, closed, route, title, labels,
+                    stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
                     created_at, updated_at
                 ) VALUES (
                     streams[a], sorts[a], coalesce(p ->> 'state', ''), lasts[a], chained[a], (p ->> 'due_at')::bigint,
                     coalesce((p ->> 'priority')::bigint, 0), coalesce((p ->> 'closed')::boolean, false),
-                    coalesce(p ->> 'route', ''), coalesce(p ->> 'title', ''), coalesce(p -> 'labels', '{}'),
-                    ats[a], ats[a]
+                    coalesce(p ->> 'route', ''), coalesce(p ->> 'subject', ''), coalesce(p ->> 'title', ''),
+                    coalesce(p -> 'labels', '{}'), ats[a], ats[a]
                 ) ON CONFLICT (stream) DO NOTHING RETURNING id INTO found_id;
             ELSE
                 UPDATE heads SET seq = lasts[a], hash = coalesce(chained[a], hash), updated_at = ats[a],
@@ -126,8 +126,12 @@ BEGIN
             INSERT INTO blobs AS b (digest, data, at, until)
             SELECT DISTINCT ON (digests[d]) digests[d], contents[d], stamps[c], untils[d]
             FROM generate_series(first_blob, blob_ends[c]) AS d ORDER BY digests[d], untils[d] DESC NULLS FIRST
-            ON CONFLICT (digest) DO UPDATE SET until = excluded.until
-            WHERE b.until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > b.until);
+            ON CONFLICT (digest) DO UPDATE SET
+                data = CASE WHEN octet_length(excluded.data) = 0 THEN excluded.data ELSE b.data END,
+                until = CASE WHEN octet_length(excluded.data) = 0 AND octet_length(b.data) > 0 THEN NULL
+                    ELSE excluded.until END
+            WHERE octet_length(excluded.data) = 0 AND octet_length(b.data) > 0
+                OR b.until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > b.until);
         END IF;
         IF accepted AND first_wake <= wake_ends[c] THEN
             FOR w IN first_wake .. wake_ends[c] LOOP

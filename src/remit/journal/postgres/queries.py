@@ -98,6 +98,8 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"stream >= {given(query.prefix)} AND stream < {given(query.prefix + _LAST_CHARACTER)}")
     if query.labels:
         where.append(f"labels @> {given(msgspec.json.encode(query.labels).decode())}::jsonb")
+    if query.subject:
+        where.append(f"subject = {given(query.subject)} AND subject <> ''")
     if query.before is not None:
         where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
     sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"

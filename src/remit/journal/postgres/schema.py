@@ -80,7 +80,12 @@ SELECT setval(pg_get_serial_sequence('events', 'position'), max(position)) FROM 
 CREATE UNIQUE INDEX events_position ON events (position);
 """
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS)
+_SUBJECTS: Final = """
+ALTER TABLE heads ADD COLUMN subject text COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX heads_subject ON heads (subject, id) WHERE subject <> '';
+"""
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 

@@ -33,6 +33,8 @@ def open_writer(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
         if path != MEMORY:
             _use_wal(db)
         migrate(db)
+        # What is erased is overwritten, not only forgotten.
+        db.execute("PRAGMA secure_delete = 1")
     return db
 
 

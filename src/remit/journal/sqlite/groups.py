@@ -29,8 +29,9 @@ WHERE stream = ? AND seq = ? AND epoch = ? AND hash = ?{guard}
 """
 _CREATE: Final = """
 INSERT INTO heads (
-    stream, kind, state, seq, hash, due_at, priority, closed, route, title, labels, created_at, updated_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
+    stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
+    created_at, updated_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
 """
 _WAKE: Final = """
 UPDATE heads SET wakes = wakes + 1,
@@ -44,8 +45,11 @@ _ROW: Final = "(?, ?, ?, ?, ?, ?)"
 _FOLDED: Final = _HEAD.format(patch="", guard="")
 _BLOB: Final = """
 INSERT INTO blobs (digest, data, at, until) VALUES (?, ?, ?, ?)
-ON CONFLICT (digest) DO UPDATE SET until = excluded.until
-WHERE until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > until)
+ON CONFLICT (digest) DO UPDATE SET
+    data = CASE WHEN length(excluded.data) = 0 THEN excluded.data ELSE data END,
+    until = CASE WHEN length(excluded.data) = 0 AND length(data) > 0 THEN NULL ELSE excluded.until END
+WHERE length(excluded.data) = 0 AND length(data) > 0
+    OR until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > until)
 """
 _ID_CACHE: Final = 10_000
 
@@ -174,6 +178,7 @@ class GroupWriter:
                 _or(patch.priority, 0),
                 _or(patch.closed, default=False),
                 _or(patch.route, ""),
+                _or(patch.subject, ""),
                 _or(patch.title, ""),
                 msgspec.json.encode(_or(patch.labels, {})).decode(),
                 append.at,

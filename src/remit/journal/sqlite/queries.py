@@ -96,6 +96,9 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     for key, value in query.labels.items():
         where.append("labels ->> ? = ?")
         values += ["$." + msgspec.json.encode(key).decode(), value]
+    if query.subject:
+        where.append("subject = ? AND subject <> ''")
+        values.append(query.subject)
     if query.before is not None:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)

@@ -66,6 +66,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     DROP INDEX heads_due;
     CREATE INDEX heads_due ON heads (kind, route, priority, due_at) WHERE due_at IS NOT NULL AND NOT closed;
     """,
+    """
+    ALTER TABLE heads ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+    CREATE INDEX heads_subject ON heads (subject) WHERE subject <> '';
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 

@@ -66,6 +66,8 @@ class SqliteStore:
         self._beside, self._seen_beside = 0, 0
         """News that only the reading connection saw, and the last it saw."""
         self._log_pages = 0
+        self._erased = False
+        """Whether bytes were erased since the log was last emptied."""
         # Instead of SQLite's own checkpoints, which would hold up whoever happens to commit.
         self._db.set_wal_hook(self._logged)
         self._groups = GroupWriter(self._db)
@@ -98,6 +100,7 @@ class SqliteStore:
             self._set_up("FULL" if any(commit.synced for commit in group) else "NORMAL", self._busy_ms)
             self._groups.look()  # where this thread always writes, nobody else comes to look
             self._vain_looks = 0
+            self._erased = self._erased or any(commit.erases for commit in group)
             return self._groups.write(group)
 
     def _write_at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
@@ -105,6 +108,7 @@ class SqliteStore:
         try:
             with self._translating:
                 self._set_up("FULL", waits_ms=0)
+                self._erased = self._erased or any(commit.erases for commit in group)
                 return self._groups.write(group)
         except JournalError as error:
             if error.code is Code.JOURNAL_LOCKED:
@@ -113,9 +117,17 @@ class SqliteStore:
 
     def _written(self, heads: bool) -> None:
         self._watch.notify(heads)
+        if self._erased and not self._writer.closed:
+            self._erased = False
+            _ = self._writer.run(self._forget)  # nobody waits for it, and it does not fail
         if self._log_pages >= _CHECKPOINT_PAGES and not self._writer.closed:
             self._log_pages = 0
             _ = self._writer.run(self._checkpoint)  # nobody waits for it, and it does not fail
+
+    def _forget(self) -> None:
+        """Empty the log, which still holds what was erased. If somebody reads it, a later checkpoint overwrites it."""
+        with contextlib.suppress(apsw.Error):
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _logged(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages

@@ -25,6 +25,7 @@ from typing import Final
 from remit.testing.journal import (
     appending,
     ending,
+    erasing,
     leasing,
     listing,
     pruning,
@@ -46,7 +47,7 @@ def _checks(*topics: ModuleType) -> tuple[Check, ...]:
 
 
 JOURNAL_CHECKS: Final = _checks(
-    appending, spanning, waking, leasing, queueing, listing, scanning, verifying, pruning, watching, ending
+    appending, spanning, waking, leasing, queueing, listing, scanning, verifying, pruning, erasing, watching, ending
 )
 """Promises of every storage, by topic."""
 

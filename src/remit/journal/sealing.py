@@ -1,0 +1,140 @@
+"""How the values of a stream with a subject are kept, so that they can be erased and the chain stays whole.
+
+A subject is whom the values are about, such as a customer. No value stands in an event then, however small: each lies
+beside it behind 32 random bytes of its own, and the event holds the digest of both, without a preview. So the event
+says nothing of the value once these bytes are gone, and no two streams share them.
+
+    stored = salt:32 ‖ bytes        digest = SHA-256(stored)        key = "salt"
+
+Another `key` is left for bytes that are encrypted under a key kept elsewhere. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ChainBrokenError, JournalError, PayloadErasedError
+from remit.journal.blobs import BlobRef
+from remit.journal.event import Blob, Event
+from remit.journal.kinds import EvidenceAttached, Payload, decode
+
+SALT: Final = "salt"
+SALT_BYTES: Final = 32
+_KEPT_AS: Final = "kept_as"
+"""In a sealed item of evidence: the digest under which the bytes of `raw_pointer` are kept."""
+_BLOB: Final = "_blob"
+
+_RESTORE: Final = "Restore the journal from a backup."
+_NO_KEY: Final = "Upgrade Remit, or give it access to the keys."
+
+Salt = Callable[[int], bytes]
+
+
+class Examined(msgspec.Struct, frozen=True):
+    """What checking a stream found: nothing wrong."""
+
+    events: int
+    erased: int
+    """Values that were erased with their subject."""
+
+
+def erasure_of(subject: str) -> str:
+    """The stream that says when a subject's values were erased; it does not say the subject's name."""
+    return f"subject/{sha256(subject.encode()).removeprefix('sha256:')}"
+
+
+def reveal(ref: BlobRef, stored: bytes) -> bytes:
+    """The value behind a reference, out of the bytes that are kept for it.
+
+    Raises PayloadErasedError if they were erased, ChainBrokenError if they are not those that were recorded.
+    """
+    if ref.key not in {"", SALT}:
+        msg = f"the bytes of {ref.digest} are hidden under the key {ref.key}, which is not here"
+        raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy=_NO_KEY)
+    if ref.key and not stored:
+        raise PayloadErasedError(f"the value ({ref.bytes} bytes) was erased with its subject")
+    if sha256(stored) != ref.digest:
+        raise ChainBrokenError(f"the bytes kept as {ref.digest} have another digest", remedy=_RESTORE)
+    return stored[SALT_BYTES:] if ref.key else stored
+
+
+def seal(payloads: Sequence[Payload], blobs: Sequence[Blob], salt: Salt) -> tuple[list[Payload], tuple[Blob, ...]]:
+    """The payloads with every value behind a hiding reference, and the blobs to write instead of those given.
+
+    Raises JournalError if a payload refers to bytes that are not among `blobs`.
+    """
+    sealing = _Sealing({blob.digest: blob for blob in blobs}, salt)
+    sealed = [sealing.payload(payload) for payload in payloads]
+    rest = [blob for blob in blobs if blob.digest not in sealing.replaced]
+    return sealed, (*rest, *sealing.blobs)
+
+
+class _Sealing:
+    """One commit's values."""
+
+    def __init__(self, given: Mapping[str, Blob], salt: Salt) -> None:
+        self._given = given
+        self._salt = salt
+        self.replaced: set[str] = set()
+        self.blobs: list[Blob] = []
+
+    def payload(self, payload: Payload) -> Payload:
+        changes: dict[str, Any] = {}
+        for name in values_of(type(payload)):
+            value, ref = getattr(payload, name), getattr(payload, name + _BLOB)
+            if isinstance(value, msgspec.Raw):
+                changes |= {name: msgspec.UNSET, name + _BLOB: self._hide(bytes(value))}
+            elif isinstance(ref, BlobRef) and not ref.key:
+                changes[name + _BLOB] = self._hide(self._taken(ref.digest).data)
+        if isinstance(payload, EvidenceAttached) and payload.items:
+            items = msgspec.json.encode([self._item(item) for item in payload.items])
+            changes |= {"items": (), "items_blob": self._hide(items)}
+        return msgspec.structs.replace(payload, **changes)
+
+    def _item(self, item: dict[str, Any]) -> dict[str, Any]:
+        pointer = item.get("raw_pointer")
+        if pointer is None:
+            return item
+        blob = self._taken(pointer)
+        return {**item, _KEPT_AS: self._hide(blob.data, blob.until).digest}
+
+    def _taken(self, digest: str) -> Blob:
+        blob = self._given.get(digest)
+        if blob is None:
+            msg = f"the bytes of {digest} are kept elsewhere, where they could not be erased with this stream's subject"
+            raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Record the value with the event.")
+        self.replaced.add(digest)
+        return blob
+
+    def _hide(self, data: bytes, until: int | None = None) -> BlobRef:
+        stored = self._salt(SALT_BYTES) + data
+        blob = Blob(sha256(stored), stored, until)
+        self.blobs.append(blob)
+        return BlobRef(blob.digest, len(data), "", SALT)
+
+
+@lru_cache(maxsize=128)
+def values_of(payload: type[Payload]) -> tuple[str, ...]:
+    """The fields of a payload that hold a value, or whose `_blob` does."""
+    names = payload.__struct_fields__
+    return tuple(name for name in names if name + _BLOB in names and name != "items")
+
+
+def references(event: Event) -> list[BlobRef]:
+    """The values an event keeps by digest."""
+    if b"_blob" not in event.data:
+        return []
+    payload = decode(event.kind, event.data)
+    return [] if payload is None else [v for v in msgspec.structs.astuple(payload) if isinstance(v, BlobRef)]
+
+
+def kept_evidence(items: bytes) -> list[str]:
+    """The digests under which a sealed list of evidence keeps its bytes."""
+    found: list[dict[str, Any]] = msgspec.json.decode(items)
+    return [item[_KEPT_AS] for item in found if _KEPT_AS in item]
