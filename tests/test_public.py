@@ -27,6 +27,7 @@ SURFACE = [
     "Retry",
     "Risk",
     "Run",
+    "Settings",
     "ToolMeta",
     "ToolProvider",
     "ToolResult",

@@ -36,7 +36,7 @@ async def main() -> None:
         print(await job)
         for step in (await job.view()).steps:
             print(step.step, step.name, step.state, step.meta.result_preview)
-        print("replay:", (await remit.service.jobs.replay(job.id)).verdict)
+        print("replay:", (await remit.replay(job.id)).verdict)
 
 
 if __name__ == "__main__":

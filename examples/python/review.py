@@ -35,7 +35,7 @@ async def main() -> None:
         await job.signal("verdict", {"good": True})
         result = await job
         print(result["counts"], result["verdict"])
-        print((await remit.service.jobs.replay(job.id)).verdict)
+        print((await remit.replay(job.id)).verdict)
 
 
 if __name__ == "__main__":

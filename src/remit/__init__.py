@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.run import CallError, Confirmed, Run
     from remit.service.jobs import Options
+    from remit.settings import Settings
     from remit.tools.function import FunctionTool, tool
     from remit.tools.meta import Level, Retry, Risk, ToolMeta
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
@@ -43,6 +44,7 @@ __all__ = [
     "Retry",
     "Risk",
     "Run",
+    "Settings",
     "ToolMeta",
     "ToolProvider",
     "ToolResult",
@@ -60,6 +62,7 @@ _HOMES = {
     "remit.jobs.recipe": ("Recipe", "recipe"),
     "remit.jobs.run": ("CallError", "Confirmed", "Run"),
     "remit.service.jobs": ("Options",),
+    "remit.settings": ("Settings",),
     "remit.tools.function": ("FunctionTool", "tool"),
     "remit.tools.meta": ("Level", "Retry", "Risk", "ToolMeta"),
     "remit.tools.provider": ("CallContext", "EvidenceCandidate", "ToolProvider", "ToolResult"),

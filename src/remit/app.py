@@ -24,6 +24,7 @@ from remit.jobs.bound import Bound
 from remit.jobs.ended import Ended
 from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
+from remit.jobs.replay import ReplayReport
 from remit.jobs.state import ENDED, stream_of
 from remit.service.jobs import Options
 from remit.service.outcome import outcome_of
@@ -119,9 +120,10 @@ class Remit:
     ) -> None:
         """Nothing is opened before `async with`.
 
-        `journal` and `policy` stand in for the settings of those names; without `settings`, remit.toml and the
-        environment are read. `work=False` starts and watches jobs but leaves them to other processes. `always_replay`
-        runs every recipe again from its journal after each step, to find what is not deterministic (for tests).
+        `journal` and `policy` stand in for the settings of those names. `settings` are what `remit.settings.load` makes
+        of files, environment and flags; without them, remit.toml and the environment are read. `work=False` starts and
+        watches jobs but leaves them to other processes. `always_replay` runs every recipe again from its journal after
+        each step, to find what is not deterministic (for tests).
         """
         flags: dict[str, Any] = {}
         if journal is not None:
@@ -209,6 +211,10 @@ class Remit:
         Raises NotFoundError or JournalError.
         """
         return await self.service.jobs.settled(jobs or None, labels=labels)
+
+    async def replay(self, job: str) -> ReplayReport:
+        """Run a job's recipe again on its record alone: no tool is called, and the first difference is reported."""
+        return await self.service.jobs.replay(job)
 
     async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""

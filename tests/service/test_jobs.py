@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit import Options, Run, recipe
-from remit.errors import AppendConflictError, UsageError
+from remit.errors import AppendConflictError, NotFoundError, UsageError
 from remit.ids import new_id
 from remit.jobs.state import stream_of
 from remit.journal.event import Head
@@ -84,3 +84,12 @@ async def test_a_job_has_no_result_before_it_has_completed(remit_in: OpenRemit) 
             if len(results) == 3:  # its making, the wait and its end
                 gate.set()
         assert results == [None, None, None, "done"]
+
+
+async def test_a_job_is_replayed_on_its_record(remit_in: OpenRemit) -> None:
+    async with remit_in(recipes=[short]) as remit:
+        job = await remit.start(short())
+        await job
+        assert (await remit.replay(job.id)).verdict == "same"
+        with pytest.raises(NotFoundError):
+            await remit.replay("job_" + "0" * 26)

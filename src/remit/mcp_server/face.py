@@ -90,7 +90,7 @@ class Face:
         self._calls = Calls(runtime.service)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._parking = Parking()
-        self._views = Views(runtime.services, names)
+        self._views = Views(runtime.service.tools, names)
         self.changes = Changes(self._views)
         self.server: Server[Any] = _Server(
             "remit",
@@ -107,7 +107,7 @@ class Face:
         security = RequestStateSecurity(keys=[os.urandom(_KEY_BYTES)], bind_principal=self._who)
         boundary = RequestStateBoundary(security, default_audience="remit")
         self.server.middleware[:] = [boundary, self._serve]
-        self._unwatch = runtime.services.catalog.watch(self._changed)
+        self._unwatch = runtime.service.tools.watch(self._changed)
 
     async def close(self) -> None:
         """Tell no client of changes any more; calls that wait for answers are given up."""
@@ -173,7 +173,7 @@ class Face:
         tool = await self._views.full(viewer, name)
         if tool is None:  # to this client it does not exist
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {name[:100]}")
-        known = self._runtime.services.catalog.known(tool)  # a call may change what its server offers
+        known = await self._runtime.service.tools.known(tool)  # a call may change what its server offers
         progress = Progress(peer)
         outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, decides=decides)
         await progress.end()
@@ -183,7 +183,7 @@ class Face:
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
-        known = known or self._runtime.services.catalog.known(tool)
+        known = known or await self._runtime.service.tools.known(tool)
         return await reply_of(outcome, self._runtime.service.streams, known, self._confirm)
 
     # --- who

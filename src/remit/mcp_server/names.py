@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from remit.tools.tool import Tool
+    from remit.service.visible import OfferedTool
 
 
 class Names(Protocol):
     """Chooses what is shown, and under which name."""
 
-    def shown(self, tool: Tool) -> str | None:
+    def shown(self, tool: OfferedTool) -> str | None:
         """The name a client sees; None for a tool that is not offered here."""
         ...
 
@@ -23,7 +23,7 @@ class Names(Protocol):
 class WireNames:
     """Every tool under its wire name, such as `mcp__github__create_issue` (contract: tickets, "Names")."""
 
-    def shown(self, tool: Tool) -> str | None:
+    def shown(self, tool: OfferedTool) -> str | None:
         """The wire name."""
         return tool.wire_name or None
 
@@ -40,10 +40,10 @@ class OwnNames:
         self._server = server
         self._provider_id = f"mcp_{server}"
 
-    def shown(self, tool: Tool) -> str | None:
+    def shown(self, tool: OfferedTool) -> str | None:
         """The server's own name."""
-        definition = tool.meta.definition
-        if tool.meta.provider_id != self._provider_id or definition is None:
+        definition = tool.definition
+        if tool.provider_id != self._provider_id or definition is None:
             return None
         name = definition.get("name")
         return name if isinstance(name, str) else None

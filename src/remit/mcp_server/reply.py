@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import EvidenceItem
     from remit.service.outcome import OutcomeView
     from remit.service.streams import Streams
-    from remit.tools.tool import Tool
+    from remit.service.visible import OfferedTool
 
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
-async def reply_of(outcome: OutcomeView, streams: Streams, tool: Tool | None, confirm: str) -> dict[str, Any]:
+async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | None, confirm: str) -> dict[str, Any]:
     """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
 
     `confirm` is the command by which a person here decides on calls that wait.
     """
     if not outcome.ok:
         return _failure(outcome, confirm)
-    value, foreign = outcome.value, tool is not None and tool.meta.definition is not None
+    value, foreign = outcome.value, tool is not None and tool.definition is not None
     meta = {OUTCOME: {"invocation": outcome.invocation_id}}
-    if isinstance(value, dict) or (foreign and tool is not None and tool.output is not None):
+    if isinstance(value, dict) or (foreign and tool is not None and tool.output_schema is not None):
         content = await _content_beside(outcome, streams)
         if content is None:
             content = [{"type": "text", "text": _TEXT(value).decode()}]

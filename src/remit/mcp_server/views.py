@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.mcp_server.view import View, view_of
 
 if TYPE_CHECKING:
-    from remit.gateway.services import Services
     from remit.mcp_server.names import Names
+    from remit.service.tools import Tools
 
 PATIENCE_S: Final = 10.0
 """Seconds a client waits for servers that are still connecting before it is shown what there is so far."""
@@ -26,9 +26,9 @@ class Viewer(NamedTuple):
 class Views:
     """The views of all clients."""
 
-    def __init__(self, services: Services, names: Names) -> None:
-        """Show the catalog of `services` under `names`."""
-        self._services = services
+    def __init__(self, tools: Tools, names: Names) -> None:
+        """Show `tools` under `names`."""
+        self._tools = tools
         self._names = names
         self._kept: dict[Viewer, View] = {}
         self._generation = 0
@@ -37,10 +37,10 @@ class Views:
         """What a client is offered; of servers that are still connecting, only what is known so far."""
         view = self._kept.get(viewer)
         if view is None:
-            catalog, generation = self._services.catalog, self._generation
-            tools = await catalog.tools(patience_s)
-            view = view_of(tools, self._names, self._services.policy, viewer.principal, viewer.only)
-            if not catalog.listing and generation == self._generation:
+            generation = self._generation
+            seen = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
+            view = view_of(seen.tools, self._names)
+            if seen.complete and generation == self._generation:
                 self._kept[viewer] = view
         return view
 
@@ -51,7 +51,7 @@ class Views:
         """
         view = await self.of(viewer, 0)
         if shown not in view.tools:
-            await self._services.catalog.find(self._names.full(shown))
+            await self._tools.find(self._names.full(shown))
             view = await self.of(viewer, 0)
         found = view.tools.get(shown)
         return found if found or viewer.only else self._names.full(shown)

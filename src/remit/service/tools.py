@@ -8,9 +8,13 @@ from remit.gateway.readiness import Snapshot
 from remit.policy.decision import Caller
 from remit.policy.levels import exposed
 from remit.service.views import ToolView
+from remit.service.visible import OfferedTool, Visible, offered_tool, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.gateway.services import Services
+    from remit.policy.decision import CallerKind
     from remit.policy.rules import Outlook
     from remit.tools.catalog import Tool
 
@@ -37,6 +41,39 @@ class Tools:
         """
         known = await self._catalog.find(name)
         return self._view(known or (await self._catalog.resolve(name, {}))[0])
+
+    async def visible(
+        self,
+        principal: str,
+        *,
+        kind: CallerKind = "session",
+        only: tuple[str, ...] = (),
+        patience_s: float | None = None,
+    ) -> Visible:
+        """The tools that a principal may use, with what a model is told of each; also those it may not use, marked.
+
+        `only` are names or globs of the tools to look at; empty: all. Providers that are still connecting are waited
+        for, but no longer than `patience_s` seconds.
+        """
+        tools = await self._catalog.tools(patience_s)
+        return visible(tools, self._services, principal, kind, only, complete=not self._catalog.listing)
+
+    async def known(self, name: str) -> OfferedTool | None:
+        """A tool as last listed; None if there is none of this name."""
+        tool = self._catalog.known(name)
+        return offered_tool(tool, self._services, self._caller) if tool is not None else None
+
+    async def find(self, name: str) -> OfferedTool | None:
+        """A tool, once its provider has been listed; None if there is none of this name."""
+        tool = await self._catalog.find(name)
+        return offered_tool(tool, self._services, self._caller) if tool is not None else None
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have `changed` called when tools of this process may have changed; the result ends that.
+
+        For faces of this process: it does not go over a wire.
+        """
+        return self._catalog.watch(changed)
 
     async def failures(self) -> dict[str, str]:
         """Why tools are missing, by the provider that could not be listed."""

@@ -1,0 +1,75 @@
+"""The tools that a principal may use, as any face offers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.policy.decision import Caller
+from remit.policy.globs import name_matches
+from remit.policy.levels import exposed
+from remit.tools.meta import Level
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.policy.decision import CallerKind
+    from remit.tools.tool import Tool
+
+
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the catalog, with everything that a model is told of it."""
+
+    name: str
+    key: str
+    wire_name: str
+    provider_id: str
+    description: str
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+    definition: dict[str, Any] | None
+    """As its MCP server words it; None for a tool of another provider."""
+    annotations: dict[str, bool]
+    """Hints in the protocol's words, from what the catalog knows."""
+    offered: bool
+    """Whether the principal may use it; False: it is withheld, or refused whatever the arguments."""
+
+
+class Visible(msgspec.Struct, frozen=True, kw_only=True):
+    """The catalog at one moment, for one principal."""
+
+    tools: tuple[OfferedTool, ...]
+    complete: bool
+    """Whether all providers have been listed; False: more may come."""
+
+
+def visible(
+    tools: list[Tool], services: Services, principal: str, kind: CallerKind, only: tuple[str, ...], *, complete: bool
+) -> Visible:
+    """What a principal sees of `tools`; with `only`, of those that these names or globs cover."""
+    caller = Caller(principal=principal, kind=kind)
+    covered = [tool for tool in tools if not only or any(name_matches(pattern, tool.meta.name) for pattern in only)]
+    return Visible(tools=tuple(offered_tool(tool, services, caller) for tool in covered), complete=complete)
+
+
+def offered_tool(tool: Tool, services: Services, caller: Caller) -> OfferedTool:
+    """A tool as a caller is offered it."""
+    meta = tool.meta
+    refused = exposed(meta, services.limits.unprotected) or services.policy.forbids(meta, tool.key, caller)
+    return OfferedTool(
+        name=meta.name,
+        key=tool.key,
+        wire_name=tool.wire_name,
+        provider_id=meta.provider_id,
+        description=meta.description,
+        input_schema=meta.input_schema,
+        output_schema=meta.output_schema,
+        definition=meta.definition,
+        annotations={
+            "readOnlyHint": not meta.side_effects,
+            "destructiveHint": meta.side_effects and meta.capability_level is not Level.L0,
+            "idempotentHint": meta.repeatable,
+            "openWorldHint": meta.capability_level is Level.L2,
+        },
+        offered=tool.quarantined is None and not refused,
+    )
