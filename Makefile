@@ -112,7 +112,8 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/models.txt --constraint requirements/mcp.txt requirements/models.in
 	$(COMPILE) --output-file requirements/sandbox.txt --constraint requirements/runtime.txt requirements/sandbox.in
 	$(COMPILE) --output-file requirements/wasm.txt --constraint requirements/runtime.txt requirements/wasm.in
-	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/wasm.in requirements/dev.in
+	$(COMPILE) --output-file requirements/serve.txt --constraint requirements/mcp.txt requirements/serve.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/wasm.in requirements/serve.in requirements/dev.in
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in

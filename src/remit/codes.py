@@ -173,6 +173,9 @@ class Code(Enum):
     METHOD_NOT_ALLOWED = Row(ERROR, 405, False, "The path does not take this HTTP method.")
     NOT_ACCEPTABLE = Row(ERROR, 406, False, "The request accepts none of the media types that are answered here.")
     REQUEST_INVALID = Row(ERROR, 400, False, "The request's headers or body cannot be read.")
+    MEDIA_TYPE_UNSUPPORTED = Row(ERROR, 415, False, "The request's body is not of the media type that is read here.")
+    BODY_TIMEOUT = Row(ERROR, 408, True, "The request's body did not arrive in time.")
+    TOO_MANY_REQUESTS = Row(ERROR, 429, True, "Too many requests of this principal are under way.")
     REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
 
     # --- ours: folders and files, kept on an outcome as `cause`

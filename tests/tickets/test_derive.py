@@ -47,7 +47,7 @@ class Chain:
 
     async def reply(self, tool: Ticket) -> tuple[Code, str]:
         found = await maybe_derive_reply_from_tool_on_fill(tool, tool.metadata.final_outputs, self.store, LOG)
-        return found.reason, found.ticket
+        return Code[found.reason], found.ticket
 
 
 @pytest.fixture

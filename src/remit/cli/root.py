@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "tickets": Entry("Work", "Tickets: messages that become tool runs and replies."),
     "mcp": Entry("Operate", "MCP servers: whose tools are used, and how they are reached."),
     "sandbox": Entry("Operate", "What this machine can do to run code safely."),
+    "serve": Entry("Operate", "Serve the HTTP API and MCP, and work on jobs and tickets."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
     "journal": Entry("Operate", "The journal itself: copy it to another place."),
     "config": Entry("Operate", "Show every setting and where it came from."),

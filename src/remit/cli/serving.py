@@ -91,10 +91,8 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         tokens = [bearer(client, os.environ) for client in known.clients]
         guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
         app = Router(guard, [Mount(PATH, Endpoint(face), "call")])
-        with _socket(listening) as taken:
-            shown = f"[{listening.host}]" if ":" in listening.host else listening.host
-            state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{PATH}")
-            state.output.out.flush()  # whoever started us reads it from a pipe while we go on
+        with socket_for(listening) as taken:
+            announce(state, listening, taken, PATH)
             who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")
             await serving.serve(app, taken, stop.requested)
@@ -148,7 +146,15 @@ async def _relay(state: State, remit: Remit, server: str) -> Any:
     return Relay(remit.service.servers.remote(server), remit.service.sessions, status.capabilities)
 
 
-def _socket(listening: Listening) -> socket.socket:
+def announce(state: State, listening: Listening, taken: socket.socket, path: str) -> None:
+    """Print the URL at once: the program that started this one may read it from a pipe."""
+    shown = f"[{listening.host}]" if ":" in listening.host else listening.host
+    state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{path}")
+    state.output.out.flush()
+
+
+def socket_for(listening: Listening) -> socket.socket:
+    """A socket that listens there. Raise UsageError if the address cannot be had."""
     from remit.http.serving import listen
 
     try:

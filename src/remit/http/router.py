@@ -50,8 +50,8 @@ class Mount(NamedTuple):
     path: str
     """`/mcp`: that path and all below it."""
     part: Part
-    scope: Scope
-    """What a token needs to reach it at all."""
+    scope: Scope | None
+    """What a token needs to reach it at all; None: the part looks for itself."""
 
 
 class Router:
@@ -81,7 +81,8 @@ class Router:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             access = self._guard.admit(headers)
             mount = self._mount(scope["path"])
-            access.require(mount.scope)
+            if mount.scope is not None:
+                access.require(mount.scope)
             await mount.part({**scope, REQUEST: Request(headers, access)}, receive, send)
         except Refusal as refusal:
             await refusal.say(send)

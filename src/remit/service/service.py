@@ -14,6 +14,7 @@ import msgspec
 from remit.jobs.recipe import Recipes
 from remit.service.approvals import Approvals
 from remit.service.confirmations import Confirmations
+from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
 from remit.service.policy import PolicyRules
@@ -46,6 +47,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     servers: McpServers
     tickets: Tickets
     usage: Usage
+    health: Health
 
 
 def service_over(
@@ -70,4 +72,5 @@ def service_over(
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),
+        health=Health(services),
     )

@@ -24,8 +24,8 @@ NO_DERIVATION: Final = Derivation()
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
     """What deriving ended with."""
 
-    reason: Code
-    """One of the contract's reasons, or DERIVE_FAILED."""
+    reason: str
+    """Name of the code: one of the contract's reasons, or DERIVE_FAILED."""
     ticket: str = ""
 
     @property
@@ -34,4 +34,4 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
         return self.reason in _DERIVED
 
 
-_DERIVED: Final = frozenset({Code.created, Code.idempotent, Code.recovered_orphan})
+_DERIVED: Final = frozenset({Code.created.name, Code.idempotent.name, Code.recovered_orphan.name})

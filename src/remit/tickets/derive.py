@@ -47,7 +47,7 @@ async def maybe_derive_reply_from_tool_on_fill(
 ) -> Derived:
     """Derive the REPLY of a TOOL ticket that was just completed; the only way to one. Never raises RemitError."""
     if updated_tool.type != "TOOL":
-        return Derived(reason=Code.not_tool)
+        return Derived(reason=Code.not_tool.name)
     try:
         refusal = _refusal(updated_tool, outputs, store.derivation)
         if refusal is None:
@@ -124,18 +124,18 @@ async def _reply(tool: Ticket, outputs: Any, store: Tickets) -> Derived:
 async def _refused(parent: Ticket, reason: Code, store: Tickets) -> Derived:
     if parent.metadata.derive_reason != reason.name:
         await store.derived(parent.id, reason.name)
-    return Derived(reason=reason)
+    return Derived(reason=reason.name)
 
 
 async def _create(parent: Ticket, kind: Kind, new: NewTicket, store: Tickets) -> Derived:
     """Create the child once, and join it to its parent."""
     child = derived_id(parent.id, kind)
     if parent.metadata.derived_ticket_id == child:
-        return Derived(reason=Code.idempotent, ticket=child)
+        return Derived(reason=Code.idempotent.name, ticket=child)
     problems = store.problems(new)
     if problems:
         await store.derived(parent.id, Code.schema_validation_failed.name, message=problems)
-        return Derived(reason=Code.schema_validation_failed)
+        return Derived(reason=Code.schema_validation_failed.name)
     reason = Code.created
     try:
         await store.create(new, identifier=child)
@@ -144,7 +144,7 @@ async def _create(parent: Ticket, kind: Kind, new: NewTicket, store: Tickets) ->
         reason = Code.idempotent if joined else Code.recovered_orphan
     if reason is not Code.idempotent:
         await store.derived(parent.id, reason.name, child=child)
-    return Derived(reason=reason, ticket=child)
+    return Derived(reason=reason.name, ticket=child)
 
 
 async def _failed(parent: Ticket, store: Tickets, logger: logging.Logger, error: RemitError) -> Derived:
@@ -153,4 +153,4 @@ async def _failed(parent: Ticket, store: Tickets, logger: logging.Logger, error:
         await store.derived(parent.id, Code.DERIVE_FAILED.name, message=str(error))
     except RemitError as again:  # the journal itself is away: the completion stands, and a later fill derives it
         logger.warning("derive_failed ticket=%s was not recorded: %s", parent.id, line(str(again)))
-    return Derived(reason=Code.DERIVE_FAILED)
+    return Derived(reason=Code.DERIVE_FAILED.name)

@@ -212,7 +212,7 @@ class Runner:
         else:
             await self._store.fail(ticket.id, proof, code=report.code or "", reason=reason, outputs=outputs)
         self._done(ticket, report.status, report.code, report.duration_ms)
-        if derived is not None and derived.reason is Code.DERIVE_FAILED:
+        if derived is not None and derived.reason == Code.DERIVE_FAILED.name:
             self._count("derive_failed", Code.DERIVE_FAILED.name)
 
     async def _refuse(self, ticket: Ticket, proof: Proof, code: Code, reason: str) -> None:

@@ -1,0 +1,139 @@
+"""The OpenAPI 3.1 document, made from the table of routes and the types that they name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from remit.api.route import Route
+from remit.codes import Code
+from remit.version import __version__
+
+_REF: Final = "#/components/schemas/{name}"
+_EVERY: Final = (
+    Code.UNAUTHENTICATED,
+    Code.SCOPE_REQUIRED,
+    Code.HOST_REFUSED,
+    Code.ORIGIN_REFUSED,
+    Code.PATH_UNKNOWN,
+    Code.METHOD_NOT_ALLOWED,
+    Code.INVALID_INPUT,
+    Code.TOO_MANY_REQUESTS,
+    Code.JOURNAL_IO,
+    Code.JOURNAL_FULL,
+    Code.UNHANDLED_EXCEPTION,
+)
+"""Codes that any request can be refused with."""
+_BODY: Final = (Code.MEDIA_TYPE_UNSUPPORTED, Code.REQUEST_TOO_LARGE, Code.BODY_TIMEOUT)
+_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A repetition under the same key meets the first request; another body under it is refused.",
+    "schema": {"type": "string", "maxLength": 255},
+}
+_PROBLEM: Final = {
+    "type": "object",
+    "description": "Problem details (RFC 9457) with a stable code.",
+    "required": ["type", "title", "status", "detail", "error_code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "error_code": {"enum": sorted(code.name for code in Code)},
+        "remedy": {"type": "string"},
+    },
+}
+
+
+def openapi(routes: Sequence[Route], server: str = "/") -> dict[str, Any]:
+    """The document."""
+    types = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
+    shapes, components = msgspec.json.schema_components(types, ref_template=_REF)
+    named = iter(shapes)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        body = next(named) if route.body is not None else None
+        answer = next(named) if route.answer is not None else None
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, body, answer)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Remit",
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": server}],
+        "security": [{}, {"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {**components, "Problem": _PROBLEM},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route, body: Any, answer: Any) -> dict[str, Any]:
+    handler = route.handler or route.stream
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "tags": [route.name.partition(".")[0]],
+        "summary": route.summary,
+        "description": f"{inspect.getdoc(handler) or route.summary}\n\n{_scope(route)}",
+        "parameters": [*_path(route), *_query(route), *([_KEY] if route.starts else [])],
+        "responses": {**_answers(route, answer), **_problems(route)},
+    }
+    if body is not None:
+        content: dict[str, Any] = {"schema": body}
+        if route.example is not msgspec.UNSET:
+            content["example"] = route.example
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return operation
+
+
+def _scope(route: Route) -> str:
+    return f"Scope: `{route.scope}`." if route.scope is not None else "Any token will do."
+
+
+def _path(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in route.parameters
+    ]
+
+
+def _query(route: Route) -> list[dict[str, Any]]:
+    schema = msgspec.json.schema(route.query)["$defs"][route.query.__name__]
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": shape}
+        for name, shape in schema["properties"].items()
+    ]
+
+
+def _answers(route: Route, answer: Any) -> dict[str, Any]:
+    kind = "text/event-stream" if route.stream is not None else route.media
+    content = {kind: {"schema": answer if route.stream is None else {"type": "string"}}}
+    found = {"description": route.summary, **({"content": content} if answer is not None or route.stream else {})}
+    statuses = (204,) if answer is None and route.stream is None else (route.status, *route.also)
+    return {str(status): found for status in statuses}
+
+
+def _problems(route: Route) -> dict[str, Any]:
+    codes = dict.fromkeys((*_EVERY, *(_BODY if route.body is not None else ()), *route.codes))
+    by_status: dict[int, list[Code]] = {}
+    for code in codes:
+        by_status.setdefault(code.http, []).append(code)
+    content = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    return {
+        str(status): {"description": f"{_phrase(status)}: {', '.join(code.name for code in found)}", "content": content}
+        for status, found in sorted(by_status.items())
+    }
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Client Closed Request"

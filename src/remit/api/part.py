@@ -1,0 +1,97 @@
+"""Answers requests by the table of routes: finds the route, checks the scope, decodes, calls the handler, encodes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.api.errors import problem_of
+from remit.api.events import serve_events
+from remit.api.limits import Places
+from remit.api.request import body_of, key_of, path_of, query_of
+from remit.api.route import Answer, Asked, Route
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.http.router import REQUEST, Request
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+    from remit.service.service import Service
+
+_JSON: Final = "application/json"
+_NO_CONTENT: Final = 204
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Api:
+    """The API, as a part of the server."""
+
+    def __init__(self, service: Service, routes: Sequence[Route], places: Places) -> None:
+        """Serve `routes` over `service`."""
+        self._service = service
+        self._places = places
+        self._exact: dict[tuple[str, ...], dict[str, Route]] = {}
+        for route in routes:
+            shape = tuple("" if part.startswith("{") else part for part in route.path.split("/")[1:])
+            self._exact.setdefault(shape, {})[route.method] = route
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block."""
+        yield
+
+    def hush(self) -> None:
+        """End streams that clients only listen to."""
+        self._places.close()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer a request that the guard let in (ASGI). Raise Problem."""
+        request: Request = scope[REQUEST]
+        segments = scope["path"].split("/")[1:]
+        route = self._route(scope["method"], segments)
+        if route.scope is not None:
+            request.access.require(route.scope)
+        async with self._places.taken(request.access.principal or ""):
+            try:
+                asked = Asked(
+                    service=self._service,
+                    path=path_of(route, segments),
+                    query=query_of(route, scope["query_string"]),
+                    body=await body_of(route, request.headers, receive),
+                    access=request.access,
+                    headers=request.headers,
+                    key=key_of(route, request.headers),
+                )
+                if route.stream is not None:
+                    await serve_events(route.stream(asked), self._places, receive, send)
+                elif route.handler is not None:
+                    await _say(route, await route.handler(asked), send)
+            except Exception as error:
+                raise problem_of(error) from error
+
+    def _route(self, method: str, segments: list[str]) -> Route:
+        for shape, methods in self._exact.items():
+            if len(shape) == len(segments) and all(
+                part in ("", given) for part, given in zip(shape, segments, strict=True)
+            ):
+                found = methods.get("GET" if method == "HEAD" else method)
+                if found is None:
+                    raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(methods))})
+                return found
+        raise Problem(Code.PATH_UNKNOWN)
+
+
+async def _say(route: Route, value: Any, send: Send) -> None:
+    answer = value if isinstance(value, Answer) else Answer(value=value)
+    status = answer.status or route.status
+    headers = [(name.encode(), text.encode()) for name, text in answer.headers.items()]
+    body = b""
+    if status != _NO_CONTENT:
+        body = _encode(answer.value) if answer.media == _JSON else str(answer.value).encode()
+        headers += [(b"content-type", answer.media.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

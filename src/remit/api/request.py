@@ -1,0 +1,115 @@
+"""From what a client sent to what a handler takes: within caps, decoded strictly, refused in words."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Receive
+
+    from remit.api.route import Route
+
+MAX_BODY: Final = 8 * 1024 * 1024
+"""Bytes of a request's body."""
+MAX_QUERY: Final = 8_192
+MAX_KEY: Final = 255
+BODY_S: Final = 20.0
+"""Seconds that a body may take to arrive."""
+_JSON: Final = "application/json"
+
+
+async def body_of(route: Route, headers: Mapping[str, str], receive: Receive) -> Any:
+    """The body as the route's type. Raise Problem if it is too large, too slow, not JSON or of another form."""
+    if route.body is None:
+        return None
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
+    try:
+        async with asyncio.timeout(BODY_S):
+            data = await _read(headers, receive)
+    except TimeoutError:
+        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {BODY_S:g} s.") from None
+    try:
+        return msgspec.json.decode(data, type=route.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
+
+
+def query_of(route: Route, raw: bytes) -> Any:
+    """The query as the route's type; a name that may come several times becomes a list. Raise Problem."""
+    if len(raw) > MAX_QUERY:
+        raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=100)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise Problem(Code.INVALID_INPUT, f"The query cannot be read: {line(str(error))}") from error
+    many = {field.encode_name for field in msgspec.structs.fields(route.query) if _is_list(field.type)}
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in many:
+            given.setdefault(name, []).append(value)
+        elif name in given:
+            raise Problem(Code.INVALID_INPUT, f"The query names {line(name)!r} twice.")
+        else:
+            given[name] = value
+    unknown = set(given) - {field.encode_name for field in msgspec.structs.fields(route.query)}
+    if unknown:
+        raise Problem(Code.INVALID_INPUT, f"The query has unknown names: {line(', '.join(sorted(unknown)))}")
+    try:
+        return msgspec.convert(given, route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(Code.INVALID_INPUT, f"The query: {line(str(error))}") from error
+
+
+def key_of(route: Route, headers: Mapping[str, str]) -> str:
+    """The Idempotency-Key of a request that starts something; empty without one. Raise Problem."""
+    key = headers.get("idempotency-key", "")
+    if key and not route.starts:
+        return ""
+    if len(key) > MAX_KEY or not key.isprintable():
+        raise Problem(Code.INVALID_INPUT, f"An Idempotency-Key has at most {MAX_KEY} printable characters.")
+    return key
+
+
+def path_of(route: Route, segments: list[str]) -> dict[str, str]:
+    """What stands in the braces of the route's path."""
+    given = zip(route.path.split("/")[1:], segments, strict=True)
+    return {name[1:-1]: unquote(value) for name, value in given if name.startswith("{")}
+
+
+async def _read(headers: Mapping[str, str], receive: Receive) -> bytes:
+    length = headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > MAX_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem(Code.INTERRUPTED, "The client left before its body had arrived.")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MAX_BODY:
+            raise _too_large()
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _too_large() -> Problem:
+    return Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_BODY} bytes.")
+
+
+def _is_list(hint: Any) -> bool:
+    return getattr(hint, "__origin__", hint) in {list, tuple}

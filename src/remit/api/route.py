@@ -1,0 +1,107 @@
+"""A route: everything that serving it, documenting it and calling it from afar need to know.
+
+A handler gets the service and what the request asks, already decoded and checked, and returns a value of the declared
+type. What it raises becomes a problem with the code's HTTP status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.access import Access, Scope
+
+if TYPE_CHECKING:
+    from remit.service.service import Service
+
+Method = Literal["GET", "POST", "DELETE"]
+NO_BODY: Final[Any] = None
+
+
+class Empty(msgspec.Struct, frozen=True):
+    """A query without parameters."""
+
+
+class Asked(NamedTuple):
+    """A request, decoded."""
+
+    service: Service
+    path: dict[str, str]
+    """What stands in the braces of the route's path."""
+    query: Any
+    """Of the route's query type."""
+    body: Any
+    """Of the route's body type; None if it has none."""
+    access: Access
+    headers: dict[str, str]
+    """Names in lower case."""
+    key: str
+    """The Idempotency-Key; empty without one."""
+
+    @property
+    def principal(self) -> str:
+        """In whose name the request comes; empty if the server knows no tokens."""
+        return self.access.principal or ""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that says more than its value."""
+
+    value: Any
+    status: int = 0
+    """The HTTP status; 0: the route's."""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    media: str = "application/json"
+    """The media type; if it is not JSON, the value is text."""
+
+
+Handler = Callable[[Asked], Awaitable[Any]]
+Stream = Callable[[Asked], AsyncIterator["Sent"]]
+"""A handler that answers with server-sent events."""
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """One server-sent event."""
+
+    id: str
+    event: str
+    data: Any
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation."""
+
+    method: Method
+    path: str
+    """Such as `/v1/jobs/{job}`."""
+    name: str
+    """The operation's name: `jobs.view`."""
+    scope: Scope | None
+    """What a token needs; None: any token will do."""
+    summary: str
+    handler: Handler | None = None
+    stream: Stream | None = None
+    query: type[msgspec.Struct] = Empty
+    body: Any = NO_BODY
+    """The type of the JSON body; None: the route takes none."""
+    answer: Any = None
+    """The type of the JSON answer; None: 204 without a body."""
+    status: int = 200
+    codes: tuple[Code, ...] = ()
+    """Codes it can be refused with, beside those of every route."""
+    starts: bool = False
+    """Whether it starts something: then an Idempotency-Key makes a repetition meet the first."""
+    media: str = "application/json"
+    """The media type of the answer."""
+    also: tuple[int, ...] = ()
+    """Further statuses of an answer that is not a problem, such as 202."""
+    example: Any = msgspec.UNSET
+    """A body that works, for the documentation."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names in the braces of the path."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))

@@ -1,0 +1,90 @@
+"""The server itself: is it there, is it ready, what it counts, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from remit.api.route import Answer, Asked, Route
+from remit.codes import Code
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_NOT_READY: Final = 503
+
+
+class Live(msgspec.Struct, frozen=True):
+    """The process answers."""
+
+    status: str = "live"
+
+
+async def live(_asked: Asked) -> Live:
+    """Say that the process answers; nothing else is looked at."""
+    return Live()
+
+
+async def ready(asked: Asked) -> Answer:
+    """Say whether work can be taken: the journal answers and every required dependency is there."""
+    health = await asked.service.health.ready()
+    if health.missing_required:
+        return Answer(value=health.refusal(), status=_NOT_READY)
+    return Answer(value=msgspec.to_builtins(health))
+
+
+async def metrics(asked: Asked) -> Answer:
+    """Show every counter in the text format of Prometheus."""
+    from remit.api.exposition import exposed  # noqa: PLC0415 - an extra
+
+    return Answer(value=exposed(asked.service.health.metrics()), media=_TEXT)
+
+
+async def document(_asked: Asked) -> Answer:
+    """Show the OpenAPI 3.1 document of this server."""
+    from remit.api.openapi import openapi  # noqa: PLC0415 - it is made from the table that this route stands in
+    from remit.api.routes import ROUTES  # noqa: PLC0415 - the same
+
+    return Answer(value=openapi(ROUTES))
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/health/live",
+        name="server.live",
+        scope=None,
+        summary="Is the process there?",
+        handler=live,
+        answer=Live,
+    ),
+    Route(
+        method="GET",
+        path="/health",
+        name="server.ready",
+        scope=None,
+        summary="Can work be taken?",
+        handler=ready,
+        answer=dict[str, Any],
+        also=(_NOT_READY,),
+        codes=(Code.MCP_REQUIRED_UNAVAILABLE,),
+    ),
+    Route(
+        method="GET",
+        path="/metrics",
+        name="server.metrics",
+        scope="read",
+        summary="Counters, for Prometheus.",
+        handler=metrics,
+        answer=str,
+        media="text/plain",
+    ),
+    Route(
+        method="GET",
+        path="/openapi.json",
+        name="server.openapi",
+        scope=None,
+        summary="This document.",
+        handler=document,
+        answer=dict[str, Any],
+    ),
+)

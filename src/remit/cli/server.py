@@ -1,0 +1,119 @@
+"""Serves the API and MCP over HTTP, with a worker on jobs and TOOL tickets beside them, all in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from remit.cli import exit_codes
+from remit.cli.running import Stop, run_async
+from remit.cli.serving import Listening, announce, socket_for
+from remit.errors import SettingsError
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.cli.context import State
+    from remit.http.router import Mount
+    from remit.settings.clients import Clients
+
+REQUESTS: Final = 64
+"""Requests of one principal under way at once."""
+
+
+def serve(state: State, listening: Listening, *, work: bool) -> int:
+    """Serve until told to stop; the exit status."""
+    return run_async(lambda stop: _serve(state, listening, stop, work=work), gentle=True)
+
+
+async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) -> int:
+    _needs_uvicorn()
+    from remit.http import serving
+    from remit.http.guard import Guard
+    from remit.http.router import Router
+    from remit.settings.clients import bearer, clients
+
+    # A client names the folders, so searches stay within the roots.
+    async with state.remit(creates=True, flags={"fs.search_anywhere": False}) as remit:
+        known = clients(remit.settings)
+        tokens = [bearer(client, os.environ) for client in known.clients]
+        guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
+        stop.hurry = remit.runtime.engine.stop
+        async with _mounts(state, remit) as mounts, _working(remit, stop, work=work):
+            with socket_for(listening) as taken:
+                announce(state, listening, taken, "")
+                _tell(state, known)
+                await serving.serve(Router(guard, mounts), taken, stop.requested)
+            if work:
+                await remit.runtime.engine.drain(remit.settings.jobs.drain_seconds)
+    return exit_codes.OK
+
+
+@asynccontextmanager
+async def _mounts(state: State, remit: Remit) -> AsyncIterator[list[Mount]]:
+    """The API everywhere, and MCP at its path if it is installed."""
+    from remit.api.limits import Places
+    from remit.api.part import Api
+    from remit.api.routes import ROUTES
+    from remit.http.router import Mount
+
+    api = Mount("/", Api(remit.service, ROUTES, Places(REQUESTS)), None)
+    try:
+        from remit.mcp_server.endpoint import PATH, Endpoint
+        from remit.mcp_server.face import Face
+        from remit.mcp_server.names import WireNames
+    except ModuleNotFoundError as error:
+        state.note(f"without MCP: {error.name} is not installed")
+        yield [api]
+        return
+    from remit.wiring import principal
+
+    face = Face(
+        remit.runtime,
+        WireNames(),
+        principal=principal(remit.settings),
+        transport="http",
+        relay=None,
+        confirm=state.command("confirm"),
+    )
+    try:
+        yield [api, Mount(PATH, Endpoint(face), "call")]
+    finally:
+        await face.close()
+
+
+@asynccontextmanager
+async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[None]:
+    """Within the block, work on jobs and TOOL tickets."""
+    if not work:
+        yield
+        return
+    from remit.tickets.runner import RunnerConfig
+
+    engine, tickets = remit.runtime.engine, remit.service.tickets
+    engine.start()
+    runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor(lambda _stream: None))
+    running = asyncio.create_task(runner.run(stop.requested, once=False), name="remit:tickets")
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def _tell(state: State, known: Clients) -> None:
+    for warning in known.warnings:
+        state.note(warning)
+    who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
+    state.note(f"serves {who}; stop with Ctrl-C")
+
+
+def _needs_uvicorn() -> None:
+    try:
+        import prometheus_client  # noqa: F401 - its metrics are served
+        import uvicorn  # noqa: F401 - it serves
+    except ModuleNotFoundError as error:
+        msg = f"{error.name} is not installed"
+        raise SettingsError(msg, remedy="Install it: pip install 'remit[serve]'") from error

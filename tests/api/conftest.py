@@ -1,0 +1,89 @@
+"""A Remit served over HTTP on loopback, and a client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+
+from remit import Remit
+from remit.api.limits import Places
+from remit.api.part import Api
+from remit.api.routes import ROUTES
+from remit.clock import SystemClock
+from remit.http.access import Access, Scope
+from remit.http.guard import Guard
+from remit.http.router import Mount, Router
+from remit.http.serving import listen, serve
+from remit.http.token import Token, digest_of
+
+
+class Answered(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+    json: Any
+
+
+class Client:
+    """Asks the server."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, places: Places) -> None:
+        self.session = session
+        self.url = url
+        self.places = places
+
+    async def ask(self, method: str, path: str, json: Any = None, **more: Any) -> Answered:
+        """One request; `json` is its body."""
+        given = {"json": json} if json is not None else {}
+        async with self.session.request(method, self.url + path, **given, **more) as response:
+            body = await response.read()
+            value = await response.json(content_type=None) if "json" in response.content_type else None
+            headers = {name.lower(): text for name, text in response.headers.items()}
+            return Answered(response.status, headers, body, value)
+
+    async def get(self, path: str, **more: Any) -> Answered:
+        return await self.ask("GET", path, **more)
+
+    async def post(self, path: str, json: Any = None, **more: Any) -> Answered:
+        return await self.ask("POST", path, json, **more)
+
+
+Served = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@asynccontextmanager
+async def _served(remit: Remit, tokens: Sequence[Token] = (), *, places: int = 64) -> AsyncIterator[Client]:
+    """Serve a Remit that is open."""
+    guard = Guard.of("127.0.0.1", (), tokens, SystemClock())
+    stop = asyncio.Event()
+    with listen("127.0.0.1", 0) as listening:
+        held = Places(places)
+        router = Router(guard, [Mount("/", Api(remit.service, ROUTES, held), None)])
+        serving = asyncio.create_task(serve(router, listening, stop))
+        async with aiohttp.ClientSession() as session:
+            yield Client(session, f"http://127.0.0.1:{listening.getsockname()[1]}", held)
+        stop.set()
+        await serving
+
+
+@pytest.fixture
+def served() -> Served:
+    return _served
+
+
+def token(name: str, *scopes: Scope) -> Token:
+    """The token of a client."""
+    return Token(digest_of(f"secret-{name}"), Access(name, frozenset(scopes)))
+
+
+def bearer(name: str) -> dict[str, str]:
+    """The header that brings it."""
+    return {"authorization": f"Bearer secret-{name}"}
