@@ -18,6 +18,7 @@ INSERT = """
 INSERT INTO {}.events (stream, seq, kind, at, data, hash)
 SELECT id, 2, 'time_recorded', 0, '{{}}', '' FROM {}.heads WHERE stream = 'job/slow'
 """
+ADVANCE = "UPDATE {}.heads SET seq = 2 WHERE stream = 'job/slow'"
 
 
 async def slow_writer(postgres: PostgresServer, schema: str) -> tuple[Any, Any]:
@@ -26,6 +27,7 @@ async def slow_writer(postgres: PostgresServer, schema: str) -> tuple[Any, Any]:
     transaction = connection.transaction()
     await transaction.start()
     await connection.execute(INSERT.format(schema, schema))
+    await connection.execute(ADVANCE.format(schema))
     return connection, transaction
 
 
