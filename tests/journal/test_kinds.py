@@ -68,6 +68,7 @@ def smallest(payload: type[Payload]) -> dict[str, Any]:
     """The fields that have to be there, and nothing else."""
     examples: dict[Any, Any] = {str: "x", int: 1, float: 0.5, ErrorInfo: {"code": "X"}, dict[str, Any]: {}}
     examples[dict[str, str]] = {}
+    examples[BlobRef] = {"digest": "sha256:0", "bytes": 1, "preview": ""}
     found = {}
     for field in msgspec.structs.fields(payload):
         if field.required:

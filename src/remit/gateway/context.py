@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from remit.gateway.call import Progress, no_progress
+from remit.gateway.keeping import CallKeeper
 from remit.ids import trace_id
 from remit.tools.provider import CallContext
 
@@ -36,6 +37,7 @@ def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
         now=now,
         progress=no_progress if call.progress is no_progress else _Reporter(call.progress),
         job=request.job,
+        keeper=CallKeeper(call),
         peer=call.peer,
     )
 

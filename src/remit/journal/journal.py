@@ -353,8 +353,8 @@ class Journal:
         if said := contradiction(head, events):
             msg = f"{stream}: the head is not what its events say: {said}"
             raise ChainBrokenError(msg, remedy="Somebody changed the head; believe the events, and restore a backup.")
-        erased = 0
-        for ref in [ref for event in events for ref in references(event)]:
+        erased, now = 0, self.clock.now()
+        for ref in [ref for event in events for ref in references(event, now)]:
             try:
                 await self.value(UNSET, ref)
             except PayloadErasedError:

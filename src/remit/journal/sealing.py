@@ -22,7 +22,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, PayloadErasedError
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob, Event
-from remit.journal.kinds import EvidenceAttached, Payload, decode
+from remit.journal.kinds import BytesKept, EvidenceAttached, Payload, decode
 
 SALT: Final = "salt"
 SALT_BYTES: Final = 32
@@ -87,11 +87,12 @@ class _Sealing:
     def payload(self, payload: Payload) -> Payload:
         changes: dict[str, Any] = {}
         for name in values_of(type(payload)):
-            value, ref = getattr(payload, name), getattr(payload, name + _BLOB)
+            value, ref = getattr(payload, name, None), getattr(payload, name + _BLOB)
             if isinstance(value, msgspec.Raw):
                 changes |= {name: msgspec.UNSET, name + _BLOB: self._hide(bytes(value))}
             elif isinstance(ref, BlobRef) and not ref.key:
-                changes[name + _BLOB] = self._hide(self._taken(ref.digest).data)
+                blob = self._taken(ref.digest)
+                changes[name + _BLOB] = self._hide(blob.data, blob.until)
         if isinstance(payload, EvidenceAttached) and payload.items:
             items = msgspec.json.encode([self._item(item) for item in payload.items])
             changes |= {"items": (), "items_blob": self._hide(items)}
@@ -122,15 +123,17 @@ class _Sealing:
 @lru_cache(maxsize=128)
 def values_of(payload: type[Payload]) -> tuple[str, ...]:
     """The fields of a payload that hold a value, or whose `_blob` does."""
-    names = payload.__struct_fields__
-    return tuple(name for name in names if name + _BLOB in names and name != "items")
+    names = [name.removesuffix(_BLOB) for name in payload.__struct_fields__ if name.endswith(_BLOB)]
+    return tuple(name for name in names if name != "items")
 
 
-def references(event: Event) -> list[BlobRef]:
-    """The values an event keeps by digest."""
+def references(event: Event, now: int | None = None) -> list[BlobRef]:
+    """The values an event keeps by digest; with `now`, those that were to be kept until then or longer."""
     if b"_blob" not in event.data:
         return []
     payload = decode(event.kind, event.data)
+    if now is not None and isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now:
+        return []
     return [] if payload is None else [v for v in msgspec.structs.astuple(payload) if isinstance(v, BlobRef)]
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from remit.canonical import canonical
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
+from remit.tools.keeper import MemoryKeeper
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import check_name, check_provider_id
 from remit.tools.provider import CallContext, ToolProvider, ToolResult
@@ -53,6 +54,7 @@ def call_context(**changes: Any) -> CallContext:
         "timeout_s": PATIENCE_S,
         "now": 1_700_000_000_000_000,
         "progress": lambda _done, _total, _message: None,
+        "keeper": MemoryKeeper(),
     }
     return CallContext(**(values | changes))
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from remit.tools.keeper import Keeper
 from remit.tools.meta import ToolMeta
 from remit.tools.peer import Peer
 
@@ -78,6 +79,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Reports `(done, total, message)` to whoever watches; never recorded, never fails."""
     job: JobFacts | None = None
     """The job that calls; None outside jobs."""
+    keeper: Keeper | None = None
+    """Keeps bytes beside the record; None where a call is only asked about."""
     peer: Peer | None = None
     """Whoever made the call, where they can be asked back while it runs."""
 

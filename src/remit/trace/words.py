@@ -87,6 +87,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
+    k.BytesKept: lambda one: _joined(one.step, f"{one.kept_blob.bytes} bytes", one.digest),
     k.SchemaGateWarned: lambda one: _joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
     k.UndoDeclared: lambda one: _joined(one.step, one.tool_name, shown(one.args, one.args_blob)),
     k.CompensationStarted: _undoes,

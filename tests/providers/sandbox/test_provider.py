@@ -61,6 +61,8 @@ async def test_files_are_written_run_and_taken(folder: Path) -> None:
     taken = await provider.invoke("sandbox.collect", {"paths": ["out.bin"]}, ctx)
     assert [one.data for one in taken.evidence] == [b"\xff"]
     assert [one["path"] for one in taken.value["artifacts"]] == ["out.bin"]
+    assert ctx.keeper is not None
+    assert await ctx.keeper.get(taken.value["artifacts"][0]["sha256"]) == b"\xff"
     await provider.close()
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from remit.errors import ChainBrokenError
 from remit.journal.kinds.calls import (
+    BytesKept,
     Done,
     EvidenceAttached,
     GateRefused,
@@ -68,6 +69,7 @@ __all__ = [
     "UNSET",
     "ApprovalRemembered",
     "ApprovalRevoked",
+    "BytesKept",
     "CallOpened",
     "CancelRequested",
     "ChildStarted",
@@ -146,6 +148,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         ToolInvocationStarted,
         ToolInvocationFinished,
         EvidenceAttached,
+        BytesKept,
         GateRefused,
         SchemaGateWarned,
         UndoDeclared,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from remit.journal.blobs import BlobRef
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
@@ -82,6 +83,21 @@ class EvidenceAttached(Payload, frozen=True, kw_only=True):
     items: tuple[dict[str, Any], ...] = ()
     items_blob: OptionalRef = UNSET
     """The same in a stream with a subject."""
+
+
+class BytesKept(Payload, frozen=True, kw_only=True):
+    """Ours: a provider kept bytes beside the record, such as an artifact that its result names by digest."""
+
+    KIND: ClassVar[str] = "bytes_kept"
+    invocation_id: str
+    step: str
+    kept_blob: BlobRef
+    until: int | None = None
+
+    @property
+    def digest(self) -> str:
+        """What the bytes lie under."""
+        return self.kept_blob.digest
 
 
 class GateRefused(Payload, frozen=True, kw_only=True):
