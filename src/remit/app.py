@@ -241,10 +241,14 @@ class Remit:
         A `pending` call waits for a person: make the same call again once it is decided.
         """
         sessions = self.service.sessions
+        session = self._session or await self._open_session()
+        return outcome_of(await sessions.call(session, tool, args, key=key, timeout_s=timeout))
+
+    async def _open_session(self) -> str:
         async with self._opening:
             if not self._session:
-                self._session = await sessions.open("python")
-        return outcome_of(await sessions.call(self._session, tool, args, key=key, timeout_s=timeout))
+                self._session = await self.service.sessions.open("python")
+        return self._session
 
 
 async def _end(runtime: Runtime, job: str) -> Ended | JobRow:

@@ -117,14 +117,15 @@ class Sessions:
 
     async def _called(self, found: _Open, request: Request, key: str, live: Live) -> Outcome:
         if key and request.hash:
-            outcome = await self._calls.under_key(found.opened.session, request, key, live)
+            asks = msgspec.structs.replace(request, asks=True)
+            outcome = await self._calls.under_key(found.opened.session, asks, key, live)
             if outcome.code is Code.IDEMPOTENCY_MISMATCH:
                 await self._refuse(found, request, outcome)
             return outcome
-        asks_not = msgspec.structs.replace(request, asks=False)
-        outcome = await self._gateway.call(asks_not, await found.writer(), live.progress, live.peer)
+        outcome = await self._gateway.call(request, await found.writer(), live.progress, live.peer)
         if outcome.status == "pending":
-            return await self._calls.asking(found.opened.session, request, live)
+            asks = msgspec.structs.replace(request, asks=True)
+            return await self._calls.asking(found.opened.session, asks, live)
         return outcome
 
     async def _refuse(self, found: _Open, request: Request, outcome: Outcome) -> None:
@@ -212,6 +213,7 @@ def _request(opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: 
         caller=_CALLERS.get(opened.face, "session"),
         within=f"{SESSION}/{opened.session}",
         timeout_s=timeout_s,
+        asks=False,
         leaves=True,
         hash=arguments_hash,
     )
