@@ -64,7 +64,7 @@ async def tool_ticket(remit: Remit, *steps: Any, **more: Any) -> Ticket:
 async def worked(remit: Remit, **config: Any) -> ExecutorReport:
     """One batch."""
     tickets = remit.service.tickets
-    runner = tickets.runner(RunnerConfig(owner="worker", **config), tickets.executor(lambda _stream: None))
+    runner = tickets.runner(RunnerConfig(owner="worker", **config), tickets.executor())
     return await runner.run(asyncio.Event(), once=True)
 
 

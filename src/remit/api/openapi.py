@@ -52,13 +52,12 @@ _PROBLEM: Final = {
 
 def openapi(routes: Sequence[Route], server: str = "/") -> dict[str, Any]:
     """The document."""
-    types = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
+    types = [kind for route in routes for kind in (*_types(route.body), *_types(route.answer))]
     shapes, components = msgspec.json.schema_components(types, ref_template=_REF)
     named = iter(shapes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        body = next(named) if route.body is not None else None
-        answer = next(named) if route.answer is not None else None
+        body, answer = (_shape([next(named) for _ in _types(kinds)]) for kinds in (route.body, route.answer))
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, body, answer)
     return {
         "openapi": "3.1.0",
@@ -75,6 +74,16 @@ def openapi(routes: Sequence[Route], server: str = "/") -> dict[str, Any]:
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _types(kinds: Any) -> tuple[Any, ...]:
+    """The types of a body or an answer."""
+    return () if kinds is None else kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+def _shape(shapes: list[Any]) -> Any:
+    """The schema of a body or an answer; None if there is none."""
+    return {"anyOf": shapes} if len(shapes) > 1 else shapes[0] if shapes else None
 
 
 def _operation(route: Route, body: Any, answer: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from remit.api.events import serve_events
 from remit.api.limits import Places
 from remit.api.request import body_of, key_of, path_of, query_of
 from remit.api.route import Answer, Asked, Route
+from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
@@ -34,10 +35,12 @@ class Api:
         """Serve `routes` over `service`."""
         self._service = service
         self._places = places
-        self._exact: dict[tuple[str, ...], dict[str, Route]] = {}
+        self._sessions = HttpSessions(service)
+        by_shape: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in routes:
             shape = tuple("" if part.startswith("{") else part for part in route.path.split("/")[1:])
-            self._exact.setdefault(shape, {})[route.method] = route
+            by_shape.setdefault(shape, {})[route.method] = route
+        self._shapes = sorted(by_shape.items(), key=lambda each: each[0].count(""))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -65,6 +68,7 @@ class Api:
                     access=request.access,
                     headers=request.headers,
                     key=key_of(route, request.headers),
+                    session=lambda: self._sessions.of(request.access.principal or ""),
                 )
                 if route.stream is not None:
                     await serve_events(route.stream(asked), self._places, receive, send)
@@ -74,14 +78,18 @@ class Api:
                 raise problem_of(error) from error
 
     def _route(self, method: str, segments: list[str]) -> Route:
-        for shape, methods in self._exact.items():
+        """The route with the fewest braces that takes this path and method."""
+        asked = "GET" if method == "HEAD" else method
+        allowed: set[str] = set()
+        for shape, methods in self._shapes:
             if len(shape) == len(segments) and all(
                 part in ("", given) for part, given in zip(shape, segments, strict=True)
             ):
-                found = methods.get("GET" if method == "HEAD" else method)
-                if found is None:
-                    raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(methods))})
-                return found
+                if asked in methods:
+                    return methods[asked]
+                allowed |= methods.keys()
+        if allowed:
+            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
         raise Problem(Code.PATH_UNKNOWN)
 
 

@@ -41,6 +41,9 @@ class Asked(NamedTuple):
     key: str
     """The Idempotency-Key; empty without one."""
 
+    session: Callable[[], Awaitable[str]]
+    """Gives the session that calls of this principal are recorded in."""
+
     @property
     def principal(self) -> str:
         """In whose name the request comes; empty if the server knows no tokens."""
@@ -88,7 +91,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = NO_BODY
     """The type of the JSON body; None: the route takes none."""
     answer: Any = None
-    """The type of the JSON answer; None: 204 without a body."""
+    """The type of the JSON answer, or a tuple of the types it may have; None: 204 without a body."""
     status: int = 200
     codes: tuple[Code, ...] = ()
     """Codes it can be refused with, beside those of every route."""

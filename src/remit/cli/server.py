@@ -94,7 +94,7 @@ async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[Non
 
     engine, tickets = remit.runtime.engine, remit.service.tickets
     engine.start()
-    runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor(lambda _stream: None))
+    runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor())
     running = asyncio.create_task(runner.run(stop.requested, once=False), name="remit:tickets")
     try:
         yield

@@ -30,14 +30,14 @@ Adopt = Callable[[str], None]
 """Called with the stream of a job that this process is to work on."""
 
 
-def _leave(_stream: str) -> None:
+def leave(_stream: str) -> None:
     """Leave the job to the workers of the journal."""
 
 
 class TicketRuns:
     """Starts, follows and reports on runs."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, adopt: Adopt = _leave) -> None:
+    def __init__(self, desk: Desk, jobs: Jobs, adopt: Adopt = leave) -> None:
         """Report as the desk's settings say; `adopt` hands a run's job to the engine of this process."""
         self._journal = desk.journal
         self._mode = desk.mode

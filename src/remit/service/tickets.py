@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.service.ticket_runs import TicketRuns
+from remit.service.ticket_runs import TicketRuns, leave
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
@@ -129,8 +129,8 @@ class Tickets:
 
     # --- work
 
-    def executor(self, adopt: Adopt) -> ToolExecutor:
-        """Run steps in this process (path Z); `adopt` hands each run's job to its engine."""
+    def executor(self, adopt: Adopt = leave) -> ToolExecutor:
+        """Run steps as jobs (path Z); `adopt` hands each run's job to an engine that works on chosen jobs alone."""
         return TicketRuns(self._desk, self._jobs, adopt)
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from remit.api.route import Route
-from remit.api.routes import events, jobs, server, tickets
+from remit.api.routes import confirmations, events, history, jobs, server, tickets, tools
 
-ROUTES: Final[tuple[Route, ...]] = (*server.ROUTES, *events.ROUTES, *jobs.ROUTES, *tickets.ROUTES)
+ROUTES: Final[tuple[Route, ...]] = (
+    *server.ROUTES,
+    *events.ROUTES,
+    *jobs.ROUTES,
+    *history.ROUTES,
+    *confirmations.ROUTES,
+    *tools.ROUTES,
+    *tickets.ROUTES,
+)
 """The table."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -12,6 +14,7 @@ from remit.service.jobs import Options
 from remit.service.views import JobRow, JobView
 
 _PAGE: Final = 1_000
+_LONGEST_S: Final = 60
 
 
 class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +32,13 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     items: list[JobRow]
     next: str | None
     """`before` of the next page; null if this is the last."""
+
+
+class WaitQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether to hold the answer."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_S)] = 0
+    """Seconds to hold the answer until the job has ended or waits for something from outside."""
 
 
 class StartBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,12 +83,15 @@ async def start(asked: Asked) -> JobRow:
         principal=asked.principal,
     )
     job = await asked.service.jobs.start_named(body.recipe, body.input, options)
+    await _held(asked, job)
     return await asked.service.jobs.row(job)
 
 
 async def view(asked: Asked) -> JobView:
     """Show one job: input, steps, waits, result or error."""
-    return await asked.service.jobs.view(asked.path["job"])
+    job = await asked.service.jobs.find(asked.path["job"])
+    await _held(asked, job)
+    return await asked.service.jobs.view(job)
 
 
 async def signal(asked: Asked) -> JobRow:
@@ -98,6 +111,14 @@ async def resume(asked: Asked) -> JobRow:
     """Make a job due now, whatever it waits for."""
     await asked.service.jobs.resume(asked.path["job"])
     return await asked.service.jobs.row(asked.path["job"])
+
+
+async def _held(asked: Asked, job: str) -> None:
+    """Hold the answer until the job is at rest, or the time is over."""
+    if asked.query.wait:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(asked.query.wait):
+                await asked.service.jobs.settled([job])
 
 
 _ONE: Final = "/v1/jobs/{job}"
@@ -121,6 +142,7 @@ ROUTES: Final = (
         scope="call",
         summary="Start a job.",
         handler=start,
+        query=WaitQuery,
         body=StartBody,
         answer=JobRow,
         status=201,
@@ -135,6 +157,7 @@ ROUTES: Final = (
         scope="read",
         summary="Show a job.",
         handler=view,
+        query=WaitQuery,
         answer=JobView,
         codes=(Code.JOB_NOT_FOUND,),
     ),

@@ -1,0 +1,204 @@
+"""Questions to people over HTTP, and the approvals that are remembered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from remit.api.route import Asked, Route
+from remit.codes import Code
+from remit.policy.remembered import Remembered
+from remit.service.views import ConfirmationView
+
+
+class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which questions."""
+
+    job: str = ""
+    """Only those of this job."""
+
+
+class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An answer. The digest is the one that was shown: an answer to anything else does not count."""
+
+    digest: str
+    reason: str = ""
+
+
+class EditBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other arguments for the call, which then has to be approved in its own right."""
+
+    args: dict[str, Any]
+    reason: str = ""
+
+
+class RememberBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which later calls an approval also holds for."""
+
+    scope: Literal["job", "session", "everything"]
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
+    exact: bool = False
+    """Only calls with the same arguments."""
+
+
+class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a remembered approval ends."""
+
+    reason: str = ""
+
+
+async def pending(asked: Asked) -> list[ConfirmationView]:
+    """List the questions that can still be answered, oldest first."""
+    return await asked.service.confirmations.pending(asked.query.job or None)
+
+
+async def view(asked: Asked) -> ConfirmationView:
+    """Show a question: the exact call, its digest, who asks and who has approved."""
+    return await asked.service.confirmations.view(asked.path["confirmation"])
+
+
+async def approve(asked: Asked) -> ConfirmationView:
+    """Approve the exact call with this digest."""
+    return await _decide(asked, "approve")
+
+
+async def deny(asked: Asked) -> ConfirmationView:
+    """Deny the call; the reason reaches whoever asked."""
+    return await _decide(asked, "deny")
+
+
+async def edit(asked: Asked) -> ConfirmationView:
+    """Replace the question by one with other arguments, still to be approved."""
+    body: EditBody = asked.body
+    return await asked.service.confirmations.edit(
+        asked.path["confirmation"], body.args, by=asked.principal, reason=body.reason
+    )
+
+
+async def remember(asked: Asked) -> Remembered:
+    """Let an approval hold for later calls too, within a scope and for a time."""
+    body: RememberBody = asked.body
+    return await asked.service.approvals.remember(
+        asked.path["confirmation"], body.scope, seconds=body.seconds, exact=body.exact, by=asked.principal
+    )
+
+
+async def remembered(asked: Asked) -> list[Remembered]:
+    """List the remembered approvals that hold now."""
+    return await asked.service.approvals.active()
+
+
+async def revoke(asked: Asked) -> None:
+    """End a remembered approval: its calls are asked about again."""
+    await asked.service.approvals.revoke(asked.path["rule"], by=asked.principal, reason=asked.body.reason)
+
+
+async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> ConfirmationView:
+    body: DecideBody = asked.body
+    return await asked.service.confirmations.decide(
+        asked.path["confirmation"], decision, digest=body.digest, by=asked.principal, reason=body.reason
+    )
+
+
+_ONE: Final = "/v1/confirmations/{confirmation}"
+_CLOSED: Final = (
+    Code.CONFIRMATION_NOT_FOUND,
+    Code.CONFIRMATION_CLOSED,
+    Code.CONFIRMATION_EXPIRED,
+    Code.CONFIRMATION_MISMATCH,
+    Code.DECIDER_NOT_ALLOWED,
+)
+_ANSWER: Final = {"digest": "sha256:…", "reason": "checked with the customer"}
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/v1/confirmations",
+        name="confirmations.pending",
+        scope="read",
+        summary="List open questions.",
+        handler=pending,
+        query=PendingQuery,
+        answer=list[ConfirmationView],
+    ),
+    Route(
+        method="GET",
+        path=_ONE,
+        name="confirmations.view",
+        scope="read",
+        summary="Show a question.",
+        handler=view,
+        answer=ConfirmationView,
+        codes=(Code.CONFIRMATION_NOT_FOUND,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/approve",
+        name="confirmations.approve",
+        scope="decide",
+        summary="Approve a call.",
+        handler=approve,
+        body=DecideBody,
+        answer=ConfirmationView,
+        codes=_CLOSED,
+        example=_ANSWER,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/deny",
+        name="confirmations.deny",
+        scope="decide",
+        summary="Deny a call.",
+        handler=deny,
+        body=DecideBody,
+        answer=ConfirmationView,
+        codes=_CLOSED,
+        example=_ANSWER,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/edit",
+        name="confirmations.edit",
+        scope="decide",
+        summary="Ask about other arguments instead.",
+        handler=edit,
+        body=EditBody,
+        answer=ConfirmationView,
+        codes=(*_CLOSED, Code.INVALID_TOOL_ARGS, Code.NOT_CANONICAL),
+        example={"args": {"path": "notes.md", "content": "shorter"}},
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/remember",
+        name="confirmations.remember",
+        scope="decide",
+        summary="Remember an approval.",
+        handler=remember,
+        body=RememberBody,
+        answer=Remembered,
+        codes=(Code.CONFIRMATION_NOT_FOUND, Code.CONFIRMATION_CLOSED, Code.UNKNOWN_TOOL),
+        example={"scope": "job", "seconds": 3_600},
+    ),
+    Route(
+        method="GET",
+        path="/v1/approvals",
+        name="approvals.active",
+        scope="read",
+        summary="List remembered approvals.",
+        handler=remembered,
+        answer=list[Remembered],
+    ),
+    Route(
+        method="POST",
+        path="/v1/approvals/{rule}/revoke",
+        name="approvals.revoke",
+        scope="decide",
+        summary="End a remembered approval.",
+        handler=revoke,
+        body=RevokeBody,
+        status=204,
+        codes=(Code.STREAM_NOT_FOUND,),
+        example={"reason": "the task is over"},
+    ),
+)

@@ -1,0 +1,167 @@
+"""What a job or session did, over HTTP: its story, its events, live too, and whether the record holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from remit.api.route import Asked, Route, Sent
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.service.views import StepView, VerifyReport
+from remit.trace.narrative import Narrative
+
+_PAGE: Final = 1_000
+
+
+class EventView(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded event."""
+
+    seq: int
+    kind: str
+    at: int
+    """Microseconds since the Unix epoch."""
+    data: msgspec.Raw
+    """The payload, as recorded."""
+    hash: str
+    """The chain's value after it, hexadecimal."""
+
+
+class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events."""
+
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_PAGE)] = 100
+
+
+class EventPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Events in order."""
+
+    items: list[dict[str, Any]]
+    next: int | None
+    """`after` of the next page; null if this is the last."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What running a job's recipe again on its record came to."""
+
+    report: dict[str, Any]
+
+
+async def trace(asked: Asked) -> Narrative:
+    """Tell what a job or session did: times, versions, who allowed what."""
+    return await asked.service.streams.narrative(await _known(asked))
+
+
+async def step(asked: Asked) -> StepView:
+    """Show one step of a job, with its whole input and result."""
+    return await asked.service.steps.view(asked.path["job"], asked.path["step"])
+
+
+async def events(asked: Asked) -> EventPage:
+    """Show recorded events in their order, page by page."""
+    query: EventQuery = asked.query
+    stream = asked.service.streams.name(await _known(asked))
+    found = (await asked.service.streams.events(stream, query.after))[: query.limit]
+    items = [_event(event) for event in found]
+    return EventPage(items=items, next=found[-1].seq if len(found) == query.limit else None)
+
+
+async def follow(asked: Asked) -> AsyncIterator[Sent]:
+    """Send each event as it is recorded, until the job has ended; `Last-Event-ID` goes on after that event."""
+    last = asked.headers.get("last-event-id", "0")
+    if not (last.isascii() and last.isdigit() and len(last) <= len(str(2**63))):
+        raise Problem(Code.REQUEST_INVALID, "Last-Event-ID is the id of an event.")
+    stream = asked.service.streams.name(await _known(asked))
+    async for event in asked.service.streams.follow(stream, int(last)):
+        yield Sent(str(event.seq), event.kind, _event(event))
+
+
+async def replay(asked: Asked) -> Replayed:
+    """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown."""
+    found = await asked.service.jobs.replay(asked.path["job"])
+    return Replayed(report=msgspec.to_builtins(found))
+
+
+async def verify(asked: Asked) -> VerifyReport:
+    """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
+    return await asked.service.streams.verify(await _known(asked))
+
+
+async def _known(asked: Asked) -> str:
+    return await asked.service.jobs.find(asked.path["job"])
+
+
+def _event(event: Any) -> dict[str, Any]:
+    view = EventView(seq=event.seq, kind=event.kind, at=event.at, data=msgspec.Raw(event.data), hash=event.hash.hex())
+    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(view))
+    return decoded
+
+
+_ONE: Final = "/v1/jobs/{job}"
+_FOUND: Final = (Code.JOB_NOT_FOUND,)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=f"{_ONE}/trace",
+        name="jobs.trace",
+        scope="read",
+        summary="Tell what a job did.",
+        handler=trace,
+        answer=dict[str, Any],
+        codes=_FOUND,
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/steps/{{step}}",
+        name="jobs.step",
+        scope="read",
+        summary="Show one step.",
+        handler=step,
+        answer=StepView,
+        codes=(*_FOUND, Code.STEP_NOT_FOUND),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/events",
+        name="jobs.events",
+        scope="read",
+        summary="Show recorded events.",
+        handler=events,
+        query=EventQuery,
+        answer=EventPage,
+        codes=_FOUND,
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/events/live",
+        name="jobs.follow",
+        scope="read",
+        summary="Follow events as they are recorded.",
+        stream=follow,
+        codes=(*_FOUND, Code.REQUEST_INVALID),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/replay",
+        name="jobs.replay",
+        scope="read",
+        summary="Run a job again on its record alone.",
+        handler=replay,
+        answer=Replayed,
+        codes=(*_FOUND, Code.UNKNOWN_RECIPE, Code.EXECUTION_VERSION_MISMATCH),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/verify",
+        name="jobs.verify",
+        scope="read",
+        summary="Check a job's record.",
+        handler=verify,
+        answer=VerifyReport,
+        codes=_FOUND,
+    ),
+)

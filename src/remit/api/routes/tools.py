@@ -1,0 +1,163 @@
+"""Tools over HTTP: the catalog, what policy says of a call, and calls themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from remit.api.route import Answer, Asked, Route
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.policy.explain import Explanation
+from remit.service.outcome import OutcomeView
+from remit.service.views import SessionRow, ToolView
+from remit.tickets.execution import RunRequest, ToolPolicy
+from remit.tickets.report import RunReport
+from remit.tickets.steps import MAX_STEPS, normalised
+
+_PENDING: Final = 202
+
+
+class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A call that is only looked at."""
+
+    tool: str
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+    principal: str = ""
+    """Who would make it; empty: the principal of the request."""
+
+
+class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One call (`tool_name`), or the steps of a ticket (`ticket_id` and `tool_steps`) as one run."""
+
+    tool_name: str = ""
+    """A full name, a key, or the name as models see it."""
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=86_400_000)] | None = None
+    ticket_id: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    attempt: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
+    """The ticket's retry_count."""
+    tool_steps: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=MAX_STEPS)] | None = None
+    tool_policy: ToolPolicy = ToolPolicy()
+
+
+class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 20
+
+
+async def page(asked: Asked) -> list[ToolView]:
+    """List the tools, with their schemas, versions and what policy will do."""
+    return await asked.service.tools.views()
+
+
+async def view(asked: Asked) -> ToolView:
+    """Show one tool by its full name, key or wire name."""
+    return await asked.service.tools.view(asked.path["tool"])
+
+
+async def explain(asked: Asked) -> Explanation:
+    """Say what policy would do with a call, and what part each rule has in that. Nothing is called."""
+    body: ExplainBody = asked.body
+    who = body.principal or asked.principal
+    return await asked.service.policy.explain(body.tool, body.args, principal=who, kind="http")
+
+
+async def execute(asked: Asked) -> Answer:
+    """Call a tool through the gateway, or run a ticket's steps.
+
+    A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
+    approve first: the outcome names the confirmation, and the same call made again goes on with it.
+
+    A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated.
+    """
+    body: ExecuteBody = asked.body
+    if (body.tool_steps is None) == (not body.tool_name) or (body.tool_steps is not None and not body.ticket_id):
+        why = "Give either tool_name, or ticket_id and tool_steps."
+        raise UsageError(why, code=Code.INVALID_TOOL_STEP)
+    if body.tool_steps is not None:
+        return Answer(value=await _run(asked, body, body.tool_steps))
+    outcome = await asked.service.sessions.call(
+        await asked.session(),
+        body.tool_name,
+        body.args,
+        key=asked.key,
+        timeout_s=body.timeout_ms / 1_000 if body.timeout_ms is not None else None,
+    )
+    return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
+
+
+async def _run(asked: Asked, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
+    request = RunRequest(
+        ticket_id=body.ticket_id,
+        attempt=body.attempt,
+        tool_steps=tuple(normalised(step, number) for number, step in enumerate(steps)),
+        tool_policy=body.tool_policy,
+        principal=asked.principal,
+    )
+    return await asked.service.tickets.executor().execute(request)
+
+
+async def sessions(asked: Asked) -> list[SessionRow]:
+    """List sessions of calls from outside any job, newest first."""
+    return await asked.service.sessions.rows(limit=asked.query.limit)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/v1/tools",
+        name="tools.page",
+        scope="read",
+        summary="List tools.",
+        handler=page,
+        answer=list[ToolView],
+    ),
+    Route(
+        method="GET",
+        path="/v1/tools/{tool}",
+        name="tools.view",
+        scope="read",
+        summary="Show a tool.",
+        handler=view,
+        answer=ToolView,
+        codes=(Code.UNKNOWN_TOOL, Code.INVALID_TOOL_STEP, Code.TOOL_QUARANTINED),
+    ),
+    Route(
+        method="POST",
+        path="/v1/tools/execute",
+        name="tools.execute",
+        scope="call",
+        summary="Call a tool, or run a ticket's steps.",
+        handler=execute,
+        body=ExecuteBody,
+        answer=(OutcomeView, RunReport),
+        also=(_PENDING,),
+        starts=True,
+        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET),
+        example={"tool_name": "fs_read", "args": {"path": "README.md"}},
+    ),
+    Route(
+        method="POST",
+        path="/v1/policy/explain",
+        name="policy.explain",
+        scope="read",
+        summary="Say what policy would do with a call.",
+        handler=explain,
+        body=ExplainBody,
+        answer=dict[str, Any],
+        example={"tool": "fs.write", "args": {"path": "a.md", "content": "x"}},
+    ),
+    Route(
+        method="GET",
+        path="/v1/sessions",
+        name="sessions.page",
+        scope="read",
+        summary="List sessions.",
+        handler=sessions,
+        query=SessionQuery,
+        answer=list[SessionRow],
+    ),
+)

@@ -1,0 +1,33 @@
+"""The session of each principal: where its calls over HTTP are recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from remit.service.service import Service
+
+_KEPT: Final = 1_000
+"""Principals whose session is remembered; the one that was idle longest gets a new one."""
+
+
+class HttpSessions:
+    """Opens a session for each principal, when its first call comes."""
+
+    def __init__(self, service: Service) -> None:
+        """Open them in `service`."""
+        self._service = service
+        self._open: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+
+    async def of(self, principal: str) -> str:
+        """The session of a principal."""
+        found = self._open.get(principal)
+        if found is None or (found.done() and (found.cancelled() or found.exception() is not None)):
+            opening = self._service.sessions.open("http", principal=principal, client="http")
+            found = self._open[principal] = asyncio.ensure_future(opening)
+            if len(self._open) > _KEPT:
+                self._open.popitem(last=False)
+        self._open.move_to_end(principal)
+        return await asyncio.shield(found)
