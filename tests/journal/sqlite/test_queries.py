@@ -137,3 +137,21 @@ def test_a_prefix_is_looked_up_by_name(db: apsw.Connection, query: HeadQuery) ->
 def test_a_page_is_found_in_order_and_not_sorted(db: apsw.Connection, query: HeadQuery) -> None:
     (steps,) = plans(db, lambda: queries.heads(db, query))
     assert "TEMP B-TREE" not in steps
+
+
+def test_next_due_passes_over_a_queue_that_empties_while_it_looks(db: apsw.Connection) -> None:
+    make(db, "job/a", HeadPatch(due_at=START, priority=1))
+    make(db, "job/b", HeadPatch(due_at=START + 1))
+    asked = 0
+
+    def meanwhile(_connection: object, sql: str, _bindings: object) -> bool:
+        nonlocal asked
+        asked += "min(due_at)" in sql
+        if asked == 1 and "min(due_at)" in sql:
+            db.set_exec_trace(None)
+            db.execute("UPDATE heads SET due_at = NULL WHERE stream = 'job/a'")
+        return True
+
+    db.set_exec_trace(meanwhile)
+    assert queries.next_due(db, "job", ()) == START + 1
+    assert asked == 1

@@ -151,13 +151,16 @@ CREATE OR REPLACE FUNCTION routes_used(sort text, served text[]) RETURNS text[] 
 DECLARE
     used text[] := '{}';
     one text;
+    last text;
 BEGIN
     IF cardinality(served) > 0 THEN
         RETURN ARRAY(SELECT DISTINCT r FROM unnest(array_append(served, '')) AS r);
     END IF;
-    SELECT min(route) INTO one FROM heads WHERE kind = sort AND due_at IS NOT NULL AND NOT closed;
+    SELECT min(route), max(route) INTO one, last FROM heads
+        WHERE kind = sort AND due_at IS NOT NULL AND NOT closed;
     WHILE one IS NOT NULL LOOP
         used := used || one;
+        EXIT WHEN one = last;
         SELECT min(route) INTO one FROM heads WHERE kind = sort AND route > one AND due_at IS NOT NULL AND NOT closed;
     END LOOP;
     RETURN used;
@@ -171,26 +174,43 @@ CREATE OR REPLACE FUNCTION claim(
 DECLARE
     routes text[] := routes_used(sort, served);
     rank bigint := 9223372036854775807;
+    top bigint;
+    found_rank bigint;
+    waiting refcursor;
+    one text;
     got int := 0;
     due record;
 BEGIN
     -- One index search per route and priority in use, however many streams wait.
     LOOP
-        SELECT max(top.priority) INTO rank FROM unnest(routes) AS r, LATERAL (
-            SELECT max(h.priority) AS priority FROM heads h
-            WHERE h.kind = sort AND h.route = r AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed
-        ) AS top;
+        top := NULL;
+        FOREACH one IN ARRAY routes LOOP
+            SELECT max(h.priority) INTO found_rank FROM heads h
+                WHERE h.kind = sort AND h.route = one AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed;
+            top := greatest(top, found_rank);
+        END LOOP;
+        rank := top;
         EXIT WHEN rank IS NULL OR got >= most;
-        FOR due IN
-            SELECT found.* FROM unnest(routes) AS r, LATERAL (
+        IF cardinality(routes) = 1 THEN
+            OPEN waiting FOR SELECT h.id, h.state, h.lease_owner, h.due_at FROM heads h
+                WHERE h.kind = sort AND h.route = routes[1] AND h.priority = rank AND h.due_at <= moment
+                    AND h.due_at IS NOT NULL AND NOT h.closed
+                    AND (h.lease_owner IS NULL OR h.lease_until <= moment)
+                    AND (cardinality(wanted) = 0 OR h.state = ANY (wanted))
+                ORDER BY h.due_at, h.id LIMIT most - got FOR NO KEY UPDATE SKIP LOCKED;
+        ELSE
+            OPEN waiting FOR SELECT one_of.* FROM unnest(routes) AS r, LATERAL (
                 SELECT h.id, h.state, h.lease_owner, h.due_at FROM heads h
                 WHERE h.kind = sort AND h.route = r AND h.priority = rank AND h.due_at <= moment
                     AND h.due_at IS NOT NULL AND NOT h.closed
                     AND (h.lease_owner IS NULL OR h.lease_until <= moment)
                     AND (cardinality(wanted) = 0 OR h.state = ANY (wanted))
                 ORDER BY h.due_at, h.id LIMIT most - got FOR NO KEY UPDATE SKIP LOCKED
-            ) AS found ORDER BY found.due_at, found.id LIMIT most - got
+            ) AS one_of ORDER BY one_of.due_at, one_of.id LIMIT most - got;
+        END IF;
         LOOP
+            FETCH waiting INTO due;
+            EXIT WHEN NOT FOUND;
             UPDATE heads h SET epoch = h.epoch + 1, lease_owner = who, lease_until = ends, due_at = ends,
                 state = coalesce(becomes, h.state)
             WHERE h.id = due.id RETURNING h.* INTO head;
@@ -198,6 +218,7 @@ BEGIN
             got := got + 1;
             RETURN NEXT;
         END LOOP;
+        CLOSE waiting;
     END LOOP;
 END $$;
 """

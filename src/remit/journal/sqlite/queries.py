@@ -7,6 +7,7 @@ for each other in a circle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import apsw
@@ -141,20 +142,24 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
 
 def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
     """Lease due streams: one index search per route and priority in use, however many streams wait."""
-    states = f" AND state IN ({', '.join('?' * len(request.states))})" if request.states else ""
-    sql = f"SELECT {', '.join(COLUMNS)}, id FROM heads {_DUE.format(states=states)}"  # noqa: S608 - fixed parts
+    sql = _due_sql(len(request.states))
     found: list[Head] = []
     for priority, routes in _queues(db, request.kind, request.routes):
         limit = request.limit - len(found)
-        rows: list[Sequence[Any]] = []
-        for route in routes:
-            rows += db.execute(sql, (request.kind, route, priority, request.now, *request.states, limit))
+        terms = (priority, request.now, *request.states, limit)
+        rows = [row for route in routes for row in db.execute(sql, (request.kind, route, *terms))]
         if len(routes) > 1:
             rows.sort(key=_longest_due)
         found += [to_head(row) for row in rows[:limit]]
         if len(found) == request.limit:
             break
     return [_lease(db, head, request) for head in found]
+
+
+@lru_cache(maxsize=16)
+def _due_sql(states: int) -> str:
+    wanted = f" AND state IN ({', '.join('?' * states)})" if states else ""
+    return f"SELECT {', '.join(COLUMNS)}, id FROM heads {_DUE.format(states=wanted)}"  # noqa: S608 - fixed parts
 
 
 def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
@@ -164,6 +169,11 @@ def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
 def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Every priority in which streams wait for a worker, the highest first, with the routes they wait on."""
     below = dict.fromkeys(("", *(routes or _routes(db, kind))), _NO_PRIORITY)
+    if len(below) == 1:
+        top: int | None = _NO_PRIORITY
+        while (top := db.execute(_TOP_PRIORITY, (kind, "", top)).get) is not None:
+            yield top, [""]
+        return
     tops: dict[str, int] = {}
     while True:
         for route, priority in below.items():
@@ -231,12 +241,9 @@ def _routes(db: apsw.Connection, kind: str) -> Iterator[str]:
 
 def next_due(db: apsw.Connection, kind: str, routes: Sequence[str]) -> int | None:
     """The earliest due time of a kind, over all priorities."""
-    dues = [
-        db.execute(_EARLIEST, (kind, route, priority)).get
-        for priority, waiting in _queues(db, kind, routes)
-        for route in waiting
-    ]
-    return min(dues, default=None)
+    queues = [(priority, route) for priority, waiting in _queues(db, kind, routes) for route in waiting]
+    dues = [db.execute(_EARLIEST, (kind, route, priority)).get for priority, route in queues]
+    return min((due for due in dues if due is not None), default=None)  # a queue may have emptied in between
 
 
 def leases(db: apsw.Connection, kind: str) -> list[Head]:
