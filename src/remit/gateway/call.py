@@ -181,6 +181,6 @@ Proceed = Callable[[Call], Awaitable[Outcome]]
 class Stage(Protocol):
     """One check or act on a call: answer it, or let it proceed and look at what came of it."""
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Never raises for anything a caller can cause (rule 5)."""
         ...

@@ -7,6 +7,7 @@ attempt at a call is no call of its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from remit.codes import Code
@@ -28,15 +29,18 @@ class CheckBudget:
     def __init__(self, services: Services) -> None:
         """Nothing of them is needed: budgets come with the tool and with the request."""
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call.
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
+        """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call."""
+        one, other = call.tool.budget, call.request.budget
+        budget = None if one is None and other is None else tighter(one, other)
+        return proceed(call) if budget is None else self._within(budget, call, proceed)
+
+    async def _within(self, budget: Budget, call: Call, proceed: Proceed) -> Outcome:
+        """Let a call proceed that the budget has room for.
 
         It is counted from here on, so that of calls at the same moment none is overlooked; one that is not announced
         after all no more.
         """
-        budget = tighter(call.tool.budget, call.request.budget)
-        if budget is None:
-            return await proceed(call)
         call.wall_ms = budget.max_wall_ms
         if call.request.attempt > 1:
             return await proceed(call)

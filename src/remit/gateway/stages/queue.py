@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
 
 if TYPE_CHECKING:
+    import asyncio
+
     from remit.gateway.services import Services
 
 
@@ -17,10 +20,12 @@ class Queue:
     def __init__(self, services: Services) -> None:
         """Nothing of them is needed: the slots are the provider's."""
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Wait for a slot. A call that ends here is not announced: it is never in doubt, and no deadline runs yet."""
         slots = call.tool.slots
-        if slots is None:
-            return await proceed(call)
-        async with slots:
-            return await proceed(call)
+        return proceed(call) if slots is None else _in(slots, call, proceed)
+
+
+async def _in(slots: asyncio.Semaphore, call: Call, proceed: Proceed) -> Outcome:
+    async with slots:
+        return await proceed(call)
