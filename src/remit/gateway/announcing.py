@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -9,19 +10,29 @@ from remit.errors import JournalError
 
 if TYPE_CHECKING:
     from remit.gateway.call import Call
+    from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
     from remit.journal.event import Blob
     from remit.journal.kinds import Payload
 
 
-async def announce(
+def announce(
     call: Call, announced: tuple[Payload, ...], confirmations: Confirmations, *, synced: bool, blobs: tuple[Blob, ...]
-) -> None:
+) -> Awaitable[None]:
     """Record that a call begins; `synced`: on disk before this returns. Raises JournalError."""
     confirmation = call.confirmation
     if confirmation is None or confirmation.state != "approved":
-        await call.journal.append(call.writer, *announced, synced=synced, blobs=blobs)
-        return
+        return call.journal.append(call.writer, *announced, synced=synced, blobs=blobs)
+    return _spend(call, announced, confirmations, confirmation, blobs)
+
+
+async def _spend(
+    call: Call,
+    announced: tuple[Payload, ...],
+    confirmations: Confirmations,
+    confirmation: Confirmation,
+    blobs: tuple[Blob, ...],
+) -> None:
     used = confirmations.use(confirmation, call.invocation_id)
     try:
         await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=blobs)

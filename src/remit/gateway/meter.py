@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
@@ -16,6 +17,10 @@ OK: Final = "ok"
 """The label of a call that did what was asked, in place of a code."""
 UNKNOWN: Final = "unknown"
 """The label of a tool that no provider offers: its name is the caller's, and never becomes one."""
+
+
+_Cells = tuple[list[float], Callable[[float], None]]
+"""The number of calls, and what takes their durations."""
 
 
 class Meter:
@@ -33,12 +38,21 @@ class Meter:
         """Calls that are in the gateway; it adds them itself."""
         metrics.gauge("tool_calls_running", "Calls that are in the gateway now.", lambda: self.running)
 
+        self._cells: dict[tuple[str, str, Code | None], _Cells] = {}
+        """What was counted in before; as many as there are tools and codes."""
+
     def end(self, call: Call, outcome: Outcome) -> None:
         """A call was answered."""
-        tool, provider = _labels(call)
-        self._calls.add(tool, provider, OK if outcome.code is None else outcome.code.name)
+        key = *_labels(call), outcome.code
+        calls, seconds = self._cells.get(key) or self._new(*key)
+        calls[0] += 1
         if outcome.duration_us:
-            self._seconds.observe(outcome.duration_us / 1_000_000, tool, provider)
+            seconds(outcome.duration_us / 1_000_000)
+
+    def _new(self, tool: str, provider: str, code: Code | None) -> _Cells:
+        calls = self._calls.cell(tool, provider, OK if code is None else code.name)
+        cells = self._cells[tool, provider, code] = calls, self._seconds.taker(tool, provider)
+        return cells
 
     def broken(self, call: Call, error: BaseException) -> None:
         """A call was cancelled by its caller, or could not be recorded."""
@@ -47,5 +61,8 @@ class Meter:
 
 
 def _labels(call: Call) -> tuple[str, str]:
-    tool = getattr(call, "tool", None)  # a refused call may have come no further than its name
-    return (UNKNOWN, UNKNOWN) if tool is None else (tool.meta.name, tool.meta.provider_id)
+    try:
+        meta = call.tool.meta
+    except AttributeError:  # a refused call may have come no further than its name
+        return UNKNOWN, UNKNOWN
+    return meta.name, meta.provider_id

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
@@ -79,9 +79,9 @@ class Gateway:
         self._reconciler = Reconciler(services)
         self._meter = Meter(services.metrics)
 
-    async def call(
+    def call(
         self, request: Request, writer: StreamWriter, progress: Progress = no_progress, peer: Peer | None = None
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """Let one call through the stages; it is recorded in the stream of `writer`.
 
         The tool may ask `peer` back while it runs.
@@ -89,8 +89,7 @@ class Gateway:
         Never raises for what the caller can cause (rule 5). Raises JournalError where nothing can be recorded any more,
         and passes cancellation on: the call then stands announced without an outcome.
         """
-        call = Call(request, self.services.journal, writer, progress, peer)
-        return await self._pass(call, self._enter)
+        return self._pass(Call(request, self.services.journal, writer, progress, peer), self._enter)
 
     async def ask(self, request: ModelRequest, writer: StreamWriter, watch: Watch = unwatched) -> Outcome:
         """Let one model call through its stages, as `call` does; the value of an ok outcome is an `Answered`.

@@ -40,24 +40,27 @@ class Counter:
         self.name = name
         self.meaning = meaning
         self.labels = tuple(labels)
-        self._values: dict[Labels, float] = {}
+        self._cells: dict[Labels, list[float]] = {}
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count one more, or more than one; the values of the labels in their order."""
-        values = self._values
-        found = values.get(labels)
+        self.cell(*labels)[0] += by
+
+    def cell(self, *labels: str) -> list[float]:
+        """The number itself, as the only item of a list: what counts often keeps it and adds to it."""
+        found = self._cells.get(labels)
         if found is None:
-            labels = _bounded(labels, self.labels, values)
-            found = values.get(labels, 0)
-        values[labels] = found + by
+            labels = _bounded(labels, self.labels, self._cells)
+            found = self._cells.setdefault(labels, [0])
+        return found
 
     def value(self, *labels: str) -> float:
         """What was counted with these labels."""
-        return self._values.get(labels, 0)
+        return self._cells.get(labels, [0])[0]
 
     def samples(self) -> Iterator[Sample]:
         """Every number, as it is now."""
-        return (Sample("", _named(self.labels, labels), value) for labels, value in self._values.copy().items())
+        return (Sample("", _named(self.labels, labels), cell[0]) for labels, cell in self._cells.copy().items())
 
 
 class Gauge:
@@ -90,12 +93,21 @@ class Histogram:
 
     def observe(self, value: float, *labels: str) -> None:
         """Take one value; the values of the labels in their order."""
+        self.taker(*labels)(value)
+
+    def taker(self, *labels: str) -> Callable[[float], None]:
+        """What takes values with these labels: what observes often keeps it."""
         series = self._series.get(labels)
         if series is None:
             labels = _bounded(labels, self.labels, self._series)
             series = self._series.setdefault(labels, [0.0] * (len(self._bounds) + 2))
-        series[bisect_left(self._bounds, value)] += 1
-        series[-1] += value
+        bounds = self._bounds
+
+        def take(value: float) -> None:
+            series[bisect_left(bounds, value)] += 1
+            series[-1] += value
+
+        return take
 
     def count(self, *labels: str) -> float:
         """How many values it was given with these labels."""
