@@ -101,7 +101,9 @@ class Code(Enum):
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
-    STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step, or it is not in the state this needs.")
+    STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")
+    STEP_NOT_WAITING = Row(ERROR, 409, False, "The step, or this attempt of it, does not wait for a decision.")
+    STEP_DECIDED = Row(ERROR, 409, False, "A person has already decided on this attempt.")
     STEP_FAILED = Row(FAILED, 502, False, "A step failed and the recipe did not handle it.")
     NONDETERMINISTIC = Row(
         FAILED, 409, False, "The recipe asked for something else than the journal holds at the same place."

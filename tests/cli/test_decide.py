@@ -340,7 +340,7 @@ def test_a_person_says_what_came_of_a_call_that_a_crash_cut_short(
     assert waiting.status == 4
     assert f"-> remit decide {job} 1 --attempt 1 --done VALUE | --retry | --fail" in waiting.err
     other = project.here("decide", job, "1", "--attempt", "2", *words)
-    assert (other.status, "STEP_NOT_FOUND" in other.err) == (1, True)
+    assert (other.status, "STEP_NOT_WAITING" in other.err) == (1, True)
     assert project.here("decide", job, "1", "--attempt", "1", *words).status == 0
     again = project.here("decide", job, "1", "--retry")
     assert (again.status, "decided already" in again.err) == (1, True)
@@ -355,7 +355,7 @@ def test_a_decision_is_one_of_three_and_only_where_one_is_needed(project: Projec
     assert project.here("decide", job, "1").status == 2
     assert project.here("decide", job, "1", "--retry", "--fail").status == 2
     done = project.here("decide", project.job("waits"), "1", "--retry")
-    assert (done.status, "STEP_NOT_FOUND" in done.err) == (1, True)
+    assert (done.status, "STEP_NOT_WAITING" in done.err) == (1, True)
 
 
 def started(project: Project, *words: str, until: str) -> str:

@@ -96,7 +96,7 @@ async def test_the_same_code_agrees_and_calls_nothing(remit_in: OpenRemit) -> No
         (other_kind, "1", "a tool call", "a clock reading"),
         (other_result, "end", "[1,2]", "[0]"),
         (one_more, "4", "nothing: the job had ended", "time"),
-        (one_less, "3", "an effect (time)", "nothing"),
+        (one_less, "3", "a clock reading", "nothing there any more"),
         (raises, "end", "a result", "JOB_FAILED: ValueError: changed its mind"),
         (swallows, "1", 'log.add {"number":1}', 'log.add {"number":3}'),
     ],

@@ -123,7 +123,7 @@ async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRem
         assert [wait.attempt for wait in (await remit.service.jobs.view(job)).waits] == [2]
         with pytest.raises(StateError) as seen:
             await remit.service.steps.decide(job, "2", "retry", attempt=1)
-        assert seen.value.code is Code.STEP_NOT_FOUND
+        assert seen.value.code is Code.STEP_NOT_WAITING
         await remit.service.steps.decide(job, "2", "done", 5, attempt=2)
         assert await remit.job(job) == 5
     assert len(bank.calls) == 2
@@ -157,7 +157,7 @@ async def test_nobody_decides_on_a_call_under_way(remit_in: OpenRemit) -> None:
         await bank.reached.wait()
         with pytest.raises(StateError) as early:
             await remit.service.steps.decide(job.id, "2", "retry")
-        assert early.value.code is Code.STEP_NOT_FOUND
+        assert early.value.code is Code.STEP_NOT_WAITING
 
 
 async def test_a_timeout_of_a_side_effect_is_uncertain_too(remit_in: OpenRemit) -> None:

@@ -77,7 +77,7 @@ class Inbox:
             if earlier is not None:
                 _, first = earlier
                 msg = f"step {first.step}, attempt {first.attempt}: decided already, {first.decision} by {first.by}"
-                raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy="Resume the job where no worker runs.")
+                raise StateError(msg, code=Code.STEP_DECIDED, remedy="If no worker runs, resume the job.")
             writer = self._journal.writer(self._stream, KIND, head)
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))

@@ -12,6 +12,7 @@ import msgspec
 
 from remit.errors import JournalError, NondeterminismError, RunError, VersionError
 from remit.jobs.activity import Activity
+from remit.jobs.effects.matching import effect_name
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.refusing import RefusingEffects
 from remit.jobs.ended import encoded_result, error_info
@@ -56,7 +57,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
     """Run a program on a history. Raises JournalError if recorded values cannot be read."""
     drifts = tuple(await differences(history, program, catalog, journal))
-    recorded = len(history.places)
+    places = set(history.places)
     running, handler = await _ran(journal, history, program, job)
     divergence = await _compare(running, handler, history, journal)
     if divergence is None and not handler.ends:
@@ -65,7 +66,7 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
     return ReplayReport(
         job=job,
         verdict="diverged" if divergence else same,
-        steps=recorded - len(running.matching.left),
+        steps=len(places - running.matching.left - ({divergence.step} if divergence else set())),
         divergence=divergence,
         drifts=drifts,
     )
@@ -119,7 +120,8 @@ def _left_over(matching: Matching, history: History) -> Divergence | None:
     """A recorded effect that the recipe did not come by any more."""
     if matching.skipped is None or isinstance(history.end, JobCancelled):
         return None
-    return Divergence(step=matching.skipped, recorded=f"an effect ({history.places[matching.skipped]})", now="nothing")
+    recorded = effect_name(history.places[matching.skipped])
+    return Divergence(step=matching.skipped, recorded=recorded, now="nothing there any more")
 
 
 def _compare_error(error: Exception, history: History) -> Divergence | None:

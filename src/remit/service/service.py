@@ -61,7 +61,7 @@ def service_over(
     jobs = Jobs(services, programs, principal, poke)
     return Service(
         jobs=jobs,
-        steps=Steps(journal, principal, poke),
+        steps=Steps(journal, services.catalog, principal, poke),
         streams=Streams(journal),
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError
+from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import History, stream_of
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided, WaitCompleted
@@ -18,14 +18,16 @@ from remit.service.views import StepView, TaskError
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
+    from remit.tools.catalog import Catalog
 
 
 class Steps:
     """The steps of jobs in one journal."""
 
-    def __init__(self, journal: Journal, principal: str, poke: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, catalog: Catalog, principal: str, poke: Callable[[], None]) -> None:
         """`principal` decides if a call names no one else; `poke` wakes this process's engine."""
         self._journal = journal
+        self._catalog = catalog
         self._principal = principal
         self._poke = poke
 
@@ -68,19 +70,36 @@ class Steps:
     ) -> None:
         """Resolve a step whose outcome is unknown (rule 3); the first decision on an attempt counts.
 
-        `attempt` is the one that was shown; without it, the attempt that waits now. Raises NotFoundError or StateError.
+        `attempt` is the one that was shown; without it, the attempt that waits now. Raises NotFoundError or StateError,
+        and UsageError (INVALID_INPUT) if the tool is known here and does not return what `value` is.
         """
         await open_job(self._journal, job)
-        waits = History(await self._journal.read(stream_of(job))).in_doubt(step)
+        history = History(await self._journal.read(stream_of(job)))
+        waits = history.in_doubt(step)
         if waits is None or attempt not in {None, waits}:
             what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
             msg = f"{what} does not wait for a decision"
             remedy = f"`remit show {job}` lists its steps; resume the job to see which one waits."
-            raise StateError(msg, code=Code.STEP_NOT_FOUND, remedy=remedy)
+            known = step in history.places or step in history.calls
+            raise StateError(msg, code=Code.STEP_NOT_WAITING if known else Code.STEP_NOT_FOUND, remedy=remedy)
+        if decision == "done" and waits:
+            self._check(history, step, value)
         message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
         result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
         await Inbox(self._journal, job).decide(message, result)
         self._poke()
+
+    def _check(self, history: History, step: str, value: Any) -> None:
+        """Compare what a person says a call returned with the tool's output schema."""
+        record = history.calls.get(step)
+        started = record.started if record is not None else None
+        tool = self._catalog.known(started.tool_name) if started is not None else None
+        if tool is None or tool.output is None or tool.quarantined is not None:
+            return
+        problems = tool.output.problems(value)
+        if problems:
+            msg = f"this is not what {tool.meta.name} returns: {problems[0]}"
+            raise UsageError(msg, code=Code.INVALID_INPUT, remedy="Give the value as the tool's output schema has it.")
 
 
 async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:

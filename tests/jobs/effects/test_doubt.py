@@ -10,7 +10,7 @@ import pytest
 
 from remit import CallContext, Code, Retry, Run, ToolMeta, ToolResult, recipe, tool
 from remit.clock import SystemClock
-from remit.errors import ProviderError, StateError
+from remit.errors import ProviderError, StateError, UsageError
 from remit.tools.meta import Level, Risk
 from tests.jobs.ledger import Ledger
 from tests.jumping import JumpingClock
@@ -221,3 +221,24 @@ async def test_what_the_job_takes_as_unanswered_nobody_answers_afterwards(remit_
         assert late.value.code is Code.CONFIRMATION_CLOSED
         await remit.job(job).signal("go")
         assert await remit.job(job) is False
+
+
+async def test_a_result_that_the_tool_cannot_return_is_refused(remit_in: OpenRemit) -> None:
+    @tool("ledger.add", level="L1")
+    async def add() -> int:
+        raise ProviderError("the line broke", cause=Code.ConnectionError)
+
+    @recipe("adds")
+    async def adds(run: Run) -> Any:
+        return (await run.call("ledger.add")).value
+
+    async with remit_in(tools=[add], recipes=[adds], flags=ALLOW) as remit:
+        job = (await remit.start(adds())).id
+        await until_waiting(remit, job)
+        with pytest.raises(UsageError, match=r"this is not what ledger\.add returns"):
+            await remit.service.steps.decide(job, "1", "done", "five")
+        with pytest.raises(StateError) as missing:
+            await remit.service.steps.decide(job, "7", "done", 5)
+        assert missing.value.code is Code.STEP_NOT_FOUND
+        await remit.service.steps.decide(job, "1", "done", 5)
+        assert await remit.job(job) == 5
