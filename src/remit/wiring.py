@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ from remit.errors import SettingsError
 from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
-from remit.gateway.readiness import DependencyState, Probe, Readiness
+from remit.gateway.probes import probes_of, unavailable
+from remit.gateway.readiness import Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
 from remit.jobs.program import Programs
@@ -49,13 +51,15 @@ from remit.service.exposed import ExposedJobs
 from remit.service.modules import find
 from remit.service.service import Service, service_over
 from remit.settings import Settings
-from remit.settings.mcp_servers import mcp_servers
+from remit.settings.mcp import McpServer
+from remit.settings.mcp_servers import configured_servers
 from remit.settings.sections.journal import SERVERS
 from remit.tickets.derivation import Derivation
 from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.blocking import Threads
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
+from remit.tools.meta import ToolMeta
 from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
 from remit.tools.remote import Authorizer
@@ -108,17 +112,14 @@ def open_runtime(
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()
-    catalog = Catalog(
-        [
-            *_providers(settings, (*found.tools, *tools)),
-            *_mcp_providers(settings, pins, clock, chance, authorizer),
-            *providers,
-        ],
-        order=settings.tools.preferred_provider_order,
-        choose=settings.tools.choose,
-        closed=settings.tools.schema_gate != "off",
-    )
-    services = _services(settings, journal, catalog, policy)
+    servers = _servers(settings)
+    every = [
+        *_providers(settings, (*found.tools, *tools)),
+        *_mcp_providers(servers, settings, pins, clock, chance, authorizer),
+        *providers,
+    ]
+    catalog = _catalog(settings, every)
+    services = _services(settings, journal, catalog, policy, _probes(servers, settings, every))
     gateway = Gateway(services)
     runner = Runner(
         journal=journal,
@@ -145,12 +146,23 @@ def open_runtime(
     )
 
 
-def _services(settings: Settings, journal: Journal, catalog: Catalog, policy: Policy) -> Services:
+def _catalog(settings: Settings, providers: Sequence[ToolProvider]) -> Catalog:
+    return Catalog(
+        providers,
+        order=settings.tools.preferred_provider_order,
+        choose=settings.tools.choose,
+        closed=settings.tools.schema_gate != "off",
+    )
+
+
+def _services(
+    settings: Settings, journal: Journal, catalog: Catalog, policy: Policy, probes: Mapping[str, Probe]
+) -> Services:
     return Services(
         journal=journal,
         catalog=catalog,
         policy=policy,
-        readiness=Readiness(journal.clock, {}, _optional(settings)),
+        readiness=Readiness(journal.clock, probes, settings.readiness.required),
         confirmations=Confirmations(journal),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
@@ -251,39 +263,53 @@ def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> l
         ),
         FunctionProvider(tools, threads=threads),
         SandboxProvider(open_sandbox(settings)),
-        StubProvider(),
     ]
 
 
-def _mcp_providers(
-    settings: Settings, pins: Pins, clock: Clock, chance: Chance, authorizer: Authorizer | None
-) -> list[ToolProvider]:
-    """One for each MCP server; the SDK behind them takes half a second to import, and only who has one pays for it."""
-    found = mcp_servers(settings, os.environ)
+def _servers(settings: Settings) -> tuple[McpServer, ...]:
+    """The MCP servers that are not disabled, also if `tools.no_mcp` is set."""
+    found = configured_servers(settings, os.environ)
     for warning in found.warnings:
         _log.warning("%s", warning)
-    if not found.enabled:
+    return found.enabled
+
+
+def _mcp_providers(
+    servers: Sequence[McpServer],
+    settings: Settings,
+    pins: Pins,
+    clock: Clock,
+    chance: Chance,
+    authorizer: Authorizer | None,
+) -> list[ToolProvider]:
+    """One for each MCP server, or what stands in for all of them.
+
+    The SDK behind them takes half a second to import; a process without servers does not pay for it.
+    """
+    if settings.tools.no_mcp:
+        return [StubProvider(source=partial(_stand_ins, servers, pins))]
+    if not servers:
         return []
     try:
         # An extra, and slow to import.
         from remit.providers.mcp.oauth import Login  # noqa: PLC0415
         from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        return [AbsentProvider(server.name, error.name or "mcp") for server in found.enabled]
+        return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
     login = Login(data_folder() / "mcp-auth", authorizer)
-    return [
-        McpProvider(server, settings.mcp, pins, clock=clock, chance=chance, login=login) for server in found.enabled
-    ]
+    return [McpProvider(server, settings.mcp, pins, clock=clock, chance=chance, login=login) for server in servers]
 
 
-def _optional(settings: Settings) -> dict[str, Probe]:
-    if not settings.tools.no_mcp:
-        return {}
+async def _stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:
+    from remit.providers.mcp.stand_ins import stand_ins  # noqa: PLC0415 - only a process without servers needs it
 
-    async def switched_off() -> DependencyState:
-        return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail="switched off by NO_MCP")
+    return await stand_ins(servers, pins)
 
-    return {"mcp": switched_off}
+
+def _probes(servers: Sequence[McpServer], settings: Settings, providers: Sequence[ToolProvider]) -> dict[str, Probe]:
+    if settings.tools.no_mcp:
+        return unavailable([f"mcp.{server.name}" for server in servers], "switched off by NO_MCP")
+    return probes_of(providers)
 
 
 def _limits(settings: Settings) -> Limits:

@@ -59,7 +59,13 @@ def test_add_makes_the_file_where_there_is_none_and_keeps_the_mode_of_one(projec
     file = project.folder / "remit.toml"
     file.unlink()
     added = project.here("mcp", "add", "web", "--url", "https://h/mcp", "--header", "A=${T}", "--json")
-    assert added.json == {"name": "web", "file": str(file), "transport": "http", "where": "https://h/mcp"}
+    assert added.json == {
+        "name": "web",
+        "file": str(file),
+        "transport": "http",
+        "where": "https://h/mcp",
+        "isolation": "elsewhere",
+    }
     assert added.err == ""
     assert servers(project) == [{"name": "web", "url": "https://h/mcp", "headers": {"A": "${T}"}}]
     file.chmod(0o640)
@@ -115,17 +121,49 @@ def test_list_shows_every_server_its_origin_and_the_warnings_but_no_secret(proje
     project.env["MCP_SERVERS_JSON"] = json.dumps(given)
     done = project.here("mcp", "list")
     rows = [line.split() for line in done.out.splitlines()]
-    assert rows[1] == ["github", "http", "used", "https://h/mcp", str(project.folder / "remit.toml")]
-    assert rows[2] == ["files", "stdio", "disabled", "npx", "MCP_SERVERS_JSON"]
+    assert rows[1] == ["github", "http", "used", "elsewhere", "https://h/mcp", str(project.folder / "remit.toml")]
+    assert rows[2] == ["files", "stdio", "disabled", "none", "npx", "MCP_SERVERS_JSON"]
     assert "warning: MCP_SERVERS_JSON: server number 2: name must be" in done.err
     listed = project.here("mcp", "list", "--json")
     assert [one["name"] for one in listed.json["servers"]] == ["github", "files"]
+    assert [one["isolation"] for one in listed.json["servers"]] == ["elsewhere", "none"]
     assert len(listed.json["warnings"]) == 1
     config = project.here("config"), project.here("config", "--json")
     for one in (done, listed, *config):
         assert one.status == 0
         assert "swordfish" not in one.out + one.err
     assert "Authorization" in config[0].out
+
+
+def test_add_says_that_a_server_on_stdio_is_not_isolated(project: Project) -> None:
+    assert "isolation: none; files runs as you" in project.here("mcp", "add", "files", "--", "npx", "x").err
+    assert "isolation" not in project.here("mcp", "add", "web", "--url", "https://h/mcp").err
+
+
+def test_doctor_says_which_servers_are_not_isolated_and_which_are_down(project: Project) -> None:
+    servers = """
+[[mcp.servers]]
+name = "gone"
+command = ["/nowhere/at-all"]
+[[mcp.servers]]
+name = "web"
+url = "http://127.0.0.1:9/mcp"
+"""
+    project.configure(servers, modules=False)
+    said = project.here("doctor", "--json").json
+    isolation = [check for check in said if check["name"] == "isolation"]
+    assert [(check["verdict"], check["detail"]) for check in isolation] == [
+        ("warn", "none: gone; each runs as you, and may do here what you may")
+    ]
+    down = {check["detail"].split()[0]: check for check in said if check["name"] == "dependency"}
+    assert set(down) == {"mcp", "mcp.gone", "mcp.web"}
+    assert "not ready: DEP_INIT_FAILED" in down["mcp.gone"]["detail"]
+    assert down["mcp.gone"]["verdict"] == "warn"
+    assert "degraded" in next(check["detail"] for check in said if check["name"] == "readiness")
+    project.env["REMIT_READINESS_REQUIRED"] = "mcp.gone"
+    done = project.here("doctor", "--json")
+    required = next(check for check in done.json if check["detail"].startswith("mcp.gone is required"))
+    assert (required["verdict"], done.status) == ("fail", 1)
 
 
 def test_list_says_why_there_are_none(project: Project) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from remit.gateway.readiness import DependencyState, Readiness, named
 from remit.testing.clock import ManualClock
@@ -16,7 +17,8 @@ DOWN = state(ready=False, detail="no socket")
 
 
 def readiness(required: Any = None, optional: Any = None) -> Readiness:
-    return Readiness(ManualClock(), required or {}, optional or {}, timeout_s=0.01)
+    required = required or {}
+    return Readiness(ManualClock(), {**required, **(optional or {})}, required, timeout_s=0.01)
 
 
 async def raising() -> DependencyState:
@@ -67,8 +69,21 @@ async def test_a_key_nobody_knows_is_missing() -> None:
     assert (await readiness().missing(["gpu"]))["gpu"].code == "DEP_UNKNOWN"
 
 
-async def test_a_tool_nobody_knows_lacks_every_required_dependency_that_is_down() -> None:
-    assert list(await readiness({"mcp": DOWN, "disk": UP}, {"web": DOWN}).missing_required()) == ["mcp"]
+async def test_an_unknown_tool_lacks_every_required_dependency_that_is_down() -> None:
+    assert list(await readiness({"mcp": DOWN, "disk": UP}, {"web": DOWN}).missing_for("web.search")) == ["mcp"]
+
+
+@pytest.mark.parametrize("name", ["mcp.files.read", "mcp__files__read", "files"])
+async def test_an_unknown_tool_of_a_server_lacks_that_server_and_no_other(name: str) -> None:
+    found = readiness({}, {"mcp": DOWN, "mcp.files": DOWN, "mcp.notes": DOWN})
+    assert list(await found.missing_for(name)) == ["mcp.files"]
+    assert await readiness({}, {"mcp.files": UP}).missing_for(name) == {}
+
+
+async def test_what_is_required_and_has_no_probe_is_never_ready() -> None:
+    snapshot = await Readiness(ManualClock(), {}, ["mcp.flies"]).snapshot()
+    assert snapshot.degraded
+    assert snapshot.required["mcp.flies"].code == "DEP_UNKNOWN"
 
 
 async def test_a_probe_that_fails_is_a_dependency_that_is_down() -> None:

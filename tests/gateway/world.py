@@ -14,6 +14,7 @@ from remit.gateway.call import Progress, Request, no_progress
 from remit.gateway.confirmations import Confirmation, Confirmations
 from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
+from remit.gateway.probes import probes_of
 from remit.gateway.readiness import DependencyState, Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
@@ -122,7 +123,8 @@ class World:
         self.clock = clock
         self.journal = Journal(store, clock)
         self.catalog = Catalog(providers, closed=parts["limits"].schema_gate != "off")
-        self.readiness = Readiness(clock, parts["required"], parts["optional"], timeout_s=0.05)
+        probes = {**probes_of(providers), **parts["required"], **parts["optional"]}
+        self.readiness = Readiness(clock, probes, parts["required"], timeout_s=0.05)
         self.confirmations = Confirmations(self.journal)
         self.remembered = RememberedApprovals(self.journal)
         self.limits: Limits = parts["limits"]

@@ -38,7 +38,7 @@ def report(*claims: Claim) -> dict[str, Any]:
 
 def test_every_claim_is_cited_by_file_span_and_digest() -> None:
     composed = report(claim("First thing.", start=5), claim("Second thing.", "b.py", title="The B"))
-    assert composed["claims"] == [
+    assert composed["evidence"] == [
         {"n": 1, "text": "First thing.", "source": 1, "start": 5, "end": 17, "sha256": "sha256:a.md"},
         {"n": 2, "text": "Second thing.", "source": 2, "start": 0, "end": 13, "sha256": "sha256:b.py"},
     ]
@@ -47,6 +47,7 @@ def test_every_claim_is_cited_by_file_span_and_digest() -> None:
         {"n": 2, "path": "b.py", "sha256": "sha256:b.py", "title": "The B"},
     ]
     assert composed["evidence_count"] == 2
+    assert composed["claims"] == composed["evidence"], "the old name, for one more release"
     assert composed["searched"] == {"files": 1_234, "passages": 1}
     canonical(composed)
 
@@ -66,18 +67,18 @@ def test_the_report_reads_as_a_page() -> None:
 
 def test_claims_of_a_file_stand_together_in_its_order() -> None:
     composed = report(claim("Late.", start=9), claim("Other.", "b.md"), claim("Early.", start=1))
-    assert [(each["text"], each["source"]) for each in composed["claims"]] == [
+    assert [(each["text"], each["source"]) for each in composed["evidence"]] == [
         ("Early.", 1),
         ("Late.", 1),
         ("Other.", 2),
     ]
-    assert [each["n"] for each in composed["claims"]] == [1, 2, 3]
+    assert [each["n"] for each in composed["evidence"]] == [1, 2, 3]
 
 
 def test_without_evidence_the_report_says_so() -> None:
     composed = report()
     assert composed["report"].startswith("# why?\n\nNo evidence: nothing in 1,234 files")
-    assert (composed["claims"], composed["sources"], composed["evidence_count"]) == ([], [], 0)
+    assert (composed["evidence"], composed["sources"], composed["evidence_count"]) == ([], [], 0)
 
 
 def test_a_hostile_quotation_stays_text() -> None:

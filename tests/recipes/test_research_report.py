@@ -78,9 +78,9 @@ async def report(run: ScriptedRun, folder: Path, **more: Any) -> dict[str, Any]:
 
 async def test_a_report_quotes_what_the_files_say(run: ScriptedRun, folder: Path) -> None:
     found = await report(run, folder)
-    assert found["evidence_count"] == len(found["claims"]) == 3
+    assert found["evidence_count"] == len(found["evidence"]) == 3
     paths = {source["n"]: source["path"] for source in found["sources"]}
-    for claim in found["claims"]:
+    for claim in found["evidence"]:
         data = (folder / paths[claim["source"]]).read_bytes()
         assert data.decode()[claim["start"] : claim["end"]] == claim["text"]
         assert claim["sha256"] == sha256(data)

@@ -68,6 +68,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.max_message_bytes": (1, 2, 3),
     "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
+    "readiness.required": (["a"], ["b", "c"], ["d"]),
     "tickets.derive_replies": (True, False, True),
     "tickets.tool_only": (True, False, True),
     "tickets.cutover_until_ms": (1, 2, 3),

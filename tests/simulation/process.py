@@ -73,7 +73,7 @@ class Process:
             journal=self.journal,
             catalog=catalog,
             policy=POLICY,
-            readiness=Readiness(clock, {}, {}),
+            readiness=Readiness(clock, {}),
             confirmations=Confirmations(self.journal),
             remembered=RememberedApprovals(self.journal),
             limits=Limits(),

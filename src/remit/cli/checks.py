@@ -59,6 +59,8 @@ async def checks(state: State) -> AsyncIterator[Check]:
         async for check in _tools(state):
             yield check
         yield await _sandbox(settings)
+        for check in _isolation(settings):
+            yield check
         for check in _folders(settings):
             yield check
     yield _terminal(state)
@@ -142,6 +144,20 @@ async def _sandbox(settings: Settings) -> Check:
     from remit.cli.sandboxes import verdict
 
     return Check("sandbox", *await verdict(settings))
+
+
+def _isolation(settings: Settings) -> Iterator[Check]:
+    from remit.cli.servers import known_servers
+
+    try:
+        servers = known_servers(settings).enabled
+    except RemitError as error:
+        yield Check("servers", "fail", error.message, error.remedy)
+        return
+    names = ", ".join(server.name for server in servers if server.isolation == "none")
+    if names:
+        remedy = "Use only MCP servers that you would also run yourself."
+        yield Check("isolation", "warn", f"none: {names}; each runs as you, and may do here what you may", remedy)
 
 
 # --- the journal
@@ -249,9 +265,17 @@ async def _tools(state: State) -> AsyncIterator[Check]:
     for provider, why in failures.items():
         yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; mend it, or take it out.")
     for key, one in {**readiness.required, **readiness.optional}.items():
-        if not one.ready:
-            what = f"{key} is not ready: {one.detail or one.code}"
-            yield Check("dependency", "warn", what, "Tools that need it are refused until it is there.")
+        needed = key in readiness.required
+        if one.ready:
+            yield Check("dependency", "ok", f"{key} is ready{', and required' if needed else ''}")
+        else:
+            what = (
+                f"{key} is {'required and ' if needed else ''}not ready: {one.code}, {one.detail or 'not known here'}"
+            )
+            verdict: Verdict = "fail" if needed else "warn"
+            yield Check("dependency", verdict, what, "Tools that need it are refused until it is there.")
+    if readiness.degraded:
+        yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Mend the dependencies above.")
     withheld = [tool for tool in tools if tool.quarantined]
     for tool in withheld:
         yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", tool.remedy)

@@ -27,10 +27,9 @@ def known_servers(settings: Settings) -> Servers:
 
 def all_servers(settings: Settings) -> Servers:
     """The same, also where `tools.no_mcp` leaves them unused."""
-    import msgspec
+    from remit.settings.mcp_servers import configured_servers
 
-    tools = msgspec.structs.replace(settings.tools, no_mcp=False)
-    return known_servers(msgspec.structs.replace(settings, tools=tools))
+    return configured_servers(settings, os.environ)
 
 
 def settings_file(settings: Settings) -> Path:

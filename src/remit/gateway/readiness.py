@@ -15,6 +15,7 @@ import msgspec
 from remit.clock import Clock, isoformat
 from remit.codes import Code
 from remit.redact import line
+from remit.tools.naming import dependency_of
 
 PROBE_TIMEOUT_S: Final = 2.0
 """Seconds a probe may take."""
@@ -62,18 +63,20 @@ class Readiness:
     def __init__(
         self,
         clock: Clock,
-        required: Mapping[str, Probe],
-        optional: Mapping[str, Probe],
+        probes: Mapping[str, Probe],
+        required: Iterable[str] = (),
         *,
         timeout_s: float = PROBE_TIMEOUT_S,
     ) -> None:
         """Take probes by dependency key; they answer fast, from what their owners already know.
 
-        A dependency whose probe fails, or takes longer than `timeout_s`, is not ready.
+        A dependency whose probe fails, or takes longer than `timeout_s`, is not ready; nor is one that is `required`
+        and has no probe.
         """
         self._clock = clock
-        self._required = dict(required)
-        self._optional = dict(optional)
+        self._probes = dict(probes)
+        self._required = tuple(dict.fromkeys(required))
+        self._optional = tuple(key for key in self._probes if key not in self._required)
         self._timeout_s = timeout_s
 
     async def snapshot(self) -> Snapshot:
@@ -87,15 +90,17 @@ class Readiness:
         states = await self._states(dict.fromkeys(keys))
         return {key: state for key, state in states.items() if not state.ready}
 
-    async def missing_required(self) -> dict[str, DependencyState]:
-        """What a tool that nobody knows lacks: it requires every required dependency."""
-        return await self.missing(self._required)
+    async def missing_for(self, name: str) -> dict[str, DependencyState]:
+        """What a tool that is not known lacks: it requires every required dependency, and the server in its name."""
+        servers = [key for key in (dependency_of(name) or "", f"mcp.{name}") if key in self._probes]
+        return await self.missing([*self._required, *servers])
 
-    async def _states(self, keys: Mapping[str, object]) -> dict[str, DependencyState]:
+    async def _states(self, keys: Iterable[str]) -> dict[str, DependencyState]:
+        keys = list(keys)
         return dict(zip(keys, await asyncio.gather(*map(self._state, keys)), strict=True))
 
     async def _state(self, key: str) -> DependencyState:
-        probe = self._required.get(key) or self._optional.get(key)
+        probe = self._probes.get(key)
         if probe is None:
             return DependencyState(ready=False, code=Code.DEP_UNKNOWN.name)
         deadline = asyncio.timeout(self._timeout_s)

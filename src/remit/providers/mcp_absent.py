@@ -9,6 +9,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, ToolResult
+from remit.tools.remote import Outage
 
 
 class AbsentProvider:
@@ -17,6 +18,7 @@ class AbsentProvider:
     def __init__(self, server: str, missing: str) -> None:
         """`missing` is the module that is not installed."""
         self.provider_id = f"mcp_{server}"
+        self.dependency = f"mcp.{server}"
         self._why = f"{missing} is not installed: pip install 'remit[mcp]'"
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -26,6 +28,10 @@ class AbsentProvider:
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:  # noqa: ARG002 - the port's signature
         """Raises ProviderError."""
         self._refuse()
+
+    def outage(self) -> Outage:
+        """It is never up."""
+        return Outage(Code.SpawnFailed, self._why)
 
     async def close(self) -> None:
         """Nothing is open."""

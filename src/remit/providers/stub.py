@@ -6,7 +6,7 @@ It stands in for tools that are not there (`NO_MCP=true`), and plays scripts in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -64,8 +64,13 @@ class StubProvider:
         scripts: Mapping[str, Behaviour] | None = None,
         *,
         provider_id: str = "stub",
+        source: Callable[[], Awaitable[Iterable[ToolMeta]]] | None = None,
     ) -> None:
-        """Offer the tools; each script belongs to one of them by name. Raises NameInvalidError where one does not."""
+        """Offer the tools, and what `source` gives whenever they are listed.
+
+        Each script belongs to one of the tools by name. Raises NameInvalidError if one does not.
+        """
+        self._source = source
         self._provider_id = check_provider_id(provider_id)
         self._metas = {meta.name: meta for meta in tools}
         self._scripts: dict[str, Iterator[Answer] | Callable[[dict[str, Any]], Any]] = {}
@@ -90,6 +95,8 @@ class StubProvider:
     async def list_tools(self) -> Sequence[ToolMeta]:
         """The tools, by name; one without a script says that it answers ECHO_SCHEMA."""
         self._check_open()
+        if self._source is not None:
+            self._metas.update({meta.name: meta for meta in await self._source()})
         return [self._listed(self._metas[name]) for name in sorted(self._metas)]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
@@ -114,7 +121,8 @@ class StubProvider:
 
     def _listed(self, meta: ToolMeta) -> ToolMeta:
         output = meta.output_schema if meta.name in self._scripts else ECHO_SCHEMA
-        return msgspec.structs.replace(meta, provider_id=self._provider_id, output_schema=output)
+        definition = meta.definition and {**meta.definition, "outputSchema": output}
+        return msgspec.structs.replace(meta, provider_id=self._provider_id, output_schema=output, definition=definition)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -53,7 +53,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     report: str
     """The report as Markdown."""
+    evidence: list[Citation]
+    """What the report quotes, each with its span and the number of its source (contract: tools, "Web")."""
     claims: list[Citation]
+    """The same under its old name, which goes with the next release."""
     sources: list[Source]
     evidence_count: int
     searched: Searched
@@ -76,6 +79,7 @@ def compose(query: str, folder: str, claims: Sequence[Claim], searched: Searched
     report = Report(
         query=query,
         report=text,
+        evidence=citations,
         claims=citations,
         sources=sources,
         evidence_count=len(citations),

@@ -17,12 +17,13 @@ _READS_PER_FILE: Final = 4
 _SOURCES_MOST: Final = 20
 
 
-@recipe("research_report", version="1")
+@recipe("research_report", version="2")
 async def research_report(run: Run, query: str, folder: str, max_sources: int = 5) -> dict[str, Any]:
     """Answer `query` from the text files in `folder`, with verbatim quotations from at most `max_sources` of them.
 
-    Returns {query, report (Markdown), claims [{n, text, source, start, end, sha256}], sources [{n, path, sha256,
-    title}], evidence_count, searched {files, passages}}. Where nothing answers the question the report says so.
+    Returns {query, report (Markdown), evidence [{n, text, source, start, end, sha256}], sources [{n, path, sha256,
+    title}], evidence_count, searched {files, passages}}; `source` is the n of a source, `start` and `end` count
+    characters in its text. If nothing answers the question, the report says so. `claims` is the old name of `evidence`.
     """
     max_sources = max(1, min(max_sources, _SOURCES_MOST))
     run.progress("searching")

@@ -10,6 +10,8 @@ from remit.settings.address import address, program
 
 Era = Literal["auto", "legacy", "modern"]
 LevelName = Literal["L0", "L1", "L2"]
+Isolation = Literal["none", "elsewhere"]
+"""`none`: it runs as a plain child process with our rights. `elsewhere`: it is reached over HTTP, and we cannot say."""
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -45,6 +47,11 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def __repr__(self) -> str:
         """Without what may be secret."""
         return f"McpServer(name={self.name!r}, {self.where!r})"
+
+    @property
+    def isolation(self) -> Isolation:
+        """What keeps it from the rest of this machine."""
+        return "elsewhere" if self.url else "none"
 
     @property
     def transport(self) -> Literal["stdio", "http"]:

@@ -32,13 +32,16 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mcp_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
-    """Every MCP server, checked, references in it as they were written; none where `tools.no_mcp` is set.
+    """The servers to use: as `configured_servers`, and none if `tools.no_mcp` is set."""
+    return Servers() if settings.tools.no_mcp else configured_servers(settings, env)
+
+
+def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
+    """Every MCP server, checked, references in it as they were written.
 
     `env` says what `~` stands for. Raises SettingsError for a bad `[[mcp.servers]]` table, which names file, server and
     key; what is wrong in the contract's environment names is a warning, and the rest still loads.
     """
-    if settings.tools.no_mcp:
-        return Servers()
     home = _home(env)
     found = _of_file(settings, home)
     origins = dict.fromkeys(found, settings.sources["mcp.servers"])

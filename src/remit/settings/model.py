@@ -19,6 +19,7 @@ from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.models import ModelSettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
+from remit.settings.sections.readiness import ReadinessSettings
 from remit.settings.sections.sandbox import SandboxSettings
 from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     jobs: JobSettings
     models: ModelSettings
     evidence: EvidenceSettings
+    readiness: ReadinessSettings
     tickets: TicketSettings
     clients: ClientSettings
     output: OutputSettings

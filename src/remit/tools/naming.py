@@ -80,6 +80,12 @@ def provider_of(name: str) -> str | None:
     return f"mcp_{segments[1]}" if segments[0] == MCP else None
 
 
+def dependency_of(name: str) -> str | None:
+    """The readiness key of the server that a name of an MCP tool speaks of, full or wire; None for any other name."""
+    segments = name.replace("__", ".").split(".")
+    return f"{MCP}.{segments[1]}" if segments[0] == MCP and len(segments) > 2 else None  # noqa: PLR2004 - mcp, server, tool
+
+
 def _shown(name: object) -> str:
     text = repr(name)
     return text if len(text) <= MAX_WIRE * 2 else f"{text[: MAX_WIRE * 2]}…"

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
+from remit.codes import Code
 from remit.tools.peer import Peer
 
 CONTENT: Final = "tool_content"
@@ -35,6 +36,13 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What it offers beside tools, as it declared it."""
 
 
+class Outage(NamedTuple):
+    """Why a remote's tools cannot be used now, from what is known without asking it."""
+
+    cause: Code
+    why: str
+
+
 LOGIN_PORT: Final = 8_322
 """Port of 127.0.0.1 that a person's browser comes back to; the same each time, for it is what was registered."""
 MCP_ERROR: Final = "mcp_error"
@@ -58,6 +66,20 @@ class Authorizer(Protocol):
 
     async def callback(self) -> Authorized:
         """What the browser came back with."""
+        ...
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """A provider that tools depend on, and that knows without asking whether it can be used."""
+
+    @property
+    def dependency(self) -> str:
+        """Its key in readiness: stable, and no provider's id (contract: tickets, "Gates")."""
+        ...
+
+    def outage(self) -> Outage | None:
+        """Why a call made now would fail at once, or its tools are missing; None if it is up, or was not needed yet."""
         ...
 
 

@@ -101,6 +101,9 @@ async def test_a_crash_loop_is_parked_and_tried_again_after_a_while(mcp: World) 
                 await provider.list_tools()
         mcp.clock.advance(keeper._LONGEST_REST_S)
     await mcp.clock.until_asleep()
+    outage = provider.outage()
+    assert outage is not None
+    assert "no database" in outage.why
     with pytest.raises(ProviderError, match="no database"):
         await provider.list_tools()
     assert told == [], "who was told it is down is not asked to look again before"
@@ -123,6 +126,9 @@ async def test_a_server_that_never_lists_its_tools_is_logged_at_its_time_and_rec
         await provider.list_tools()
     assert caught.value.cause is Code.Timeout
     assert caplog.text.count("mcp.list_tools.failed server=puppet") == 1
+    outage = provider.outage()
+    assert outage is not None
+    assert outage.cause is Code.Timeout
     assert "mcp.spawn.failed" not in caplog.text
     monkeypatch.setattr("remit.providers.mcp.connection.LIST_S", 20)
     await mcp.clock.until_asleep()
@@ -130,6 +136,7 @@ async def test_a_server_that_never_lists_its_tools_is_logged_at_its_time_and_rec
     await mcp.strings.started(2)
     mcp.strings.order(unmute="tools/list")
     assert len(await provider.list_tools()) == len(TOOLS)
+    assert provider.outage() is None
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

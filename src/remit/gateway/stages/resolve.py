@@ -46,13 +46,13 @@ class Resolve:
         return await proceed(call)
 
     async def _unknown(self, call: Call, error: ResolveError) -> Outcome:
-        """Denied by default; but where something required is down, what is unknown now may be known once it is up."""
+        """Denied by default; but if something that it may need is down, it may be known once that is up."""
         request = call.request
         caller = Caller(
             principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
         )
         call.rule_id = call.policy.decide(Query(tool=None, key=request.tool, args=call.args, caller=caller)).rule_id
-        missing = await self._readiness.missing_required()
+        missing = await self._readiness.missing_for(request.tool)
         if not missing:
             return refused(error.code, error.reason, error.remedy)
         why = f"{error.reason}; it may be one that needs {named(missing)}"

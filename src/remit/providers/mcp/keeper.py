@@ -92,14 +92,18 @@ class Keeper:
         attempt = self._attempt
         if attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost:
             return attempt.result()
-        if self._resting and self._last is not None and not self._due():
-            raise ProviderError(str(self._last), cause=self._last.cause)
+        if (refusal := self.refusal()) is not None:
+            raise ProviderError(str(refusal), cause=refusal.cause)
         if attempt is None or attempt.done():
             attempt = self._attempt = asyncio.get_running_loop().create_future()
         if self._owner is None:
             self._owner = asyncio.create_task(self._own(), name=f"mcp server {self._server.name}")
         self._needed.set()
         return await asyncio.shield(attempt)
+
+    def refusal(self) -> ProviderError | None:
+        """What those who need the connection now hear at once; None if they may have it, or wait for it."""
+        return self._last if self._resting and not self._due() else None
 
     async def close(self) -> None:
         """End the connection and keep none any more; may be called twice, and at once."""

@@ -7,6 +7,8 @@ of it can only make that stricter (rule 8).
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +38,17 @@ def full_name(server: str, tool: str, *, apart: bool = False) -> str:
     return f"mcp.{server}.{rewritten}"
 
 
+def full_names(server: str, own: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The catalog's name of each tool by the server's own, and of those that would share one, that name.
+
+    Tools that would share a name are set apart here; none of them can be called.
+    """
+    names = {each: full_name(server, each) for each in own}
+    times = Counter(names.values())
+    shared = {each: name for each, name in names.items() if times[name] > 1}
+    return {**names, **{each: full_name(server, each, apart=True) for each in shared}}, shared
+
+
 def meta_of(
     server: McpServer, name: str, raw: dict[str, Any], *, timeout_ms: int = DEFAULT_TIMEOUT_MS, withheld: str = ""
 ) -> ToolMeta:
@@ -58,6 +71,7 @@ def meta_of(
         requires_confirm=not reads,
         timeout_ms=server.timeout_ms or timeout_ms,
         retry=Retry() if reads or idempotent else None,
+        requires=(f"mcp.{server.name}",),
         definition=raw,
         withheld=withheld,
     )

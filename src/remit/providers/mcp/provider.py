@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +15,10 @@ from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, TOOLS_CHANGED, ListFailedError
 from remit.providers.mcp.failures import lost, translated
 from remit.providers.mcp.keeper import Keeper
-from remit.providers.mcp.offers import full_name, meta_of
+from remit.providers.mcp.offers import full_names, meta_of
 from remit.providers.mcp.results import result_of
 from remit.tools.provider import CallContext, ToolResult
-from remit.tools.remote import RemoteStatus
+from remit.tools.remote import Outage, RemoteStatus
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import CallOptions
@@ -61,6 +60,7 @@ class McpProvider:
         self._offered: Mapping[str, str] = {}
         self._withheld: dict[str, str] = {}
         self._unlisted = True
+        self._failed: ProviderError | None = None
         self._awaiting = 0
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
@@ -95,12 +95,9 @@ class McpProvider:
         withheld = {**await self._pins.withheld(self._server.name, listing.tools), **listing.refused}
         if withheld:
             self._follow(seq)
-        names = {own: full_name(self._server.name, own) for own in listing.tools}
-        times = Counter(names.values())
-        for own, name in names.items():
-            if times[name] > 1:
-                withheld[own] = f"another tool of the server is called {name} here as well"
-                names[own] = full_name(self._server.name, own, apart=True)
+        names, shared = full_names(self._server.name, listing.tools)
+        for own, name in shared.items():
+            withheld[own] = f"another tool of the server is called {name} here as well"
         self._own_names = {full: own for own, full in names.items()}
         self._offered, self._withheld, self._unlisted = listing.hashes, withheld, False
         timeout_ms = self._timeout_ms
@@ -136,6 +133,16 @@ class McpProvider:
         await self._keeper.close()
 
     # --- what `remit mcp` asks
+
+    @property
+    def dependency(self) -> str:
+        """`mcp.<server>`."""
+        return f"mcp.{self._server.name}"
+
+    def outage(self) -> Outage | None:
+        """Why a call made now would fail at once, or its tools are missing."""
+        error = self._keeper.refusal() or self._failed
+        return None if error is None else Outage(error.cause or Code.ConnectionError, str(error))
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
         """The raw definitions by the server's own names. Raises ProviderError."""
@@ -182,17 +189,21 @@ class McpProvider:
         """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""
         try:
             async with asyncio.timeout(LIST_S if to_the_catalog else None):
-                return await self._connected(to_the_catalog=to_the_catalog)
-        except ListFailedError:
-            raise  # the keeper has logged it
+                connection = await self._connected(to_the_catalog=to_the_catalog)
+        except ListFailedError as error:
+            self._failed = error  # the keeper has logged it
+            raise
         except TimeoutError:
-            why = f"no list of its tools within {LIST_S:g} s"
-            error = ProviderError(f"the MCP server {self._server.name}: {why}", cause=Code.Timeout)
+            why = f"the MCP server {self._server.name}: no list of its tools within {LIST_S:g} s"
+            self._failed = ProviderError(why, cause=Code.Timeout)
             _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, why)
-            raise error from None
+            raise self._failed from None
         except ProviderError as error:
+            self._failed = error
             _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, error)
             raise
+        self._failed = None
+        return connection
 
     async def _connected(self, *, to_the_catalog: bool) -> Connection:
         self._awaiting += to_the_catalog
@@ -233,6 +244,7 @@ class McpProvider:
     def _arrived(self, connection: Connection) -> None:
         """A new connection may offer something else than the last one did; who lists it at this moment finds out."""
         self._stale = False
+        self._failed = None
         if not self._awaiting and (self._unlisted or connection.listing.hashes != self._offered):
             self._tell()
 

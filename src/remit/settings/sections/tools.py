@@ -27,7 +27,11 @@ class ToolSettings(Section, frozen=True):
     ] = "strict"
     no_mcp: Annotated[
         bool,
-        About("Whether to do without MCP servers; scripted tools stand in for theirs.", env=("NO_MCP",)),
+        About(
+            "Whether to do without MCP servers. Their pinned tools are answered by stand-ins that touch nothing and "
+            "say the same to the same arguments; other tools of theirs are refused.",
+            env=("NO_MCP",),
+        ),
     ] = False
     unprotected: Annotated[
         Texts,

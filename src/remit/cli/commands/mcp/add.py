@@ -72,12 +72,14 @@ def command(
     server = _written(file, {key: value for key, value in table.items() if value})
     if state.as_json:
         shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
-        state.output.json(shown)
+        state.output.json({**shown, "isolation": server.isolation})
         return exit_codes.OK
     out = state.output.out
     out.line(f"{out.style('ok', 'ok')} {server.name} is in {file}")
     for variable in _unset(server):
         state.note(f"set {variable} in the environment before you use it")
+    if server.isolation == "none":
+        state.note(f"isolation: none; {server.name} runs as you, and may do on this machine what you may")
     warn_of_rival(state, settings, file)
     state.note(f"next: {state.command('mcp', 'test', name)}, then {state.command('mcp', 'pin', name)}")
     return exit_codes.OK

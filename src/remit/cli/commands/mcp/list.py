@@ -43,6 +43,7 @@ def _rows(found: Servers) -> list[dict[str, object]]:
             "name": server.name,
             "transport": server.transport,
             "where": server.where,
+            "isolation": server.isolation,
             "origin": found.origins[server.name],
             "disabled": server.disabled,
         }
@@ -55,11 +56,18 @@ def _print(state: State, found: Servers) -> None:
     from remit.cli.text import one_line
 
     columns = (
-        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("WHERE", whole=False),
+        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("WHERE", whole=False),
         Column("FROM", whole=False, style="dim"),
     )  # fmt: skip
     rows = [
-        (one.name, one.transport, "disabled" if one.disabled else "used", one.where, found.origins[one.name])
+        (
+            one.name,
+            one.transport,
+            "disabled" if one.disabled else "used",
+            one.isolation,
+            one.where,
+            found.origins[one.name],
+        )
         for one in found.servers
     ]
     table(state.output.out, columns, rows)

@@ -29,11 +29,18 @@ def command(state: State, name: str) -> int:
     from remit.cli.running import run_async
 
     status, tools, pin = run_async(lambda _stop: _look(state, name))
+    isolation = _isolation(state, name)
     if state.as_json:
-        state.output.json(_plain(name, status, tools, pin))
+        state.output.json({**_plain(name, status, tools, pin), "isolation": isolation})
     else:
-        _print(state, name, status, tools, pin)
+        _print(state, name, status, tools, pin, isolation)
     return exit_codes.OK
+
+
+def _isolation(state: State, name: str) -> str:
+    from remit.cli.servers import all_servers
+
+    return next((server.isolation for server in all_servers(state.settings()).servers if server.name == name), "none")
 
 
 async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None]:
@@ -50,7 +57,9 @@ def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | No
     return {"server": name, **msgspec.to_builtins(status), "pin": pinned, "offered": msgspec.to_builtins(tools)}
 
 
-def _print(state: State, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None) -> None:
+def _print(
+    state: State, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None, isolation: str
+) -> None:
     from remit.cli.tables import Column, fields, moment, table
     from remit.cli.text import one_line
 
@@ -63,6 +72,7 @@ def _print(state: State, name: str, status: RemoteStatus, tools: list[ToolView],
             ("answers as", one_line(f"{status.name} {status.version}".strip())),
             ("protocol", f"{status.protocol} ({status.era})"),
             ("tells models", one_line(status.instructions)),
+            ("isolation", isolation),
             ("pinned", one_line(pinned)),
         ],
     )

@@ -1,0 +1,42 @@
+"""The pinned tools of servers that are not used (`NO_MCP`): names and schemas as they were pinned, and no effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.providers.mcp.offers import full_names, meta_of
+from remit.tools.meta import Level, Risk, ToolMeta
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
+    from remit.tools.pins import Pins
+
+
+async def stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:
+    """What to offer in place of the servers' tools; nothing for a server that was never pinned.
+
+    Each is a tool of L0: what answers for it touches nothing.
+    """
+    metas: list[ToolMeta] = []
+    for server in servers:
+        pin = await pins.load(server.name)
+        definitions = pin.definitions if pin is not None else {}
+        names, shared = full_names(server.name, definitions)
+        metas += [_harmless(meta_of(server, names[own], raw)) for own, raw in definitions.items() if own not in shared]
+    return metas
+
+
+def _harmless(meta: ToolMeta) -> ToolMeta:
+    return msgspec.structs.replace(
+        meta,
+        capability_level=Level.L0,
+        risk_level=Risk.READ_ONLY,
+        side_effects=False,
+        requires_confirm=False,
+        idempotent=False,
+        retry=None,
+        requires=(),
+    )
