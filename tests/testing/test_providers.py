@@ -199,5 +199,5 @@ async def test_a_factory_may_be_async() -> None:
 def test_a_context_is_the_same_each_time_but_for_what_is_changed() -> None:
     one, other = call_context(), call_context(step="2")
     assert (one.step, other.step) == ("1", "2")
-    assert msgspec.structs.replace(other, step="1", progress=one.progress) == one
+    assert msgspec.structs.replace(other, step="1", progress=one.progress, keeper=one.keeper) == one
     one.progress(0.5, 1.0, "half")

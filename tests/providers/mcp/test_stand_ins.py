@@ -28,7 +28,7 @@ async def pin(remit: Remit, *tools: dict[str, Any]) -> None:
 
 
 async def test_pinned_tools_have_stand_ins_under_their_names_and_schemas(remit_in: OpenRemit) -> None:
-    async with remit_in(flags=FLAGS) as remit:
+    async with remit_in(flags=FLAGS, work=False) as remit:
         await pin(remit, READ, WRITE)
         found = {tool.name: tool for tool in await remit.service.tools.views() if tool.name.startswith("mcp.")}
         assert sorted(found) == ["mcp.notes.Write-Note", "mcp.notes.read_note"]
@@ -41,7 +41,7 @@ async def test_pinned_tools_have_stand_ins_under_their_names_and_schemas(remit_i
 async def test_a_stand_in_says_the_same_to_the_same_arguments_in_every_process(remit_in: OpenRemit) -> None:
     answers: list[Outcome] = []
     for _ in range(2):
-        async with remit_in(flags=FLAGS) as remit:
+        async with remit_in(flags=FLAGS, work=False) as remit:
             if not answers:
                 await pin(remit, READ, WRITE)
             answers += [await remit.call("mcp.notes.Write-Note", {"topic": topic}) for topic in ("tea", "tea", "milk")]
@@ -53,13 +53,13 @@ async def test_a_stand_in_says_the_same_to_the_same_arguments_in_every_process(r
 
 
 async def test_a_stand_in_holds_callers_to_the_pinned_schema(remit_in: OpenRemit) -> None:
-    async with remit_in(flags=FLAGS) as remit:
+    async with remit_in(flags=FLAGS, work=False) as remit:
         await pin(remit, READ)
         assert (await remit.call("mcp.notes.read_note", {"topic": 5})).code is Code.INVALID_TOOL_ARGS
 
 
 async def test_what_is_not_pinned_is_unavailable_and_what_is_no_servers_unknown(remit_in: OpenRemit) -> None:
-    async with remit_in(flags=FLAGS) as remit:
+    async with remit_in(flags=FLAGS, work=False) as remit:
         await pin(remit, READ)
         for name in ("mcp.unpinned.anything", "mcp__unpinned__anything", "unpinned", "mcp.notes.other"):
             outcome = await remit.call(name, {})

@@ -26,10 +26,10 @@ _VALUE: Final = 4_000
 @json_option("all of the job, or of the step,")
 @pass_state
 def command(state: State, job: str, step: str | None) -> int:
-    """Show one job: what it was given, its steps, its result; or one STEP with its whole arguments and result.
+    """Show one job: what it was given, its steps, its result; or one step.
 
-    JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are masked; --json shows values as
-    they are recorded.
+    With STEP, that step with its whole arguments and result. JOB is a job's id, an ending of it that fits only one, or
+    `last`. Secrets are masked; --json shows values as they are recorded.
     """
     from remit.cli.running import run_async
 

@@ -24,5 +24,8 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("tickets", cls=LazyGroup, package="remit.cli.commands.tickets", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Tickets: TRIAGE decides what to do, TOOL does it through the gateway, REPLY answers."""
+    """Tickets: messages that become tool runs and replies.
+
+    TRIAGE decides what to do, TOOL does it through the gateway, REPLY answers.
+    """
     show_help(context)
