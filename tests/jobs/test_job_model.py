@@ -128,7 +128,7 @@ class JobModel(RuleBasedStateMachine):
             return "charged"
 
         @tool("post.send", level="L1")
-        async def send(ctx: CallContext) -> None:
+        async def send(ctx: CallContext) -> str:
             """Is sent, and nobody hears whether it arrived."""
             self.sent.append(ctx.idempotency_key)
             raise ConnectionError
