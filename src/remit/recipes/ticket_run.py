@@ -38,10 +38,7 @@ async def ticket_run(
 
 
 def _over_limit(index: int, tool: str, calls: Counter[str], policy: dict[str, Any]) -> Code | None:
-    """The code a step is refused with by the ticket's own limits (contract: tickets, `tool_policy`)."""
-    allowed = policy.get("tool_whitelist")
-    if allowed is not None and tool not in allowed:
-        return Code.POLICY_DENIED
+    """The code a step is refused with by the ticket's own counts (contract: tickets, `tool_policy`)."""
     turns, searches = policy.get("max_turns"), policy.get("web_search_budget")
     if turns is not None and index >= turns:
         return Code.BUDGET_EXCEEDED

@@ -80,7 +80,10 @@ class TicketRuns:
             "policy": msgspec.to_builtins(run.tool_policy),
         }
         options = Options(
-            job=job_of(run.ticket_id, run.attempt), principal=run.principal, labels={"ticket": run.ticket_id}
+            job=job_of(run.ticket_id, run.attempt),
+            principal=run.principal,
+            labels={"ticket": run.ticket_id},
+            tools=run.tool_policy.tool_whitelist,
         )
         try:
             await self._jobs.start_named(RECIPE, given, options)
