@@ -133,7 +133,8 @@ def _answers(route: Route, answer: Any) -> dict[str, Any]:
 
 
 def _problems(route: Route) -> dict[str, Any]:
-    codes = dict.fromkeys((*_EVERY, *(_BODY if route.body is not None else ()), *route.codes))
+    keyed = (Code.IDEMPOTENCY_MISMATCH,) if route.starts else ()
+    codes = dict.fromkeys((*_EVERY, *keyed, *(_BODY if route.body is not None else ()), *route.codes))
     by_status: dict[int, list[Code]] = {}
     for code in codes:
         by_status.setdefault(code.http, []).append(code)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,11 +13,12 @@ from remit.api.errors import problem_of
 from remit.api.events import serve_events
 from remit.api.limits import Places
 from remit.api.request import body_of, key_of, path_of, query_of
-from remit.api.route import Answer, Asked, Route
+from remit.api.route import Answer, Asked, Handler, Route
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
+from remit.service.requests import Answered
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _JSON: Final = "application/json"
 _NO_CONTENT: Final = 204
 _encode: Final = msgspec.json.Encoder().encode
+_ordered: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Api:
@@ -60,22 +63,44 @@ class Api:
             request.access.require(route.scope)
         async with self._places.taken(request.access.principal or ""):
             try:
-                asked = Asked(
-                    service=self._service,
-                    path=path_of(route, segments),
-                    query=query_of(route, scope["query_string"]),
-                    body=await body_of(route, request.headers, receive),
-                    access=request.access,
-                    headers=request.headers,
-                    key=key_of(route, request.headers),
-                    session=lambda: self._sessions.of(request.access.principal or ""),
-                )
-                if route.stream is not None:
-                    await serve_events(route.stream(asked), self._places, receive, send)
-                elif route.handler is not None:
-                    await _say(route, await route.handler(asked), send)
+                await self._answer(route, segments, scope, request, receive, send)
             except Exception as error:
                 raise problem_of(error) from error
+
+    async def _answer(
+        self, route: Route, segments: list[str], scope: Any, request: Request, receive: Receive, send: Send
+    ) -> None:
+        asked = Asked(
+            service=self._service,
+            path=path_of(route, segments),
+            query=query_of(route, scope["query_string"]),
+            body=await body_of(route, request.headers, receive),
+            access=request.access,
+            headers=request.headers,
+            key=key_of(route, request.headers),
+            request="",
+            session=lambda: self._sessions.of(request.access.principal or ""),
+        )
+        if route.stream is not None:
+            await serve_events(route.stream(asked), self._places, receive, send)
+        elif route.handler is not None:
+            under_key = asked.key and not route.keeps_key
+            answer = await (
+                self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
+            )
+            await _say(answer, send)
+
+    async def _once(self, route: Route, handler: Handler, asked: Asked) -> Encoded:
+        """Answer a request under a key: as it was answered before, if it was."""
+        requests = self._service.requests
+        body_hash = sha256(_ordered(asked.body)).hexdigest()
+        taken = await requests.take(route.name, asked.key, body_hash, asked.principal)
+        if taken.answered is None:
+            answer = await _encoded(route, handler, asked._replace(request=taken.request))
+            answered = await requests.answer(taken.request, Answered(answer.status, answer.body))
+        else:
+            answered = taken.answered
+        return Encoded(answered.status, answered.body, {}, route.media)
 
     def _route(self, method: str, segments: list[str]) -> Route:
         """The route with the fewest braces that takes this path and method."""
@@ -93,13 +118,28 @@ class Api:
         raise Problem(Code.PATH_UNKNOWN)
 
 
-async def _say(route: Route, value: Any, send: Send) -> None:
+class Encoded(NamedTuple):
+    """An answer, ready to be sent."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+    media: str
+
+
+async def _encoded(route: Route, handler: Handler, asked: Asked) -> Encoded:
+    value = await handler(asked)
     answer = value if isinstance(value, Answer) else Answer(value=value)
     status = answer.status or route.status
+    if status == _NO_CONTENT:
+        return Encoded(status, b"", answer.headers, "")
+    body = _encode(answer.value) if answer.media == _JSON else str(answer.value).encode()
+    return Encoded(status, body, answer.headers, answer.media)
+
+
+async def _say(answer: Encoded, send: Send) -> None:
     headers = [(name.encode(), text.encode()) for name, text in answer.headers.items()]
-    body = b""
-    if status != _NO_CONTENT:
-        body = _encode(answer.value) if answer.media == _JSON else str(answer.value).encode()
-        headers += [(b"content-type", answer.media.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    if answer.media:
+        headers += [(b"content-type", answer.media.encode()), (b"content-length", str(len(answer.body)).encode())]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -13,6 +13,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access, Scope
+from remit.service.requests import started_by
 
 if TYPE_CHECKING:
     from remit.service.service import Service
@@ -40,9 +41,15 @@ class Asked(NamedTuple):
     """Names in lower case."""
     key: str
     """The Idempotency-Key; empty without one."""
+    request: str
+    """Names the request that the key stands for; empty without one, or if the handler honours the key itself."""
 
     session: Callable[[], Awaitable[str]]
     """Gives the session that calls of this principal are recorded in."""
+
+    def identifier(self, prefix: str, number: int = 0) -> str:
+        """The identifier of what this request starts, under a key; empty: a new one."""
+        return started_by(self.request, prefix, number) if self.request else ""
 
     @property
     def principal(self) -> str:
@@ -97,6 +104,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Codes it can be refused with, beside those of every route."""
     starts: bool = False
     """Whether it starts something: then an Idempotency-Key makes a repetition meet the first."""
+    keeps_key: bool = False
+    """Whether the handler honours the key itself."""
     media: str = "application/json"
     """The media type of the answer."""
     also: tuple[int, ...] = ()

@@ -18,6 +18,7 @@ from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
 from remit.service.policy import PolicyRules
+from remit.service.requests import Requests
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
@@ -48,6 +49,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     tickets: Tickets
     usage: Usage
     health: Health
+    requests: Requests
 
 
 def service_over(
@@ -73,4 +75,5 @@ def service_over(
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),
         health=Health(services),
+        requests=Requests(journal),
     )

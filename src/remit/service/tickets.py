@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.errors import AppendConflictError
 from remit.service.ticket_runs import TicketRuns, leave
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
@@ -74,10 +75,18 @@ class Tickets:
 
     # --- commands
 
-    async def create(self, document: Any, *, principal: str = "") -> Ticket:
-        """Create a ticket from JSON. Raise UsageError (SCHEMA_VALIDATION_FAILED) in strict mode."""
+    async def create(self, document: Any, *, principal: str = "", identifier: str = "") -> Ticket:
+        """Create a ticket from JSON, or find the one of this identifier, if it was created before.
+
+        Raise UsageError (SCHEMA_VALIDATION_FAILED) in strict mode.
+        """
         new, _ = self._desk.intake.new(document)
-        return await self._store.create(new, principal=principal or self._principal)
+        try:
+            return await self._store.create(new, principal=principal or self._principal, identifier=identifier)
+        except AppendConflictError:
+            if not identifier:
+                raise
+            return await self._store.get(identifier)
 
     async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
         """Lease the oldest tickets of a kind that are free."""

@@ -12,7 +12,7 @@ from remit.tickets.ticket import Ticket
 async def take(asked: Asked) -> Ticket:
     """Create a TRIAGE ticket from a message of a thread. In strict mode the message has to fit its schema."""
     document = {"type": "TRIAGE", "event": asked.body}
-    return await asked.service.tickets.create(document, principal=asked.principal)
+    return await asked.service.tickets.create(document, principal=asked.principal, identifier=asked.identifier("tkt"))
 
 
 ROUTES: Final = (

@@ -10,6 +10,7 @@ import msgspec
 
 from remit.api.route import Asked, Route
 from remit.codes import Code
+from remit.errors import AppendConflictError
 from remit.service.jobs import Options
 from remit.service.views import JobRow, JobView
 
@@ -81,8 +82,12 @@ async def start(asked: Asked) -> JobRow:
         priority=body.priority,
         delay_s=body.delay_s,
         principal=asked.principal,
+        job=asked.identifier("job"),
     )
-    job = await asked.service.jobs.start_named(body.recipe, body.input, options)
+    try:
+        job = await asked.service.jobs.start_named(body.recipe, body.input, options)
+    except AppendConflictError:  # an earlier attempt at this request got that far
+        job = options.job
     await _held(asked, job)
     return await asked.service.jobs.row(job)
 

@@ -130,15 +130,19 @@ async def report(asked: Asked) -> RunReport | None:
 
 async def create(asked: Asked) -> Ticket:
     """Create a ticket of any kind."""
-    return await asked.service.tickets.create(asked.body, principal=asked.principal)
+    return await asked.service.tickets.create(asked.body, principal=asked.principal, identifier=asked.identifier("tkt"))
 
 
 async def batch(asked: Asked) -> list[Ticket]:
     """Create a TRIAGE ticket for each message, in their order."""
     tickets = asked.service.tickets
     return [
-        await tickets.create({"type": "TRIAGE", "event": event}, principal=asked.principal)
-        for event in asked.body.events
+        await tickets.create(
+            {"type": "TRIAGE", "event": event},
+            principal=asked.principal,
+            identifier=asked.identifier("tkt", number),
+        )
+        for number, event in enumerate(asked.body.events)
     ]
 
 

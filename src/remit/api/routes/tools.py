@@ -136,6 +136,7 @@ ROUTES: Final = (
         answer=(OutcomeView, RunReport),
         also=(_PENDING,),
         starts=True,
+        keeps_key=True,
         codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET),
         example={"tool_name": "fs_read", "args": {"path": "README.md"}},
     ),

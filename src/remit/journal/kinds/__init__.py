@@ -39,7 +39,14 @@ from remit.journal.kinds.jobs import (
     RecoveryStarted,
 )
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
-from remit.journal.kinds.outside import CallOpened, McpToolsPinned, RequestRelayed, SessionOpened
+from remit.journal.kinds.outside import (
+    CallOpened,
+    McpToolsPinned,
+    RequestAnswered,
+    RequestRelayed,
+    RequestTaken,
+    SessionOpened,
+)
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
     ApprovalRemembered,
@@ -100,7 +107,9 @@ __all__ = [
     "RandomRecorded",
     "RecoveryCompleted",
     "RecoveryStarted",
+    "RequestAnswered",
     "RequestRelayed",
+    "RequestTaken",
     "SchemaDriftRecorded",
     "SchemaGateWarned",
     "SessionOpened",
@@ -160,7 +169,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "inbox": (SignalSent, CancelRequested, StepDecided),
     "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
-    "outside": (SessionOpened, CallOpened, RequestRelayed, McpToolsPinned),
+    "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),
     "tickets": (
         TicketCreated,

@@ -1,4 +1,4 @@
-"""Events of sessions of clients and of MCP servers. All of these are ours."""
+"""Events of sessions of clients, of their requests, and of MCP servers. All of these are ours."""
 
 from __future__ import annotations
 
@@ -36,6 +36,28 @@ class CallOpened(Payload, frozen=True, kw_only=True):
     """Binds the tool's name and the arguments as they were given."""
     key_hash: str = ""
     """Digest of principal and idempotency key; empty: the call has no key."""
+
+
+class RequestTaken(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of a request under an idempotency key that starts something."""
+
+    KIND: ClassVar[str] = "request_taken"
+    request: str
+    operation: str
+    """The route's name, such as `jobs.start`."""
+    body_hash: str
+    """Digest of the body: the same key with another body is refused."""
+    principal: str = ""
+
+
+class RequestAnswered(Payload, frozen=True, kw_only=True):
+    """Ours: the answer that every repetition of the request gets."""
+
+    KIND: ClassVar[str] = "request_answered"
+    status: int
+    """The HTTP status."""
+    answer: OptionalRaw = UNSET
+    answer_blob: OptionalRef = UNSET
 
 
 class RequestRelayed(Payload, frozen=True, kw_only=True):
