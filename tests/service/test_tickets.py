@@ -265,3 +265,22 @@ async def test_a_report_holds_no_bytes(remit_in: OpenRemit) -> None:
         await worked(remit)
         encoded = msgspec.json.encode(await remit.service.tickets.report(ticket.id))
         assert len(encoded) < 5_000
+
+
+async def test_a_runner_derives_what_a_dead_one_left_underived(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(tools=TOOLS, flags=REPLIES) as remit:
+        tickets = remit.service.tickets
+        triage = await tickets.create({"type": "TRIAGE", "event": EVENT})
+
+        async def died(_ticket: Ticket) -> None:
+            return None
+
+        with monkeypatch.context() as patched:
+            patched.setattr(tickets, "follow", died)
+            await tickets.fill(triage.id, {"tool_steps": [step("desk_look", what="x")]}, by="http_fill")
+        assert await tickets.page(kind="TOOL") == []
+        assert (await worked(remit)).counters["ok"] == 1
+        assert len(await tickets.page(kind="REPLY")) == 1
+        assert await tickets.follow_up() == 0

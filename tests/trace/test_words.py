@@ -79,7 +79,7 @@ def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
 OF_OTHER_STREAMS = {
     k.SubjectErased,
     k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
-    k.ApprovalRevoked, *k.TOPICS["tickets"],
+    k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, *k.TOPICS["tickets"],
 }  # fmt: skip
 
 

@@ -124,6 +124,13 @@ class Tickets:
             return await maybe_derive_reply_from_tool_on_fill(done, outputs, self._store, _log)
         return None
 
+    async def follow_up(self, limit: int = 100) -> int:
+        """Derive what follows tickets whose process died after completing them; return how many there were."""
+        left = await self._store.unfollowed(limit)
+        for ticket in left:
+            await self.follow(ticket)
+        return len(left)
+
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
         """Record that the work on a leased ticket failed."""
         return await self._store.fail(ticket, proof, code=code, reason=reason)
@@ -148,4 +155,4 @@ class Tickets:
         async def complete(ticket: str, outputs: Any, proof: Proof) -> Derived | None:
             return (await self.fill(ticket, outputs, proof=proof)).derived
 
-        return Runner(self._desk, executor, complete, config)
+        return Runner(self._desk, executor, complete, self.follow_up, config)

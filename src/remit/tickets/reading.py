@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,6 +16,10 @@ from remit.tickets.ticket import STREAM_KIND, Kind, Status, Ticket, stream_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
+
+
+FOLLOW: Final = "follow"
+"""Label of a ticket that is done, while what follows it is still to be derived."""
 
 
 class TicketReader:
@@ -44,6 +48,12 @@ class TicketReader:
         query = HeadQuery(
             kind=STREAM_KIND, states=states, labels=labels, before=stream_of(before) if before else None, limit=limit
         )
+        heads = await self._journal.heads(query)
+        return list(await asyncio.gather(*(self._at(head) for head in heads)))
+
+    async def unfollowed(self, limit: int) -> list[Ticket]:
+        """Tickets that are done and whose successor was not derived: the process that completed them died."""
+        query = HeadQuery(kind=STREAM_KIND, states=("done",), labels={FOLLOW: "due"}, limit=limit)
         heads = await self._journal.heads(query)
         return list(await asyncio.gather(*(self._at(head) for head in heads)))
 

@@ -42,6 +42,10 @@ Complete = Callable[[str, Any, Proof], Awaitable["Derived | None"]]
 """Complete a ticket with outputs under a lease; return what was derived from it."""
 
 
+FollowUp = Callable[[], Awaitable[int]]
+"""Derive what a runner that died has left underived; how many tickets there were."""
+
+
 class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How a runner works."""
 
@@ -86,8 +90,11 @@ class ExecutorReport(msgspec.Struct, frozen=True, kw_only=True):
 class Runner:
     """One worker's hold on TOOL tickets."""
 
-    def __init__(self, desk: Desk, executor: ToolExecutor, complete: Complete, config: RunnerConfig) -> None:
+    def __init__(
+        self, desk: Desk, executor: ToolExecutor, complete: Complete, follow_up: FollowUp, config: RunnerConfig
+    ) -> None:
         """Lease from the desk's store, run with `executor`, and end with `complete`."""
+        self._follow_up = follow_up
         self._store = desk.store
         self._steps = desk.steps
         self._journal = desk.journal
@@ -116,6 +123,7 @@ class Runner:
     async def batch(self) -> int:
         """Lease tickets and work on them; return how many there were."""
         config = self._config
+        await self._follow_up()
         try:
             leases = await self._store.lease("TOOL", owner=config.owner, limit=config.limit, lease_sec=config.lease_sec)
         except RemitError:

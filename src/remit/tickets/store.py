@@ -22,7 +22,7 @@ from remit.journal.event import Claim, Head, HeadPatch, Lease
 from remit.redact import line
 from remit.tickets.derivation import NO_DERIVATION, Derivation
 from remit.tickets.history import History
-from remit.tickets.reading import TicketReader
+from remit.tickets.reading import FOLLOW, TicketReader
 from remit.tickets.ticket import (
     STREAM_KIND,
     Kind,
@@ -176,7 +176,8 @@ class TicketStore(TicketReader):
             completed = k.TicketCompleted(
                 by=by or (proof.owner if proof else ""), outputs=packed.inline, outputs_blob=packed.ref, direct=direct
             )
-            patch = HeadPatch(state="done", due_at=None, closed=True, release=not direct)
+            labels = {**head.labels, FOLLOW: "due"} if _is_followed(history, outputs) else head.labels
+            patch = HeadPatch(state="done", due_at=None, closed=True, release=not direct, labels=labels)
             try:
                 return await self._append(head, completed, patch, packed)
             except AppendConflictError:
@@ -233,7 +234,8 @@ class TicketStore(TicketReader):
             if history.derived is not None and history.derived.ticket == child and child:
                 return await self.ticket(head, history)
             try:
-                return await self._append(head, note, HeadPatch())
+                labels = {name: text for name, text in head.labels.items() if name != FOLLOW}
+                return await self._append(head, note, HeadPatch(labels=labels))
             except AppendConflictError:
                 continue
         raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many others write at the same moment")
@@ -318,6 +320,13 @@ class TicketStore(TicketReader):
     def _refusal(self, code: Code, action: str, why: str) -> StateError:
         self._rejected(code, action)
         return StateError(why, code=code, remedy=_LOOK)
+
+
+def _is_followed(history: History, outputs: Any) -> bool:
+    """Whether another ticket may have to be derived once this one is done."""
+    if history.created is None or history.created.type == "REPLY":
+        return False
+    return history.created.type == "TOOL" or (isinstance(outputs, dict) and bool(outputs.get("tool_steps")))
 
 
 def _packed(outputs: Any) -> Packed:

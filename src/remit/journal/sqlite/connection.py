@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep  # noqa: TID251 - real time: another process holds the lock
 from typing import Final
 
 import apsw
@@ -17,6 +18,8 @@ from remit.journal.sqlite.schema import check, migrate
 MEMORY: Final = ":memory:"
 _STATEMENTS: Final = 256
 """Prepared statements kept; there are fewer shapes than that."""
+_PAUSE_S: Final = 0.002
+"""Between two attempts to switch to write-ahead logging."""
 
 
 def open_writer(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
@@ -31,7 +34,7 @@ def open_writer(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
         # Looked at before anything is set: another program's database, or a newer journal, stays as it is.
         check(db)
         if path != MEMORY:
-            _use_wal(db)
+            _use_wal(db, busy_ms)
         migrate(db)
         # What is erased is overwritten, not only forgotten.
         db.execute("PRAGMA secure_delete = 1")
@@ -61,16 +64,30 @@ def _closed_on_error(db: apsw.Connection) -> Iterator[None]:
         raise
 
 
-def _use_wal(db: apsw.Connection) -> None:
+def _use_wal(db: apsw.Connection, busy_ms: int) -> None:
     if db.readonly("main"):
         raise apsw.ReadOnlyError("attempt to write a readonly database")
-    mode = db.execute("PRAGMA journal_mode = WAL").get
+    mode = _switched(db, monotonic() + busy_ms / 1_000)
     if mode != "wal":
         msg = f"{db.filename}: the file system offers no shared memory, so the journal stays in {mode} mode"
         raise JournalError(msg, code=Code.JOURNAL_IO, remedy="Put the journal on a local disk.")
     # On macOS a plain flush leaves data in the drive's own cache; elsewhere these two change nothing.
     db.execute("PRAGMA fullfsync = 1")
     db.execute("PRAGMA checkpoint_fullfsync = 1")
+
+
+def _switched(db: apsw.Connection, until: float) -> object:
+    """Switch to write-ahead logging; the mode in force then.
+
+    While another process switches, SQLite answers that it is busy without waiting: that would be a deadlock.
+    """
+    while True:
+        try:
+            return db.execute("PRAGMA journal_mode = WAL").get
+        except apsw.BusyError:
+            if monotonic() >= until:
+                raise
+            sleep(_PAUSE_S)
 
 
 def _make_private(path: Path) -> None:
