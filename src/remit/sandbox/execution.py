@@ -36,6 +36,18 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str = ""
 
 
+class Connection(msgspec.Struct, kw_only=True):
+    """One attempt to reach a host."""
+
+    host: str
+    port: int
+    allowed: bool = True
+    why: str = ""
+    """Why it was refused or failed."""
+    sent: int = 0
+    received: int = 0
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """How a run was isolated, as it is recorded."""
 
@@ -47,6 +59,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The mechanism behind each limit."""
     network: list[str] = []
+    connections: list[Connection] = []
+    """What it tried to reach through the proxy, up to 200."""
     usage: Usage = Usage()
 
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from remit.errors import SettingsError
 from remit.sandbox.capability import Isolation
 from remit.sandbox.commands import Commands, Finder, Listed, Named
+from remit.sandbox.hosts import read
 from remit.sandbox.limits import Limits
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
@@ -37,7 +39,12 @@ def open_driver(name: str, given: SandboxSettings) -> Driver:
 
 
 def policy_of(given: SandboxSettings) -> SandboxPolicy:
-    """What the operator allows."""
+    """What the operator allows. Raises SettingsError."""
+    for entry in given.network:
+        try:
+            read(entry)
+        except ValueError as error:
+            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port or *.domain.") from error
     return SandboxPolicy(
         min_isolation=Isolation[given.min_isolation],
         limits=Limits(**{name: getattr(given, name) for name in Limits.__struct_fields__}),

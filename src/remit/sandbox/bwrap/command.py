@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from remit.sandbox.bwrap.network import ENVIRONMENT as PROXIED
 from remit.sandbox.spec import WORKSPACE, Spec
 
 UID: Final = 1000
 """Who the program is in its own user namespace."""
 _ISOLATE: Final = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --unshare-net --disable-userns "
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --disable-userns "
     f"--assert-userns-disabled --uid {UID} --gid {UID} --hostname sandbox --cap-drop ALL --new-session "
     "--die-with-parent --clearenv"
 ).split()
@@ -99,7 +100,9 @@ def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] =
     """Bwrap's whole command line for a run; `before` are words that start the program within."""
     size = str(spec.limits.tmp_bytes)
     words = [str(program), *_ISOLATE]
-    for name, value in {**ENVIRONMENT, **spec.env}.items():
+    if not spec.network:
+        words.append("--unshare-net")  # else it shares one that holds nothing but the proxy's door
+    for name, value in {**ENVIRONMENT, **(PROXIED if spec.network else {}), **spec.env}.items():
         words += ["--setenv", name, value]
     words += _ROOT
     for fd, path in zip(fds.files, FILES, strict=True):

@@ -10,6 +10,7 @@ import sys
 from typing import Final
 
 from remit.sandbox import limiting
+from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
 from remit.sandbox.bwrap.remedies import remedy_for
 from remit.sandbox.bwrap.run import Ended, Run
@@ -99,6 +100,9 @@ class BwrapDriver:
     async def _exec(self, spec: Spec, listener: Listener, version: str) -> Execution:
         if self._found is None:
             raise AssertionError("nothing is run before the probe")
+        if spec.network and not network.python():
+            why = f"a network needs {' or '.join(network.PYTHONS)}"
+            raise SandboxUnavailableError(why, "Install the system's Python 3, or leave sandbox.network empty.")
         leaves = self._cgroups()
         leaf = leaves.take()
         run = Run(spec, leaf, listener)
@@ -118,16 +122,17 @@ class BwrapDriver:
             if leaf is not None:
                 leaves.give_back(leaf)
         held = {**_HELD, **(leaf.limits if leaf is not None else _NO_CGROUP)}
-        return _execution(ended, self._receipt(spec, version, held, ended))
+        return _execution(ended, self._receipt(run, version, held, ended))
 
-    def _receipt(self, spec: Spec, version: str, held: dict[str, str], ended: Ended) -> Receipt:
+    def _receipt(self, run: Run, version: str, held: dict[str, str], ended: Ended) -> Receipt:
         return Receipt(
             driver=self.name,
             version=version,
             isolation=Isolation.namespaces.name,
             filter_hash=seccomp.digest(platform.machine()),
             limits=held,
-            network=list(spec.network),
+            network=list(run.spec.network),
+            connections=run.connections,
             usage=ended.usage,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,13 +14,15 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.sandbox import limiting
+from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.command import FILES, Descriptors, command
 from remit.sandbox.cgroups import Counted, Leaf
 from remit.sandbox.child import Child, Ending
 from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.execution import Listener, Stream, Usage
+from remit.sandbox.execution import Connection, Listener, Stream, Usage
 from remit.sandbox.identity import Identity
 from remit.sandbox.output import Output
+from remit.sandbox.proxy import Proxy
 from remit.sandbox.spec import Spec
 from remit.sandbox.watch import Watch
 
@@ -62,6 +65,8 @@ class Run:
         self._stdout = Output("stdout", spec.limits.stdout_bytes, listener, self.stop)
         self._stderr = Output("stderr", spec.limits.stderr_bytes, listener, self.stop)
         self._watch: Watch | None = None
+        self._proxy: Proxy | None = None
+        self._door: socket.socket | None = None
 
     def start(self, program: Path, filter_: bytes, identity: Identity, stdin: int) -> None:
         """Start bwrap. Raises OSError; nothing is left open then."""
@@ -85,12 +90,18 @@ class Run:
             files = tuple(_memory(given, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
             argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, files), before)
+            passed = [status_w, block_r, filter_fd, *files]
+            if self.spec.network:
+                self._door, theirs = socket.socketpair()
+                given.append(theirs.detach())
+                passed.append(given[-1])
+                argv = [*network.before(given[-1]), *argv]
             self._child = Child.start(
                 argv,
                 stdin=stdin,
                 stdout=out_w,
                 stderr=err_w,
-                pass_fds=(status_w, block_r, filter_fd, *files),
+                pass_fds=passed,
                 identity=identity,
             )
         except BaseException:
@@ -120,6 +131,7 @@ class Run:
             raise await self._refused()
         ended.cancel()
         pid = self._ready.result()
+        await self._serve()
         try:
             limiting.apply(pid, self.spec.limits, counted=self._leaf is not None)
             if self._leaf is not None:
@@ -131,6 +143,21 @@ class Run:
                 raise await self._refused() from error
             raise SandboxUnavailableError(f"the limits cannot be set: {error}") from error
         return pid
+
+    async def _serve(self) -> None:
+        """Open the door of the network, if there is one. Raises SandboxUnavailableError."""
+        if self._door is None:
+            return
+        self._proxy = Proxy(self.spec.network)
+        try:
+            await self._proxy.serve(network.door(self._door))
+        except OSError as error:
+            raise SandboxUnavailableError(f"the network has no proxy: {error}") from error
+
+    @property
+    def connections(self) -> list[Connection]:
+        """What it tried to reach."""
+        return self._proxy.connections if self._proxy is not None else []
 
     def begin(self) -> None:
         """Let the program begin; from now on its time counts."""
@@ -176,6 +203,10 @@ class Run:
             self._child.close()
         if self._watch is not None:
             await self._watch.ended()
+        if self._proxy is not None:
+            await self._proxy.close()
+        if self._door is not None:
+            self._door.close()
         self._stdout.close()
         self._stderr.close()
         self._close_status()

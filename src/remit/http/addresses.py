@@ -1,0 +1,81 @@
+"""Which addresses may be reached on behalf of somebody else: public ones only.
+
+A name is resolved once, every address that it has is judged, and the connection goes to an address that was judged:
+a second look-up could give another answer (DNS rebinding). Sources: RFC 6890, and RFC 6052, 3056 and 4380 for
+addresses that carry another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final, NamedTuple
+
+Address = IPv4Address | IPv6Address
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+"""The addresses of a host; raises OSError if it has none."""
+
+_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"})
+"""Where clouds tell a machine its secrets; one of them is a public address."""
+
+
+class BlockedAddressError(Exception):
+    """The host has an address that must not be reached."""
+
+
+class Place(NamedTuple):
+    """An address that may be reached."""
+
+    address: str
+    port: int
+
+
+def why_blocked(text: str) -> str:
+    """Why an address must not be reached; empty: it may."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return "it is no address"
+    for one in _carried(address):
+        if str(one) in _METADATA:
+            return "it is where clouds keep their secrets"
+        if not one.is_global or one.is_multicast or one.is_reserved:
+            return "it is not public"
+    return ""
+
+
+async def reachable(host: str, port: int, resolve: Resolver | None = None) -> list[Place]:
+    """The places behind a host, all of them public.
+
+    Raises BlockedAddressError if any address of it is not public, and OSError if the host has none.
+    """
+    addresses = await (resolve or resolved)(host, port)
+    if not addresses:
+        raise OSError(f"{host} has no address")
+    for address in addresses:
+        if why := why_blocked(address):
+            raise BlockedAddressError(f"{host} has the address {address}: {why}")
+    return [Place(address, port) for address in addresses]
+
+
+async def resolved(host: str, port: int) -> list[str]:
+    """The addresses of a host, as this machine knows them. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+
+
+def _carried(address: Address) -> list[Address]:
+    """The address, and those that it stands for on the way."""
+    found: list[Address] = [address]
+    if isinstance(address, IPv6Address):
+        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+        if any(address in network for network in _NAT64):
+            inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+        found += [one for one in inner if one is not None]
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        found.remove(address)  # the kernel connects to what it maps
+    return found
