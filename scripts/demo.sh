@@ -19,3 +19,24 @@ printf '\nWhat happened, from the journal:\n\n'
 printf '\nReplay it: every result comes from the journal, nothing is called again.\n\n'
 printf 'REMIT_JOURNAL=%s %s replay %s\n\n' "$REMIT_JOURNAL" "$remit" "$job"
 "$remit" replay "$job"
+
+printf '\nAn agent, with a scripted model: no key, no network. It asks before it writes.\n\n'
+mkdir -p build/demo/agent
+cat > build/demo/agent/script.yaml <<'SCRIPT'
+- say: I will note that.
+  call:
+    - {tool: fs.write, args: {path: note.txt, content: "Buy milk.\n"}}
+- expect: "."
+  say: Noted, as soon as I was allowed to.
+SCRIPT
+cd build/demo/agent
+export REMIT_JOURNAL=agent.db
+remit=../../../$remit
+"$remit" run agent --task "Note that I need milk." --tools 'fs.write' --model scripted:script.yaml || test $? -eq 4
+question=$("$remit" confirm --json | "../../../$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["confirmation"])')
+printf '\nIt waits, and holds no process. Somebody approves:\n\n'
+"$remit" confirm "$question" --approve
+job=$("$remit" jobs --limit 1 --json | "../../../$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["job"])')
+"$remit" resume "$job"
+printf '\nnote.txt says: '
+cat note.txt

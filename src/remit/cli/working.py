@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.ends import left, present, status
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from remit.cli.ends import Left
     from remit.service.views import JobView
 
+_SAID: Final = 100
+"""Characters that are shown of what a model is saying."""
 _MANY: Final = 3
 """Jobs whose identifiers a hint spells out."""
 
@@ -62,13 +65,34 @@ async def _work(
         try:
             engine.start(only={stream_of(job) for job in chosen})
             jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
-            async with view:
+            async with view, _listening(remit, chosen, view):
                 await Watch(remit, jobs, view, asker, patient=patient).run()
         except asyncio.CancelledError:
             jobs = await _stopped(state, remit, chosen)
             if not all(job.ended for job in jobs):
                 raise
         return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
+
+
+@asynccontextmanager
+async def _listening(remit: Remit, jobs: list[str], view: Silent) -> AsyncIterator[None]:
+    """Show what models are saying while they say it."""
+    tasks = [asyncio.create_task(_listen(remit, job, view)) for job in jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _listen(remit: Remit, job: str, view: Silent) -> None:
+    said, step = "", ""
+    async for piece in remit.runtime.services.tails.follow(stream_of(job)):
+        if piece.delta.kind == "text":
+            said = (said if piece.step == step else "") + piece.delta.text
+            said, step = said[-_SAID:], piece.step
+            view.progress(job, None, None, " ".join(said.split()))
 
 
 def _announce(state: State, jobs: list[str]) -> None:

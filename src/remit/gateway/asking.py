@@ -10,7 +10,7 @@ from remit.errors import ProviderError
 from remit.gateway.spending import Spent
 from remit.models.faults import ModelFault
 from remit.models.message import Message
-from remit.models.prompt import Output, Sampling
+from remit.models.prompt import Output, Sampling, ToolSpec
 from remit.models.reply import Reply, Watch
 from remit.models.thread import Known, Thread
 from remit.policy.decision import CallerKind
@@ -53,6 +53,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     principal: str
     tools: tuple[str, ...] = ()
     """Full names of tools to offer, or patterns of them."""
+    extra: tuple[ToolSpec, ...] = ()
+    """Tools that are not the catalog's: the caller answers them itself."""
     choice: str = "auto"
     sampling: Sampling = Sampling()
     output: Output | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from remit.gateway.asking import Budget
     from remit.jobs.bound import Bound
     from remit.jobs.effects.recorded import Effects
-    from remit.models.prompt import Sampling
+    from remit.models.prompt import Sampling, ToolSpec
 
 T = TypeVar("T")
 
@@ -125,6 +125,7 @@ class Run:
         model: str = "",
         output: Any = None,
         tools: Sequence[str] = (),
+        extra: Sequence[ToolSpec] = (),
         sampling: Sampling = NO_SAMPLING,
         budget: Budget = NO_BUDGET,
         key: str | None = None,
@@ -133,7 +134,8 @@ class Run:
 
         `prompt` is a text, or a conversation so far. `model` is a name such as `openai:MODEL`; empty: the configured
         one. `output` is a type or a JSON schema that the answer must have the form of: `value` is it then. `tools` are
-        names of tools that the answer may call, or patterns of them. Raises ModelError if there is no such answer.
+        names of tools that the answer may call, or patterns of them; `extra` are tools that the recipe answers itself.
+        Raises ModelError if there is no such answer.
         """
         thread = EMPTY.add(user(prompt)) if isinstance(prompt, str) else prompt
         step = current.get().place(key)
@@ -143,6 +145,7 @@ class Run:
             model=model,
             thread=thread,
             tools=tuple(tools),
+            extra=tuple(extra),
             sampling=sampling,
             output=form.output if form else None,
             budget=budget,

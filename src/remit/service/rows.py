@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from remit.jobs.records import CallRecord, WaitRecord
+from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import UNDO_DECISION, History, doubt_of, is_undo
 from remit.service.views import OpenWait, StepMeta, StepRow
 from remit.trace.step import call_state, shown
@@ -39,6 +39,8 @@ def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tu
 
 def _ended(history: History, step: str) -> bool:
     """Whether a call that had to wait has come to its end all the same, as its provider could tell."""
+    if step in history.models:
+        return history.models[step].ended
     return step in history.calls and history.calls[step].ended
 
 
@@ -51,6 +53,8 @@ def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> Ste
     waiting = any(record.completed is None for record in waits)
     if kind == "call":
         return _call(history, step, history.calls[step], waiting=waiting)
+    if kind == "model":
+        return _model(step, history.models[step], waiting=waiting, over=history.end is not None)
     if kind in {"time", "random", "uuid"}:
         return _step(step, kind, "ok", meta=StepMeta(result_preview=str(history.values[step].value)))
     if kind == "child":
@@ -107,6 +111,38 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
         attempt=started.attempt,
         confirmation=started.confirmation,
         undone=history.undone[step].outcome if step in history.undone else "",
+    )
+
+
+def _model(step: str, record: ModelRecord, *, waiting: bool, over: bool) -> StepRow:
+    refused, started, committed = record.refused, record.started, record.committed
+    confirmation = record.confirmation or ""
+    if refused is not None:
+        name = f"model.{refused.tool_name}"
+        more = {"error_code": refused.code, "reason": refused.reason, "remedy": refused.remedy}
+        return _step(step, name, "blocked", confirmation=confirmation, **more)
+    if started is None:
+        return _step(step, "model", "waiting" if waiting else "running", confirmation=confirmation)
+    name = f"model.{started.llm_provider}:{started.llm_model}"
+    if committed is None or not record.ended:
+        state = "unknown" if over else "waiting" if waiting else "running"
+        return _step(step, name, state, attempt=started.attempt, confirmation=confirmation)
+    error = committed.error
+    return _step(
+        step,
+        name,
+        "failed" if error else "ok",
+        duration_ms=committed.duration_ms,
+        error_code=error.code if error else "",
+        meta=StepMeta(
+            args_preview=f"{len(started.added)} new messages",
+            result_preview=shown(committed.result, committed.result_blob),
+            provider_id=started.llm_provider,
+        ),
+        reason=error.message if error else "",
+        remedy=error.remedy if error else "",
+        attempt=started.attempt,
+        confirmation=confirmation,
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 from remit.jobs.recipe import Recipes
 from remit.service.approvals import Approvals
 from remit.service.confirmations import Confirmations
+from remit.service.conversations import Conversations
 from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
@@ -48,6 +49,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     servers: McpServers
     tickets: Tickets
     usage: Usage
+    conversations: Conversations
     health: Health
     requests: Requests
 
@@ -74,6 +76,7 @@ def service_over(
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),
+        conversations=Conversations(journal),
         health=Health(services),
         requests=Requests(journal),
     )

@@ -28,7 +28,7 @@ class ResolveModel:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._toolsets: dict[tuple[str, str, tuple[str, ...], Caller], Toolset] = {}
+        self._toolsets: dict[tuple[str, str, tuple[str, ...], str, Caller], Toolset] = {}
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `tool`, the facts that stand for arguments, and what will be sent.
@@ -74,16 +74,17 @@ class ResolveModel:
     async def _offered(self, call: Call, request: ModelRequest) -> Toolset:
         """The tools that the request names and the caller may use, by name."""
         catalog, policy = self._services.catalog, call.policy
+        extra = toolset_of(request.extra)
         if not request.tools:
-            return toolset_of(())
+            return extra
         found = await catalog.tools(_PATIENCE_S)
         caller = Caller(
             principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
         )
-        key = (catalog.version, policy.hash, request.tools, caller)
+        key = (catalog.version, policy.hash, request.tools, extra.digest, caller)
         kept = self._toolsets.get(key)
         if kept is None:
-            kept = self._toolsets[key] = toolset_of(
+            offered = [
                 ToolSpec(
                     name=tool.wire_name,
                     description=tool.meta.description,
@@ -93,7 +94,8 @@ class ResolveModel:
                 if tool.quarantined is None
                 and any(fnmatchcase(tool.meta.name, pattern) for pattern in request.tools)
                 and not policy.forbids(tool.meta, tool.key, caller)
-            )
+            ]
+            kept = self._toolsets[key] = toolset_of((*offered, *request.extra))
             if len(self._toolsets) > _KEPT:
                 del self._toolsets[next(iter(self._toolsets))]
         return kept

@@ -99,6 +99,7 @@ class Asks:
             step=question.step,
             principal=self._caller.principal,
             tools=question.tools,
+            extra=question.extra,
             choice=question.choice,
             sampling=question.sampling,
             output=question.output,

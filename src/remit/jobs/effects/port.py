@@ -14,7 +14,7 @@ from remit.gateway.outcome import Outcome
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
 from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
-from remit.models.prompt import Output, Sampling
+from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
 from remit.models.thread import Thread
 
 MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
@@ -46,6 +46,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     thread: Thread
     tools: tuple[str, ...] = ()
     """Names and patterns of tools; which ones they mean is found out when the model is asked."""
+    extra: tuple[ToolSpec, ...] = ()
+    """Tools that the recipe answers itself."""
     choice: str = "auto"
     sampling: Sampling = Sampling()
     output: Output | None = None
@@ -58,6 +60,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
             {
                 "thread": self.thread.tip,
                 "tools": self.tools,
+                "extra": toolset_of(self.extra).digest,
                 "choice": self.choice,
                 "sampling": msgspec.to_builtins(self.sampling),
                 "output": self.output.digest if self.output else "",

@@ -1,0 +1,55 @@
+"""What an agent is to do, with which model and tools, and within which limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.gateway.asking import Budget
+from remit.models.prompt import Sampling
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """A task and its limits."""
+
+    task: str
+    """What the agent is asked; the newest message of its conversation."""
+    tools: tuple[str, ...] = ()
+    """Full names of tools that it may call, or patterns of them."""
+    model: str = ""
+    """Name of the model; empty: the configured one."""
+    instructions: str = ""
+    """The system message, if there is no conversation so far."""
+    output: Any = None
+    """A type or JSON schema that the answer must have the form of."""
+    turns: int = 50
+    """Answers of the model, at most."""
+    calls_per_tool: int | None = None
+    """Calls of one tool, at most."""
+    wall_s: float | None = None
+    """Seconds after which no new turn begins, waiting for people included."""
+    budget: Budget = Budget()
+    """Tokens, dollars and calls of models, over the whole job."""
+    sampling: Sampling = Sampling()
+    long_result: int = 16_000
+    """Characters of a tool's result that the model gets at once; it can read on."""
+    context_tokens: int | None = None
+    """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it."""
+
+    answer: Any
+    """The text of the answer, or the value in the form asked for; None if there is none."""
+    ended: str
+    """`answer`, or why it stopped without one: `turns`, `time`, `budget`, `repeats`."""
+    turns: int
+    calls: int
+    """Calls of tools, those included that were refused."""
+    tokens: int
+    cost: float | None
+    """US dollars, estimated; None: a price is not known."""
+    shortened: int = 0
+    """How often older turns were left out or summarised."""

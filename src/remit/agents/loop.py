@@ -1,0 +1,218 @@
+"""The loop: ask the model, make the calls it wants, give it the results, until it has answered.
+
+Everything that is not deterministic is an effect of the run, so that after a crash, a wait of days or a move to another
+machine the loop comes to the same place: recorded answers are not asked for again and recorded calls not made again.
+The next question goes out only once every call of the answer before has a result, in the order of the calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.agents import words
+from remit.agents.goal import Ended, Goal
+from remit.agents.repeats import ENOUGH, Repeats
+from remit.agents.results import READ_MORE, SPEC, Results
+from remit.agents.shortening import size_of, summarised, to_summarise, without_old_results
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.jobs.answers import ModelError
+from remit.models.arguments import InvalidArgumentsError, arguments_of
+from remit.models.message import ToolCall, ToolResult, results, system, user
+from remit.models.thread import EMPTY, Thread
+
+if TYPE_CHECKING:
+    from remit.jobs.answers import ModelAnswer
+    from remit.jobs.run import Run
+
+_CUTS: Final = 2
+"""How often in a row an answer may run into its limit."""
+_ROOM: Final = 0.7
+"""What may be left of a conversation that has to be shortened."""
+_FULL: Final = frozenset({"context_full"})
+
+
+class Agent:
+    """One agent at work in a run."""
+
+    def __init__(self, run: Run, goal: Goal, thread: Thread = EMPTY) -> None:
+        """Go on with the conversation `thread`, or begin one."""
+        if not len(thread) and goal.instructions:
+            thread = thread.add(system(goal.instructions))
+        self.thread = thread.add(user(goal.task)) if goal.task else thread
+        self._run = run
+        self._goal = goal
+        self._results = Results(goal.long_result)
+        self._repeats = Repeats()
+        self._called: Counter[str] = Counter()
+        self._turns = self._calls = self._tokens = self._shortened = self._cuts = 0
+        self._cost: float | None = 0.0
+        self._until: int | None = None
+        self._due = False
+        """Whether room is to be made before the next question."""
+
+    async def run(self) -> Ended:
+        """Go on until there is an answer or a limit is reached. Raises ModelError if the model gives none."""
+        goal = self._goal
+        if goal.wall_s is not None:
+            self._until = await self._run.now() + int(goal.wall_s * SECOND)
+        while self._turns < goal.turns:
+            if self._until is not None and await self._run.now() >= self._until:
+                return self._ended("time")
+            try:
+                answer = await self._asked()
+            except ModelError as error:
+                if error.outcome.code is Code.BUDGET_EXCEEDED:
+                    return self._ended("budget")
+                raise
+            if answer is None:
+                continue
+            if answer.reply.stop == "answer":
+                return self._ended("answer", answer.value if goal.output is not None else answer.text)
+            await self._carry_out(answer.reply.calls)
+            if self._repeats.insisted >= ENOUGH:
+                return self._ended("repeats")
+        return self._ended("turns")
+
+    def _ended(self, how: str, answer: Any = None) -> Ended:
+        return Ended(
+            answer=answer,
+            ended=how,
+            turns=self._turns,
+            calls=self._calls,
+            tokens=self._tokens,
+            cost=self._cost,
+            shortened=self._shortened,
+        )
+
+    # --- the model
+
+    async def _asked(self) -> ModelAnswer | None:
+        """The next answer, with the conversation grown by it; None if it was cut, and the model was told."""
+        goal = self._goal
+        self._run.progress(f"turn {self._turns + 1}")
+        try:
+            answer = await self._run.model(
+                self.thread,
+                model=goal.model,
+                output=goal.output,
+                tools=goal.tools,
+                extra=(SPEC,) if goal.tools else (),
+                sampling=goal.sampling,
+                budget=goal.budget,
+            )
+        except ModelError as error:
+            self._turns += 1
+            if _is_full(error) and await self._shorten():
+                return None
+            if self._is_cut(error):
+                return None
+            raise
+        self._turns += 1
+        self._cuts = 0
+        self.thread = answer.thread
+        self._count(answer)
+        usage = answer.reply.usage
+        if goal.context_tokens is not None and usage is not None and usage.input >= goal.context_tokens:
+            self._due = True
+        return answer
+
+    def _count(self, answer: ModelAnswer) -> None:
+        usage = answer.reply.usage
+        self._tokens += usage.total if usage else 0
+        self._cost = None if self._cost is None or answer.cost is None else self._cost + answer.cost
+
+    def _is_cut(self, error: ModelError) -> bool:
+        """Whether an answer ran into its limit: then the model goes on, and its calls of this turn are not made."""
+        reply = error.reply
+        if reply is None or reply.stop != "length" or self._cuts == _CUTS:
+            return False
+        self._cuts += 1
+        self.thread = self.thread.add(reply.message)
+        calls = reply.message.calls
+        if calls:
+            self._give([ToolResult(call.id, call.name, words.CUT_SHORT, failed=True) for call in calls])
+        else:
+            self.thread = self.thread.add(user(words.CONTINUE))
+        return True
+
+    # --- room
+
+    async def _shorten(self) -> bool:
+        """Make room, if anything can go: old results first, and older turns by a summary if that is not enough."""
+        wanted = size_of(self.thread) * _ROOM
+        shorter = without_old_results(self.thread)
+        if shorter is not self.thread:
+            self.thread = shorter
+            self._shortened += 1
+            self._run.progress("older results were left out to make room")
+            if size_of(shorter) <= wanted:
+                return True
+        found = to_summarise(self.thread)
+        if found is None:
+            return False
+        question, kept = found
+        answer = await self._run.model(question, model=self._goal.model, budget=self._goal.budget)
+        self._count(answer)
+        self.thread = summarised(self.thread, kept, answer.text)
+        self._shortened += 1
+        self._run.progress("older turns were summarised to make room")
+        return True
+
+    # --- tools
+
+    async def _carry_out(self, calls: tuple[ToolCall, ...]) -> None:
+        """Make the calls of one answer at once; one that waits for a person holds up none of the others."""
+        self._calls += len(calls)
+        asked = [self._checked(call) for call in calls]
+        made = [(call, args) for call, (args, _) in zip(calls, asked, strict=True) if args is not None]
+        outcomes = iter(await self._run.gather(*(self._made(call, args) for call, args in made)))
+        self._give([refusal if args is None else next(outcomes) for args, refusal in asked])
+        if self._due:
+            self._due = False
+            await self._shorten()
+
+    def _give(self, found: list[ToolResult]) -> None:
+        self.thread = self.thread.add(results(*found))
+
+    def _checked(self, call: ToolCall) -> tuple[dict[str, Any] | None, ToolResult]:
+        """The arguments of a call that is to be made, or else the result that it gets at once."""
+
+        def refused(text: str, *, failed: bool = True) -> tuple[None, ToolResult]:
+            return None, ToolResult(call.id, call.name, text, failed)
+
+        try:
+            args = arguments_of(call.arguments)
+        except InvalidArgumentsError as error:
+            return refused(f"Invalid arguments: {error}")
+        if call.name == READ_MORE:
+            text, found = self._results.read(args)
+            return refused(text, failed=not found)
+        name = call.name.replace("__", ".")
+        if not any(fnmatchcase(name, pattern) for pattern in self._goal.tools):
+            return refused(words.NOT_OFFERED)
+        stale = self._repeats.stale(name, call.arguments)
+        self._repeats.insist(stale=stale)
+        if stale:
+            return refused(words.REPEATED)
+        most = self._goal.calls_per_tool
+        if most is not None and self._called[name] >= most:
+            return refused(words.TOO_OFTEN)
+        self._called[name] += 1
+        return args, ToolResult(call.id, call.name, "")
+
+    async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
+        """Call a tool; whatever comes of it is a result."""
+        name = call.name.replace("__", ".")
+        outcome = await self._run.attempt(name, args)
+        text = self._results.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
+        self._repeats.note(name, call.arguments, text, changes=outcome.ok)
+        return ToolResult(call.id, call.name, text, failed=not outcome.ok)
+
+
+def _is_full(error: ModelError) -> bool:
+    if error.outcome.code is Code.MODEL_CONTEXT_FULL:
+        return True
+    return error.reply is not None and error.reply.stop in _FULL

@@ -1,0 +1,54 @@
+"""Results of tools as a model reads them: whole if they are short, else their beginning and how to read on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from remit.models.prompt import ToolSpec
+
+READ_MORE: Final = "agent__read_result"
+"""The tool by which a model reads on; it is answered from what is recorded."""
+SPEC: Final = ToolSpec(
+    name=READ_MORE,
+    description="Read on in a result that was cut. `id` and `offset` stand where it was cut.",
+    schema={
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}},
+        "required": ["id", "offset"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Results:
+    """What every call gave, in full."""
+
+    def __init__(self, limit: int) -> None:
+        """Give at most `limit` characters at once."""
+        self._limit = limit
+        self._texts: dict[str, str] = {}
+
+    def keep(self, call: str, value: Any) -> str:
+        """Keep a result under the call's identifier; the text that the model gets."""
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        self._texts[call] = text
+        return self._from(call, 0)
+
+    def read(self, args: dict[str, Any]) -> tuple[str, bool]:
+        """The text behind `id` from `offset` on, and whether there is such a place."""
+        call, offset = args.get("id"), args.get("offset")
+        if not isinstance(call, str) or call not in self._texts:
+            return f"There is no result with the id {call!r}.", False
+        if not isinstance(offset, int) or not 0 <= offset <= len(self._texts[call]):
+            return f"The result has {len(self._texts[call])} characters.", False
+        return self._from(call, offset), True
+
+    def _from(self, call: str, offset: int) -> str:
+        text = self._texts[call]
+        end = offset + self._limit
+        if end >= len(text):
+            return text[offset:]
+        note = f'[cut: characters {offset} to {end} of {len(text)}; read on with id "{call}" and offset {end}]'
+        return f"{text[offset:end]}\n{note}"

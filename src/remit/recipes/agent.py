@@ -1,0 +1,56 @@
+"""The recipe agent: a task, tools, a model, and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.agents.goal import Ended, Goal
+from remit.agents.loop import Agent
+from remit.agents.openai_messages import from_openai
+from remit.gateway.asking import Budget
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+from remit.models.message import Message
+from remit.models.thread import EMPTY
+
+
+@recipe("agent", version="1")
+async def agent(
+    run: Run,
+    task: str,
+    tools: list[str] | None = None,
+    model: str = "",
+    instructions: str = "",
+    output: dict[str, Any] | None = None,
+    turns: int = 50,
+    tokens: int | None = None,
+    dollars: float | None = None,
+    seconds: float | None = None,
+    calls_per_tool: int | None = None,
+    context_tokens: int | None = None,
+    messages: list[dict[str, Any]] | None = None,
+    earlier: list[dict[str, Any]] | None = None,
+) -> Ended:
+    """Have a model work on `task` with `tools` (names or patterns, also separated by commas) until it has answered.
+
+    `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
+    `messages` is a conversation to go on with, in OpenAI's format; `earlier` is one in Remit's own, as `remit chat`
+    gives it.
+    """
+    patterns = tuple(name.strip() for one in tools or () for name in one.split(",") if name.strip())
+    goal = Goal(
+        task=task,
+        tools=patterns,
+        model=model,
+        instructions=instructions,
+        output=output,
+        turns=turns,
+        calls_per_tool=calls_per_tool,
+        wall_s=seconds,
+        budget=Budget(tokens=tokens, cost=dollars),
+        context_tokens=context_tokens,
+    )
+    before = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
+    return await Agent(run, goal, EMPTY.add(*before)).run()
