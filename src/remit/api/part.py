@@ -112,7 +112,7 @@ class Api:
             ):
                 if asked in methods:
                     return methods[asked]
-                allowed |= methods.keys()
+                allowed = allowed or set(methods)
         if allowed:
             raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
         raise Problem(Code.PATH_UNKNOWN)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from remit.api.route import Asked, Route, Sent
+from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.http.problem import Problem
 from remit.service.views import StepView, VerifyReport
@@ -32,7 +33,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which events."""
 
-    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    after: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=_PAGE)] = 100
 
 
@@ -72,7 +73,7 @@ async def events(asked: Asked) -> EventPage:
 async def follow(asked: Asked) -> AsyncIterator[Sent]:
     """Send each event as it is recorded, until the job has ended; `Last-Event-ID` goes on after that event."""
     last = asked.headers.get("last-event-id", "0")
-    if not (last.isascii() and last.isdigit() and len(last) <= len(str(2**63))):
+    if not (last.isascii() and last.isdigit() and len(last) <= len(str(MAX_INT)) and int(last) <= MAX_INT):
         raise Problem(Code.REQUEST_INVALID, "Last-Event-ID is the id of an event.")
     stream = asked.service.streams.name(await _known(asked))
     async for event in asked.service.streams.follow(stream, int(last)):

@@ -1,0 +1,48 @@
+"""Whatever the OpenAPI document allows is asked of a live server: nothing breaks it, and it says what it documents."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from remit.api.openapi import openapi
+from remit.api.routes import ROUTES
+from tests.cli.conftest import Project, project
+
+__all__ = ["project"]
+
+EXAMPLES = os.environ.get("REMIT_TEST_EXAMPLES", "2")
+COMMAND = Path(sys.executable).with_name("schemathesis")
+UNTOLD = "positive_data_acceptance"
+"""A schema cannot say all that a request has to be: a whole number is written without a fraction, a ticket's document
+has its own schema gate, and a key stands for one body."""
+CLIENTS = """
+[[clients]]
+principal = "ann"
+token = "secret-of-ann"
+scopes = ["admin"]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("token", ["", "secret-of-ann", "wrong"])
+def test_no_request_that_the_document_allows_breaks_the_server(project: Project, token: str) -> None:
+    project.configure(CLIENTS if token else "", modules=False)
+    with project.start("serve", "--port", "0") as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        asked = [str(COMMAND), "run", f"{project.folder}/openapi.json", "--url", url]
+        asked += ["--max-examples", EXAMPLES, "--phases", "examples,coverage,fuzzing", "--exclude-checks", UNTOLD]
+        asked += ["--header", f"Authorization: Bearer {token}"] if token else []
+        try:
+            (project.folder / "openapi.json").write_bytes(msgspec.json.encode(openapi(ROUTES)))
+            done = subprocess.run(asked, cwd=project.folder, capture_output=True, text=True, check=False, timeout=50)
+        finally:
+            server.terminate()
+            server.communicate(timeout=50)
+    assert done.returncode == 0, done.stdout[-6_000:]
