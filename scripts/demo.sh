@@ -22,6 +22,7 @@ printf 'REMIT_JOURNAL=%s %s replay %s\n\n' "$REMIT_JOURNAL" "$remit" "$job"
 
 printf '\nAn agent, with a scripted model: no key, no network. It asks before it writes.\n\n'
 mkdir -p build/demo/agent
+: > build/demo/agent/remit.toml
 cat > build/demo/agent/script.yaml <<'SCRIPT'
 - say: I will note that.
   call:

@@ -134,8 +134,8 @@ async def check_a_run_can_be_ended(trial: Trial) -> None:
     with scratch() as work:
         run = asyncio.create_task(trial.run(work, ENDLESS, id="victim"))
         while not run.done():
+            await asyncio.wait([run], timeout=0.5)  # a sandbox that has not begun yet cannot be ended
             await trial.driver.kill("victim")
-            await asyncio.wait([run], timeout=0.05)
         found = await run
         await trial.driver.kill("no such run")
     assert found.status == "FAILED"
