@@ -93,7 +93,9 @@ class Run:
         Raises CallError, which carries the outcome, if the call was refused or failed.
         """
         step = current.get().place(key)
-        outcome = await self._effects.call(step, tool, args or {}, timeout, _undo(undo), needed=True)
+        outcome = await self._effects.call(
+            step, tool, args or {}, timeout, undo if undo is None else _undo(undo), needed=True
+        )
         if not outcome.ok:
             raise CallError(outcome, tool, step)
         return outcome

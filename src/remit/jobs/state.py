@@ -137,7 +137,7 @@ class History:
         record = self.calls.get(step)
         if record is None:
             record = self.calls[step] = CallRecord()
-            if not is_undo(step):
+            if not step.startswith(UNDO):
                 self.places[step] = "call"
         return record
 

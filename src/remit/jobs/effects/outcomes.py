@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _decode: Final = msgspec.json.Decoder().decode
 
 
-async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
-    """The outcome of a call that has ended. Raises JournalError if its value cannot be read."""
+def held_outcome(record: CallRecord) -> Outcome | None:
+    """The outcome of a call that has ended; None if a part of it is kept beside the events."""
     if record.refused is not None:
         return _refused(record.refused)
     finished = record.finished
@@ -30,16 +30,28 @@ async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
         raise AssertionError(msg)
     if finished.error is not None:
         return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
-    evidence = await _evidence(record, journal) if finished.evidence else ()
-    encoded: bytes | msgspec.Raw | None
-    if isinstance(finished.result, msgspec.Raw):
-        encoded = finished.result
-    else:
-        encoded = await journal.value(finished.result, finished.result_blob)
+    if finished.evidence or not isinstance(finished.result, msgspec.Raw):
+        return None
+    return Outcome(
+        status="ok",
+        value=_decode(finished.result),
+        invocation_id=finished.invocation_id,
+        duration_us=finished.duration_us,
+    )
+
+
+async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
+    """The outcome of a call that has ended. Raises JournalError if its value cannot be read."""
+    held, finished = held_outcome(record), record.finished
+    if held is not None:
+        return held
+    if finished is None:
+        raise AssertionError(record)
+    encoded = await journal.value(finished.result, finished.result_blob)
     return Outcome(
         status="ok",
         value=_decode(encoded) if encoded is not None else None,
-        evidence=evidence,
+        evidence=await _evidence(record, journal) if finished.evidence else (),
         invocation_id=finished.invocation_id,
         duration_us=finished.duration_us,
     )

@@ -15,7 +15,7 @@ from remit.errors import NondeterminismError, NotCanonicalError
 from remit.gateway.call import asked
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
-from remit.jobs.effects.outcomes import recorded_answer, recorded_outcome, recorded_reply
+from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
 from remit.jobs.records import CallRecord
 from remit.jobs.state import History, Value
@@ -68,6 +68,9 @@ class Effects:
         else:
             self._compare(step, record, tool, args, arguments_hash)
             if record.ended:
+                held = held_outcome(record) if undo is None else None
+                if held is not None:
+                    return held
                 with matching.uncut(step):
                     outcome = await recorded_outcome(record, self._journal)
                     await self._declare(step, undo, outcome)
