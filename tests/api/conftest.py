@@ -79,9 +79,9 @@ def served() -> Served:
     return _served
 
 
-def token(name: str, *scopes: Scope) -> Token:
+def token(name: str, *scopes: Scope, tools: tuple[str, ...] = ()) -> Token:
     """The token of a client."""
-    return Token(digest_of(f"secret-{name}"), Access(name, frozenset(scopes)))
+    return Token(digest_of(f"secret-{name}"), Access(name, frozenset(scopes), tools))
 
 
 def bearer(name: str) -> dict[str, str]:

@@ -184,3 +184,21 @@ async def test_each_principals_calls_have_a_session_of_their_own(remit: Remit, s
             await client.post("/v1/tools/execute", body, headers=bearer(who))
         rows = (await client.get("/v1/sessions", headers=bearer("ann"))).json
         assert sorted(row["principal"] for row in rows) == ["ann", "bob"]
+
+
+async def test_a_token_for_some_tools_sees_and_calls_no_others_nor_do_its_jobs(remit: Remit, served: Served) -> None:
+    limited = token("ann", "read", "call", tools=("desk.look",))
+    async with served(remit, tokens=[limited]) as client:
+        ann = bearer("ann")
+        assert [tool["name"] for tool in (await client.get("/v1/tools", headers=ann)).json] == ["desk.look"]
+        assert (await client.get("/v1/tools/desk.write", headers=ann)).status == 404
+        body = {"tool_name": "desk_look", "args": {"what": "x"}}
+        assert (await client.post("/v1/tools/execute", body, headers=ann)).json["value"] == "X"
+        body = {"tool_name": "desk_write", "args": {"text": "x"}}
+        assert (await client.post("/v1/tools/execute", body, headers=ann)).json["code"] == "POLICY_DENIED"
+        run = {"ticket_id": "t", "tool_steps": [{"tool_name": "desk_write", "args": {"text": "x"}}]}
+        assert (await client.post("/v1/tools/execute", run, headers=ann)).json["error_code"] == "SCOPE_REQUIRED"
+        job = (await client.post("/v1/jobs", {"recipe": "asks", "input": {}}, headers=ann)).json["job"]
+        row = await remit.ended(job)
+    assert row.state == "failed"
+    assert CALLS == ["x"]

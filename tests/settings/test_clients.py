@@ -76,6 +76,7 @@ def test_a_token_is_expanded_and_never_empty(tmp_path: Path) -> None:
         ('principal = "a"\ntoken = "hunter2"\nscopes = ["reed"]', "scopes must be a list of any of"),
         ('principal = "a"\ntoken = "hunter2"\nscopes = []', "scopes must be a list of any of"),
         ('principal = "a"\ntoken = "hunter2"\ntools = "fs.*"', "tools must be a list"),
+        ('principal = "a"\ntoken = "hunter2"\ntools = ["fs.[rw]*"]', "tools must be a list of names or patterns"),
         ('principal = "a"\ntoken = "hunter2"\nexpires = 2027-01-01', "expires must be a date and time with its offset"),
         (
             'principal = "a"\ntoken = "hunter2"\nexpires = 2027-01-01T00:00:00',

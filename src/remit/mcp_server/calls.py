@@ -12,6 +12,7 @@ from remit.tools.peer import ELICIT, PeerError
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
+    from remit.http.access import Access
     from remit.mcp_server.client import Client
     from remit.service.outcome import OutcomeView
     from remit.service.service import Service
@@ -29,9 +30,9 @@ class Calls:
         self._service = service
 
     async def make(
-        self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, decides: bool
+        self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, access: Access
     ) -> OutcomeView:
-        """Make a call. One that waits for a person is put to the person at the client, if they may decide there.
+        """Make a call. One that waits for a person is put to the person at the client, if `access` lets them decide.
 
         If not, it stays pending; the same call made again goes on with what was decided meanwhile, and runs once.
         """
@@ -39,8 +40,8 @@ class Calls:
         async def ask(confirmation: str) -> bool:
             return await self._decided(client, confirmation, peer)
 
-        live = Live(progress, peer, ask if decides and peer.can(ELICIT) else None)
-        return await self._service.sessions.call(await client.session(), tool, args, live=live)
+        live = Live(progress, peer, ask if access.allows("decide") and peer.can(ELICIT) else None)
+        return await self._service.sessions.call(await client.session(), tool, args, only=access.tools, live=live)
 
     async def _decided(self, client: Client, confirmation: str, peer: Peer) -> bool:
         """Whether it is decided: here, if policy lets the person at the client decide, or meanwhile elsewhere."""

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.codes import Code
-from remit.http.access import ANYBODY
+from remit.http.access import ANYBODY, Access
 from remit.mcp_server import views as viewing
 from remit.mcp_server.calls import Calls
 from remit.mcp_server.changes import Changes
@@ -150,9 +150,8 @@ class Face:
 
     async def _called(self, ctx: ServerRequestContext[Any, Any], params: Any) -> dict[str, Any]:
         name, args = _asked_for(params)
-        client, viewer = self._client(ctx), self._viewer(ctx)
-        decides = _caller(ctx).access.allows("decide")
-        return await self._parking.talk(ctx, lambda peer: self._call(client, viewer, name, args, peer, decides=decides))
+        client, viewer, access = self._client(ctx), self._viewer(ctx), _caller(ctx).access
+        return await self._parking.talk(ctx, lambda peer: self._call(client, viewer, name, args, peer, access))
 
     async def _relayed(self, ctx: ServerRequestContext[Any, Any], relay: Relay) -> dict[str, Any]:
         client, params = self._client(ctx), ctx.params or {}
@@ -167,15 +166,12 @@ class Face:
         name: str,
         args: dict[str, Any],
         peer: ClientPeer | Parked,
-        *,
-        decides: bool,
+        access: Access,
     ) -> dict[str, Any]:
         tool = await self._views.full(viewer, name)
-        if tool is None:  # to this client it does not exist
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {name[:100]}")
         known = await self._runtime.service.tools.known(tool)  # a call may change what its server offers
         progress = Progress(peer)
-        outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, decides=decides)
+        outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, access=access)
         await progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
             why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}

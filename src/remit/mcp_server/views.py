@@ -44,17 +44,13 @@ class Views:
                 self._kept[viewer] = view
         return view
 
-    async def full(self, viewer: Viewer, shown: str) -> str | None:
-        """The full name behind one that a client gave; a call that comes before its server is listed waits for it.
-
-        None for a tool that the client's token does not cover.
-        """
+    async def full(self, viewer: Viewer, shown: str) -> str:
+        """The full name behind one that a client gave; a call that comes before its server is listed waits for it."""
         view = await self.of(viewer, 0)
         if shown not in view.tools:
             await self._tools.find(self._names.full(shown))
             view = await self.of(viewer, 0)
-        found = view.tools.get(shown)
-        return found if found or viewer.only else self._names.full(shown)
+        return view.tools.get(shown) or self._names.full(shown)
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """The input schema behind a shown name, for any client."""

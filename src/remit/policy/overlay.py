@@ -30,7 +30,12 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
 
     def lists(self, name: str, key: str) -> bool:
         """Whether a tool is among those that may be called."""
-        return self.tools is None or any(name_matches(pattern, name) or pattern == key for pattern in self.tools)
+        return self.tools is None or covers(self.tools, name, key)
+
+
+def covers(tools: Iterable[str], name: str, key: str) -> bool:
+    """Whether one of these full names, globs and exact keys means the tool of this full name and key."""
+    return any(name_matches(pattern, name) or pattern == key for pattern in tools)
 
 
 def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str] | None = None) -> Overlay:

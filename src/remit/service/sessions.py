@@ -23,6 +23,7 @@ from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
 from remit.journal.kinds import decode as payload_of
+from remit.policy.overlay import parse_overlay
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
 from remit.service.heads import PART, SESSION
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from remit.policy.decision import CallerKind
 
 FaceName = Literal["mcp", "http", "python", "cli"]
+_CLIENT: Final = "client"
+"""Who limits a call to some tools, in the ids of rules."""
 _MAX_OPEN: Final = 10_000
 _MAX_KEY: Final = 255
 _MAX_NAME: Final = 200
@@ -87,9 +90,12 @@ class Sessions:
         key: str = "",
         timeout_s: float | None = None,
         principal: str | None = None,
+        only: tuple[str, ...] = (),
         live: Live = NOT_LIVE,
     ) -> OutcomeView:
         """Call a tool through the gate.
+
+        With `only`, policy refuses every tool that these names, globs or keys do not cover.
 
         With an idempotency `key` the call is made once for the session's principal, whichever process or session makes
         it again: the recorded outcome is given, and another call under the key is refused with IDEMPOTENCY_MISMATCH.
@@ -103,7 +109,7 @@ class Sessions:
             remedy = f"Give up to {_MAX_KEY} printable characters."
             raise UsageError("the idempotency key cannot be used", code=Code.INVALID_INPUT, remedy=remedy)
         found = await self._found(session, principal)
-        request = _request(found.opened, tool, args or {}, timeout_s)
+        request = _request(found.opened, tool, args or {}, timeout_s, only)
         outcome = await self._called(found, request, key, live)
         return outcome_view(outcome)
 
@@ -200,7 +206,9 @@ class _Open:
         return writer
 
 
-def _request(opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: float | None) -> Request:
+def _request(
+    opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: float | None, only: tuple[str, ...]
+) -> Request:
     try:
         arguments_hash = digest(args)
     except NotCanonicalError:
@@ -215,6 +223,7 @@ def _request(opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: 
         timeout_s=timeout_s,
         asks=False,
         leaves=True,
+        overlays=(parse_overlay(_CLIENT, tools=only),) if only else (),
         hash=arguments_hash,
     )
 

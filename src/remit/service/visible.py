@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remit.policy.decision import Caller
-from remit.policy.globs import name_matches
 from remit.policy.levels import exposed
+from remit.policy.overlay import covers
 from remit.tools.meta import Level
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
 def visible(
     tools: list[Tool], services: Services, principal: str, kind: CallerKind, only: tuple[str, ...], *, complete: bool
 ) -> Visible:
-    """What a principal sees of `tools`; with `only`, of those that these names or globs cover."""
+    """What a principal sees of `tools`; with `only`, of those that these names, globs or keys cover."""
     caller = Caller(principal=principal, kind=kind)
-    covered = [tool for tool in tools if not only or any(name_matches(pattern, tool.meta.name) for pattern in only)]
+    covered = [tool for tool in tools if not only or covers(only, tool.meta.name, tool.key)]
     return Visible(tools=tuple(offered_tool(tool, services, caller) for tool in covered), complete=complete)
 
 

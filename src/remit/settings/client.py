@@ -11,6 +11,7 @@ import msgspec
 from remit.errors import SettingsError
 from remit.http.access import SCOPES, Scope
 
+_TOOLS: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -28,7 +29,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expires: datetime | None = None
     """From when on its token is refused; a time with an offset. None: never."""
     tools: tuple[str, ...] = ()
-    """Names or patterns of the tools that it may see and call; empty: all that policy allows."""
+    """Names, patterns or keys of the tools that it may see and call; empty: all that policy allows."""
 
     def __repr__(self) -> str:
         """Without the token."""
@@ -46,7 +47,7 @@ _EXPECTED: Final = {
     "sha256": "64 hexadecimal digits",
     "scopes": f"a list of any of {', '.join(sorted(SCOPES))}",
     "expires": "a date and time with its offset, such as 2027-01-31T12:00:00Z",
-    "tools": "a list of non-empty texts",
+    "tools": "a list of names or patterns of tools, such as fs.*",
 }
 
 
@@ -71,7 +72,7 @@ def _fits(key: str, value: Any) -> bool:
         case "scopes":
             return isinstance(value, list) and bool(value) and all(each in SCOPES for each in value)
         case "tools":
-            return isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value)
+            return isinstance(value, list) and all(isinstance(each, str) and _TOOLS.fullmatch(each) for each in value)
         case "expires":
             return _moment(value) is not None
         case "sha256":

@@ -83,6 +83,7 @@ async def start(asked: Asked) -> JobRow:
         delay_s=body.delay_s,
         principal=asked.principal,
         job=asked.identifier("job"),
+        tools=asked.access.tools or None,
     )
     try:
         job = await asked.service.jobs.start_named(body.recipe, body.input, options)

@@ -9,7 +9,9 @@ import msgspec
 from remit.api.route import Answer, Asked, Route
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.http.problem import Problem
 from remit.policy.explain import Explanation
+from remit.policy.overlay import covers
 from remit.service.outcome import OutcomeView
 from remit.service.views import SessionRow, ToolView
 from remit.tickets.execution import RunRequest, ToolPolicy
@@ -50,12 +52,15 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def page(asked: Asked) -> list[ToolView]:
     """List the tools, with their schemas, versions and what policy will do."""
-    return await asked.service.tools.views()
+    return [tool for tool in await asked.service.tools.views() if _covered(asked, tool)]
 
 
 async def view(asked: Asked) -> ToolView:
     """Show one tool by its full name, key or wire name."""
-    return await asked.service.tools.view(asked.path["tool"])
+    found = await asked.service.tools.view(asked.path["tool"])
+    if not _covered(asked, found):
+        raise Problem(Code.UNKNOWN_TOOL)
+    return found
 
 
 async def explain(asked: Asked) -> Explanation:
@@ -85,11 +90,19 @@ async def execute(asked: Asked) -> Answer:
         body.args,
         key=asked.key,
         timeout_s=body.timeout_ms / 1_000 if body.timeout_ms is not None else None,
+        only=asked.access.tools,
     )
     return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
 
 
+def _covered(asked: Asked, tool: ToolView) -> bool:
+    """Whether the request's token covers the tool."""
+    return not asked.access.tools or covers(asked.access.tools, tool.name, tool.key)
+
+
 async def _run(asked: Asked, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
+    if asked.access.tools:
+        raise Problem(Code.SCOPE_REQUIRED, "A token for some tools cannot run the steps of a ticket.")
     request = RunRequest(
         ticket_id=body.ticket_id,
         attempt=body.attempt,
