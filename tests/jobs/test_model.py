@@ -18,6 +18,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.models.message import user
 from remit.models.prompt import Sampling
 from remit.settings import Settings, load
+from tests.opened import until, until_waiting
 
 Scripted = Callable[..., Settings]
 
@@ -179,6 +180,39 @@ async def test_what_cannot_be_asked_is_refused_and_recorded(scripted: Scripted) 
             await job
         assert caught.value.code is Code.MODEL_REJECTED
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
+@recipe("named")
+async def named(run: Run) -> str:
+    first = (await run.model("a", model=MODEL["name"])).text
+    await run.wait_signal("go")
+    return first
+
+
+MODEL = {"name": "scripted:script.yaml"}
+
+
+@pytest.mark.parametrize("policy", ["warn", "fail"])
+async def test_another_model_than_recorded_is_drift(
+    scripted: Scripted, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = scripted("[{say: hi}]")
+    settings = msgspec.structs.replace(settings, jobs=msgspec.structs.replace(settings.jobs, mismatch=policy))
+    async with Remit(settings=settings, recipes=[named]) as remit:
+        job = await remit.start(named())
+        await until_waiting(remit, job.id)
+        monkeypatch.setitem(MODEL, "name", "openai:other")
+        report = await remit.service.jobs.replay(job.id)
+        assert [(one.subject, one.recorded, one.current) for one in report.drifts] == [
+            ("step 1", "scripted/script.yaml", "openai/other")
+        ]
+        await job.signal("go")
+        if policy == "warn":
+            assert await job == "hi"
+        else:
+            await until(remit, job.id, lambda row: row.code == "MODEL_DRIFT")
+        kinds = [event.kind for event in await _events(remit, job.id)]
+        assert kinds.count("model_drift_recorded") == 1
 
 
 async def test_a_rule_can_forbid_a_model(scripted: Scripted) -> None:

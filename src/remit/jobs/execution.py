@@ -139,6 +139,7 @@ class JobExecution:
             questions=self._leased.questions,
             chance=self._services.chance,
             caller=caller,
+            mismatch=self._services.versions.policy,
             progress=self._report,
             find_undo=self._find_undo,
         )

@@ -68,7 +68,13 @@ async def replay(journal: Journal, history: History, program: Program, catalog: 
         verdict="diverged" if divergence else same,
         steps=len(places - running.matching.left - ({divergence.step} if divergence else set())),
         divergence=divergence,
-        drifts=drifts,
+        drifts=(
+            *drifts,
+            *(
+                Difference(subject=f"step {step}", about="model", recorded=recorded, current=current)
+                for step, recorded, current in handler.models
+            ),
+        ),
     )
 
 

@@ -286,6 +286,9 @@ class History:
     def _schema_drift(self, payload: k.SchemaDriftRecorded) -> None:
         self.drifts.add((payload.tool_name, payload.current))
 
+    def _model_drift(self, payload: k.ModelDriftRecorded) -> None:
+        self.drifts.add((payload.step, payload.current))
+
     def _recovery_started(self, _payload: k.RecoveryStarted) -> None:
         self.recovering = True
 
@@ -318,6 +321,7 @@ class History:
         k.CompensationCompleted: _compensation_completed,
         k.VersionMismatchRecorded: _mismatch,
         k.SchemaDriftRecorded: _schema_drift,
+        k.ModelDriftRecorded: _model_drift,
         k.RecoveryStarted: _recovery_started,
         k.RecoveryCompleted: _recovery_completed,
         k.JobCompleted: _ended,

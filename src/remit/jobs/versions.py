@@ -31,7 +31,7 @@ _log: Final = logging.getLogger("remit.jobs")
 _PATIENCE_S: Final = 2.0
 """Seconds to wait for tools that are still being listed; their versions are not known then."""
 
-Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provider", "request", "response"]
+Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provider", "request", "response", "model"]
 _CODE: Final = frozenset({"execution", "planner", "recipe"})
 """Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
 _HARMLESS: Final = frozenset({"identical", "annotation_only", "compatible"})
@@ -169,6 +169,11 @@ class Versions:
         self._catalog = catalog
         self._policy = policy
 
+    @property
+    def policy(self) -> str:
+        """`warn` or `fail`."""
+        return self._policy
+
     async def check(self, history: History, writer: StreamWriter, program: Program) -> None:
         """Record every difference once, with both sides. Raises VersionError if the policy is `fail`."""
         found = await differences(history, program, self._catalog, self._journal)
@@ -190,6 +195,9 @@ class Versions:
                     tool_name=one.subject, recorded=one.recorded, current=one.current, drift=one.drift,
                     policy=self._policy, direction=one.about,
                 )  # fmt: skip
+            case "model":
+                msg = "a model's drift is recorded where it is asked"
+                raise AssertionError(msg)
             case _:
                 return VersionMismatchRecorded(
                     subject=one.about, recorded=one.recorded, current=one.current, policy=self._policy,

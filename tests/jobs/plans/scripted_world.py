@@ -20,7 +20,7 @@ from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.run import Run
 from remit.jobs.state import History, Value
 from remit.journal.journal import Journal
-from remit.journal.kinds import ChildStarted, CompensationCompleted
+from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
 
 
 class Effect(NamedTuple):
@@ -108,6 +108,11 @@ class ScriptedWorld:
         seconds = None if wait.due_at is None else wait.due_at / 1_000_000
         await self._pend(Effect(wait.step, wait.type, name, getattr(wait, "question", None), seconds))
         return self.answers.get(name, Answer())
+
+    default_model = ""
+
+    async def model_differs(self, started: CommandStarted, current: str) -> None:
+        raise NotImplementedError
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         raise NotImplementedError

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
+from remit.errors import VersionError
 from remit.gateway.asking import ModelRequest
 from remit.jobs.effects.port import Question, Wait
-from remit.journal.kinds import CommandCommitted, ErrorInfo
+from remit.journal.kinds import CommandCommitted, ErrorInfo, ModelDriftRecorded
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
     from remit.jobs.records import ModelRecord
+    from remit.journal.kinds import CommandStarted
     from remit.models.tail import Tails
 
 _APPROVAL: Final = "approval"
@@ -35,6 +37,7 @@ class Asks:
         *,
         caller: JobCaller,
         tails: Tails,
+        mismatch: str,
     ) -> None:
         """Ask in the name of `caller`."""
         self._recorder = recorder
@@ -43,6 +46,7 @@ class Asks:
         self._questions = questions
         self._caller = caller
         self._tails = tails
+        self._mismatch = mismatch
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
@@ -63,6 +67,23 @@ class Asks:
             else:
                 await self._recorder.end()
                 return outcome
+
+    async def differs(self, started: CommandStarted, current: str) -> VersionError | None:
+        """Record that a question would go to another model now; the error, if the mismatch policy refuses that."""
+        recorded = f"{started.llm_provider}/{started.llm_model}"
+        drift = ModelDriftRecorded(
+            step=started.step,
+            prompt_hash=started.prompt_hash,
+            subject="model",
+            recorded=recorded,
+            current=current,
+            policy=self._mismatch,
+        )
+        await self._recorder.record(drift)
+        if self._mismatch != "fail":
+            return None
+        why = f"step {started.step} was asked of {recorded}; now it would be {current}"
+        return VersionError(why, code=Code.MODEL_DRIFT, remedy="Name that model, or set jobs.mismatch to warn.")
 
     async def _taken_up(self, question: Question, record: ModelRecord) -> int:
         """Go on where an earlier execution left the question; how many attempts were made."""

@@ -34,6 +34,7 @@ class LiveEffects:
         questions: Questions,
         chance: Chance,
         caller: JobCaller,
+        mismatch: str,
         progress: Progress,
         find_undo: FindUndo,
     ) -> None:
@@ -42,11 +43,15 @@ class LiveEffects:
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
         calls = Calls(recorder, gateway, self.waits, doubts, questions, caller=caller, progress=progress)
-        asks = Asks(recorder, gateway, self.waits, questions, caller=caller, tails=gateway.services.tails)
+        asks = Asks(
+            recorder, gateway, self.waits, questions, caller=caller, tails=gateway.services.tails, mismatch=mismatch
+        )
         self.call = calls.make
         self.declare = recorder.declare
         self.compensate = Compensation(recorder, calls, doubts, self.waits, find_undo).run
         self.ask = asks.ask
+        self.default_model = gateway.services.default_model
+        self.model_differs = asks.differs
         self.value = Values(recorder, chance).read
         self.wait = self.waits.wait
         self.progress = progress

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import msgspec
 
 from remit.canonical import digest
-from remit.errors import UsageError
+from remit.errors import UsageError, VersionError
 from remit.gateway.asking import Budget
 from remit.gateway.outcome import Outcome
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
-from remit.journal.kinds import ChildStarted, CompensationCompleted, WaitType
+from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, WaitType
 from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
 from remit.models.thread import Thread
 
@@ -109,8 +109,15 @@ class EffectHandler(Protocol):
         """Make a call, or go on with one that has begun."""
         ...
 
+    default_model: str
+    """Name of the model that is asked if a question names none; empty: not known."""
+
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         """Ask a model, or go on with a question that was begun."""
+        ...
+
+    async def model_differs(self, started: CommandStarted, current: str) -> VersionError | None:
+        """Report that a recorded question would go to another model now; the error to end with, if any."""
         ...
 
     async def value(self, step: str, kind: type[Value]) -> Value:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.canonical import digest
-from remit.errors import NondeterminismError, NotCanonicalError
+from remit.errors import NondeterminismError, NotCanonicalError, UsageError
 from remit.gateway.call import asked
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
@@ -19,12 +19,13 @@ from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
 from remit.jobs.records import CallRecord
 from remit.jobs.state import History, Value
+from remit.models.names import parse
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
     from remit.jobs.activity import Activity
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ChildStarted, CompensationCompleted
+    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -100,6 +101,8 @@ class Effects:
         elif record.hash not in {"", question.hash}:
             asked_before = f"a question to a model with the hash {record.hash[:19]}…"
             raise matching.fail(NondeterminismError(step, asked_before, f"another one: {question.hash[:19]}…"))
+        if record.started is not None:
+            await self._compare_model(question, record.started)
         if record.ended:
             with matching.uncut(step):
                 return await recorded_reply(record, self._journal)
@@ -171,6 +174,21 @@ class Effects:
         declared = self.history.undos.get(step)
         if declared is None or not declared.tool_name:
             await self.handler.declare(step, checked_undo(undo(outcome.value)))
+
+    async def _compare_model(self, question: Question, started: CommandStarted) -> None:
+        """Another model than recorded is drift: reported, or refused, as the mismatch policy says."""
+        name = question.model or self.handler.default_model
+        recorded = f"{started.llm_provider}/{started.llm_model}"
+        try:
+            current = parse(name).producer if name else recorded
+        except UsageError:
+            current = name  # it cannot be asked at all any more
+        if current != recorded and (started.step, current) not in self.history.drifts:
+            self.history.drifts.add((started.step, current))
+            with self.matching.uncut(started.step):
+                error = await self.handler.model_differs(started, current)
+            if error is not None:
+                raise self.matching.fail(error)
 
     def _compare(self, step: str, record: CallRecord, tool: str, args: dict[str, Any], arguments_hash: str) -> None:
         recorded_tool, recorded_hash = record.asked

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
     from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
     from remit.jobs.state import Value
-    from remit.journal.kinds import ChildStarted, CompensationCompleted
+    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
 
 
 class RefusingEffects:
@@ -23,6 +23,9 @@ class RefusingEffects:
         """Places where the recording ends, and what the recipe wants there."""
         self.undos: dict[str, tuple[str, dict[str, Any]]] = {}
         """Undo calls that the recipe makes from recorded values, and that are not recorded themselves."""
+        self.default_model = ""
+        self.models: list[tuple[str, str, str]] = []
+        """Questions that would go to another model now: the place, the recorded model, today's."""
         self._activity = activity
 
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
@@ -32,6 +35,10 @@ class RefusingEffects:
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
         """Stop before the question: a replay asks no model."""
         return await self._stop(question.step, "a question to a model")
+
+    async def model_differs(self, started: CommandStarted, current: str) -> None:
+        """Keep it for the report."""
+        self.models.append((started.step, f"{started.llm_provider}/{started.llm_model}", current))
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         """Stop before the value."""

@@ -14,11 +14,13 @@ from collections.abc import Container, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
 from remit.jobs.branch import current
+from remit.jobs.ended import encoded_result
 from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, Undo, bind_inputs
 from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, references, resolve
 from remit.jobs.recipe import Recipes
@@ -190,11 +192,12 @@ class _Course:
     async def _child(self, node: Node, name: str, given: dict[str, Any], where: str) -> Any:
         bound = self._bound(node, name, given, where)
         try:
-            return await self.run.child(bound, key=node.id)
+            returned = await self.run.child(bound, key=node.id)
         except RemitError:
             raise
         except Exception as error:
             raise RunError(f"{where}: the recipe {name} raised {type(error).__name__}: {error}") from error
+        return msgspec.json.decode(encoded_result(returned))  # references point into JSON
 
     def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> Bound[Any]:
         """The recipe with its arguments. Raises VersionError where it is other code that can go on with the plan."""
