@@ -36,7 +36,7 @@ async def test_a_message_between_the_lease_and_the_pass_is_not_slept_through(rem
     async with remit_in(tools=[never], recipes=[listens], work=False) as remit:
         engine = local_engine(remit)
         job = await remit.start(listens())
-        (lease,) = await engine.claiming.due(1)
+        (lease,) = await engine.claiming.due(1, remit.runtime.journal.clock.now())
         await job.cancel()
         telling = asyncio.create_task(engine.holding._tell())
         await engine.holding.begin(lease)

@@ -38,9 +38,9 @@ class Claiming:
         self._dead: list[tuple[str, str]] = []
         """Streams of processes that died, with those owners, to be taken over as there is room."""
 
-    async def due(self, limit: int) -> list[Lease]:
-        """Lease what is due, at most `limit`."""
-        terms = self._holding.terms(limit)
+    async def due(self, limit: int, now: int) -> list[Lease]:
+        """Lease what is due at `now`, at most `limit`."""
+        terms = self._holding.terms(limit, now)
         if self._only is not None:
             return await self._chosen(terms, self._only)
         found = await self._journal.claim(replace(terms, routes=self._work.routes))

@@ -103,9 +103,9 @@ class Holding:
 
     # --- leases and passes
 
-    def terms(self, limit: int = 1) -> Claim:
-        """What a lease of this process says."""
-        now = self._journal.clock.now()
+    def terms(self, limit: int = 1, now: int | None = None) -> Claim:
+        """Return what a lease of this process says; `now` is the clock's time unless it is given."""
+        now = self._journal.clock.now() if now is None else now
         until = now + int(self._lease_s * SECOND)
         return Claim(kind=self._work.kind, owner=self.owner, now=now, lease_until=until, limit=limit, state="running")
 
@@ -124,10 +124,15 @@ class Holding:
         self._passes[one.stream] = one, asyncio.create_task(running, name=f"remit:pass:{one.stream}")
         self._news.set()  # it may have been woken between the lease and now
 
-    async def renew_overdue(self) -> None:
-        """Renew now if the clock jumped, or nothing ran here for long: before a claim takes our own streams from us."""
-        if self._passes and self._journal.clock.now() >= self._held_until:
+    async def renew_overdue(self) -> int:
+        """Renew now if the clock jumped, or nothing ran here for long: before a claim takes our own streams from us.
+
+        Return the time to claim at: the clock may jump again before the claim, and at this time the leases hold.
+        """
+        now = self._journal.clock.now()
+        if self._passes and now >= self._held_until:
             await self._keep()
+        return now
 
     async def _run(self, one: Pass, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""

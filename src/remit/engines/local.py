@@ -100,11 +100,11 @@ class LocalEngine:
     async def _claim(self) -> None:
         while not self.holding.stopping:
             self._poked.clear()
-            await self.holding.renew_overdue()
+            now = await self.holding.renew_overdue()
             free = self._concurrency - len(self.holding)
             leases = await self.claiming.rescued(free)
             if free > len(leases):
-                leases += await self.claiming.due(min(free - len(leases), _BATCH))
+                leases += await self.claiming.due(min(free - len(leases), _BATCH), now)
             for lease in leases:
                 await self.holding.begin(lease)
             if len(leases) < _BATCH or not self._free:
