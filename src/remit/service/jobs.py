@@ -249,14 +249,15 @@ class Jobs:
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
         """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
-        await self._for_everyone(job)
+        await open_job(self._journal, job)
         await self._post(job, CancelRequested(by=by or self._principal, reason=reason))
+        await self._for_everyone(job)
 
     async def resume(self, job: str) -> None:
         """Make a job due now, whatever it waits for. Raises NotFoundError or StateError."""
-        await self._for_everyone(job)
+        await open_job(self._journal, job)
         await self._journal.wake(stream_of(job))
-        self._poke()
+        await self._for_everyone(job)
 
     # --- common
 
@@ -279,16 +280,17 @@ class Jobs:
         return job
 
     async def _for_everyone(self, job: str) -> None:
-        """Let every worker take the job next: to stop one needs no code, and what it lacked may be there now.
+        """Let every worker take a job that was woken: to stop it needs no code, and what it lacked may be there now.
 
-        Raises NotFoundError or StateError.
+        Wake it first: a worker that takes it from then on sees why, and one that has it already looks again.
         """
-        head = await open_job(self._journal, job)
-        while head.route and head.lease_owner is None:
+        head = await self._journal.head(stream_of(job))
+        while head is not None and head.route and head.lease_owner is None and not head.closed:
             writer = self._journal.writer(head.stream, head.kind, head)
             if await self._journal.park(writer, HeadPatch(route=""), seen_wakes=head.wakes):
-                return
-            head = await open_job(self._journal, job)
+                break
+            head = await self._journal.head(head.stream)
+        self._poke()
 
     async def _registry_version(self) -> str:
         await self._catalog.tools(_PATIENCE_S)
