@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from remit.clock import Clock
 from remit.codes import Code
-from remit.errors import RemitError, StateError
+from remit.errors import StateError
 from remit.gateway.outcome import Outcome
 from remit.jobs.bound import Bound
 from remit.jobs.ended import Ended
@@ -26,15 +26,17 @@ from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
 from remit.jobs.replay import ReplayReport
 from remit.jobs.state import ENDED, stream_of
+from remit.service.handle import JobEndedError, JobHandle
 from remit.service.jobs import Options
 from remit.service.outcome import outcome_of
 from remit.service.service import Service
-from remit.service.views import ConfirmationView, JobRow, JobView, TaskError
+from remit.service.views import ConfirmationView, JobRow
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
-from remit.tools.hints import from_json
 from remit.tools.provider import ToolProvider
 from remit.wiring import Report, Runtime, open_runtime
+
+__all__ = ["Job", "JobEndedError", "Remit"]
 
 T = TypeVar("T")
 
@@ -42,63 +44,19 @@ _LOOK_S = 0.5
 """How often a job that another process runs is looked at, should no change be seen."""
 
 
-class JobEndedError(RemitError):
-    """An awaited job failed or was cancelled; `code` says why."""
-
-    default = Code.JOB_FAILED
-
-    def __init__(self, job: str, message: str, *, code: Code, remedy: str = "", step: str = "") -> None:
-        """Name the job."""
-        self.job = job
-        self.step = step
-        super().__init__(message, code=code, remedy=remedy)
-
-
-class Job(Generic[T]):
+class Job(JobHandle[T]):
     """A job of this journal, wherever it runs. Awaiting it gives its result."""
 
     def __init__(self, remit: Remit, job: str, recipe: Recipe[..., T] | None = None) -> None:
-        self.id = job
-        self._remit = remit
-        self._recipe = recipe
-
-    def __await__(self) -> Generator[Any, None, T]:
-        """What the recipe returned. Raises JobEndedError where it failed or was cancelled."""
-        return self.result().__await__()
+        super().__init__(remit.service, job, recipe)
+        self._runtime = remit.runtime
 
     async def result(self) -> T:
-        """What the recipe returned, once it has. Raises JobEndedError where it failed or was cancelled."""
-        found = await _end(self._remit.runtime, self.id)
+        """What the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
+        found = await _end(self._runtime, self.id)
         if isinstance(found, Ended):
             return self._typed(msgspec.json.decode(found.encoded))
-        if found.state == "completed":
-            return self._typed(await self._remit.service.jobs.result(self.id))
-        view = await self._remit.service.jobs.view(self.id)
-        error = view.error or TaskError(code=Code.JOB_FAILED.name, message=f"{self.id} is {view.state}")
-        raise JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
-
-    def _typed(self, value: Any) -> T:
-        return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))
-
-    async def row(self) -> JobRow:
-        """Where it stands."""
-        return await self._remit.service.jobs.row(self.id)
-
-    async def view(self) -> JobView:
-        """All about it: input, steps, result or error."""
-        return await self._remit.service.jobs.view(self.id)
-
-    async def signal(self, name: str, payload: Any = None) -> None:
-        """Send it a signal. Raises StateError where it has ended."""
-        await self._remit.service.jobs.signal(self.id, name, payload)
-
-    async def cancel(self, reason: str = "") -> None:
-        """Ask it to stop. Raises StateError where it has ended."""
-        await self._remit.service.jobs.cancel(self.id, reason=reason)
-
-    async def questions(self) -> list[ConfirmationView]:
-        """What it asks people at the moment."""
-        return await self._remit.service.confirmations.pending(self.id)
+        return await self._result()
 
 
 class Remit:
@@ -175,6 +133,11 @@ class Remit:
     def service(self) -> Service:
         """Everything that a face may do, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
         return self.runtime.service
+
+    @property
+    def url(self) -> str:
+        """Where the journal is, without secrets."""
+        return self.runtime.journal.url
 
     # --- jobs
 

@@ -14,6 +14,7 @@ RemitError
 │   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
 │   └── ChainBrokenError     recorded bytes do not match their hash
 │       └── PayloadErasedError  or were erased with their subject
+├── ServerError            a Remit server cannot be reached, or gives no answer of its own
 ├── RunError               raised inside recipe code
 │   ├── CallError          a call did not end well; carries the outcome
 │   ├── NondeterminismError  the recipe left the recorded path; carries both sides
@@ -120,6 +121,12 @@ class PayloadErasedError(ChainBrokenError):
     """A recorded value was erased, on purpose and on record: its event is whole, its bytes are gone."""
 
     default = Code.PAYLOAD_ERASED
+
+
+class ServerError(RemitError):
+    """A Remit server cannot be reached, or gives no answer of its own."""
+
+    default = Code.SERVER_UNREACHABLE
 
 
 class RunError(RemitError):

@@ -198,7 +198,10 @@ async def test_a_token_for_some_tools_sees_and_calls_no_others_nor_do_its_jobs(r
         assert (await client.post("/v1/tools/execute", body, headers=ann)).json["code"] == "POLICY_DENIED"
         run = {"ticket_id": "t", "tool_steps": [{"tool_name": "desk_write", "args": {"text": "x"}}]}
         assert (await client.post("/v1/tools/execute", run, headers=ann)).json["error_code"] == "SCOPE_REQUIRED"
-        job = (await client.post("/v1/jobs", {"recipe": "asks", "input": {}}, headers=ann)).json["job"]
-        row = await remit.ended(job)
-    assert row.state == "failed"
+        start = {"recipe": "asks", "input": {}}
+        wider = await client.post("/v1/jobs", {**start, "tools": ["desk.look", "desk.*"]}, headers=ann)
+        assert (wider.status, wider.json["error_code"]) == (403, "SCOPE_REQUIRED")
+        for tools in (None, ["desk.look"], []):
+            job = (await client.post("/v1/jobs", {**start, "tools": tools}, headers=ann)).json["job"]
+            assert (await remit.ended(job)).state == "failed"
     assert CALLS == ["x"]

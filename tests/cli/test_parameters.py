@@ -11,6 +11,7 @@ from remit import Run, recipe
 from remit.cli.parameters import plan_input, recipe_input
 from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
+from remit.service.recipes import recipe_view
 
 PLAN = read_plan(
     {
@@ -46,7 +47,7 @@ async def typed(
 
 
 def read(*words: str) -> dict[str, Any]:
-    return recipe_input(typed, words)
+    return recipe_input(recipe_view(typed), words)
 
 
 @settings(deadline=None)
@@ -92,7 +93,9 @@ def test_dashes_and_underscores_are_the_same() -> None:
         """Take one."""
 
     assert (
-        recipe_input(dashed, ["--two-words", "x"]) == recipe_input(dashed, ["--two_words", "x"]) == {"two_words": "x"}
+        recipe_input(recipe_view(dashed), ["--two-words", "x"])
+        == recipe_input(recipe_view(dashed), ["--two_words", "x"])
+        == {"two_words": "x"}
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remit.errors import PolicyError
 from remit.policy.decision import EFFECTS, Query
-from remit.policy.overlay import parse_overlay
+from remit.policy.overlay import parse_overlay, within
 from remit.policy.rules import Policy
 from tests.policy.samples import READ, WRITE, caller, query
 from tests.policy.test_rules import POLICIES, QUERIES
@@ -94,3 +94,23 @@ def test_an_overlay_only_makes_a_decision_stricter(
     if before.effect == after.effect == "ask":
         assert after.approvals >= before.approvals
         assert not before.approvers or set(after.approvers) <= set(before.approvers)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tools", "expected"),
+    [
+        ("fs.read", ["fs.*"], True),
+        ("fs.read", ["fs.write", "fs.read"], True),
+        ("fs.re*", ["fs.*"], True),
+        ("fs.*", ["fs.*"], True),
+        ("f?.*", ["f?.*"], True),
+        ("*", ["fs.*"], False),
+        ("fs.*", ["fs.read"], False),
+        ("fs.*", ["fs.?"], False),
+        ("fs.rea?", ["fs.read", "fs.?ead"], False),
+    ],
+)
+def test_a_pattern_is_within_those_that_cover_all_that_it_covers(
+    pattern: str, tools: list[str], expected: bool
+) -> None:
+    assert within(pattern, tools) == expected

@@ -72,4 +72,5 @@ async def _left(receive: Receive) -> None:
 
 
 def _frame(sent: Sent) -> bytes:
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (sent.id.encode(), sent.event.encode(), _encode(sent.data))
+    data = _encode(sent.data).replace(b"\n", b"\ndata: ")
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (sent.id.encode(), sent.event.encode(), data)

@@ -57,7 +57,7 @@ class Api:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the guard let in (ASGI). Raise Problem."""
         request: Request = scope[REQUEST]
-        segments = scope["path"].split("/")[1:]
+        segments = scope["raw_path"].decode("latin-1").split("/")[1:]  # a slash inside a name comes as %2F
         route = self._route(scope["method"], segments)
         if route.scope is not None:
             request.access.require(route.scope)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-    from remit.app import Remit
+    from remit.cli.opened import Opened
 
 _RECENT: Final = 50
 Found = list[tuple[str, str]]
@@ -21,7 +21,7 @@ Found = list[tuple[str, str]]
 def jobs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Recent jobs, and `last`."""
 
-    async def look(remit: Remit) -> Found:
+    async def look(remit: Opened) -> Found:
         rows = await remit.service.jobs.rows(limit=_RECENT)
         return [("last", "the newest job"), *((row.job, f"{row.state} {row.name}") for row in rows)]
 
@@ -31,7 +31,7 @@ def jobs(context: click.Context, _parameter: click.Parameter, incomplete: str) -
 def confirmations(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Open questions."""
 
-    async def look(remit: Remit) -> Found:
+    async def look(remit: Opened) -> Found:
         return [(one.confirmation, one.tool or one.question) for one in await remit.service.confirmations.pending()]
 
     return _offered(context, incomplete, look)
@@ -41,9 +41,8 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
     """Recipes, or files, which may be plans."""
     from click.shell_completion import CompletionItem
 
-    async def look(remit: Remit) -> Found:
-        known = remit.service.recipes
-        return [(name, (known.get(name).__doc__ or "").partition("\n")[0]) for name in known.names()]
+    async def look(remit: Opened) -> Found:
+        return [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
 
     return _offered(context, incomplete, look, code=True) or [CompletionItem(incomplete, type="file")]
 
@@ -51,14 +50,14 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
 def tools(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Tools."""
 
-    async def look(remit: Remit) -> Found:
+    async def look(remit: Opened) -> Found:
         return [(tool.name, tool.description) for tool in await remit.service.tools.views()]
 
     return _offered(context, incomplete, look, code=True)
 
 
 def _offered(
-    context: click.Context, incomplete: str, look: Callable[[Remit], Awaitable[Found]], *, code: bool = False
+    context: click.Context, incomplete: str, look: Callable[[Opened], Awaitable[Found]], *, code: bool = False
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
@@ -66,11 +65,11 @@ def _offered(
 
     state = State()
     given = context.find_root().params
-    state.quiet, state.config = True, given.get("config")
+    state.quiet, state.config, state.server = True, given.get("config"), given.get("server") or ""
     state.journal = MEMORY if code else given.get("journal")
 
     async def found() -> Found:
-        async with state.remit(code="wanted" if code else "unused") as remit:
+        async with state.open(code="wanted" if code else "unused") as remit:
             return await look(remit)
 
     try:

@@ -12,6 +12,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.settings import Settings
     from remit.wiring import Report
 
@@ -26,6 +27,8 @@ class State:
     def __init__(self) -> None:
         """As without any option."""
         self.journal: str | None = None
+        self.server = ""
+        """The URL of the server that commands are sent to; empty: they work on a journal here."""
         self.config: Path | None = None
         self.principal: str | None = None
         self.color: Color | None = None
@@ -61,11 +64,15 @@ class State:
     ) -> Remit:
         """A Remit over the chosen journal that does not work by itself.
 
+        Raise UsageError (LOCAL_ONLY) if commands are to be sent to a server.
+
         Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made.
         """
         from remit.app import Remit
         from remit.cli.logs import log_to_stderr
 
+        if self.server:
+            raise not_there()
         log_to_stderr(max(self.verbose, self.logs))
         settings = self.settings(flags)
         url = settings.journal.url
@@ -77,11 +84,27 @@ class State:
             settings = _with(settings, "app", modules=())
         return Remit(settings=settings, work=False, report=report)
 
+    def open(self, *, code: Code = "needed", creates: bool = False) -> Opened:
+        """What the command works on: the server if one was named, else `remit(…)` with the same arguments."""
+        if not self.server:
+            return self.remit(code=code, creates=creates)
+        from remit.cli.logs import log_to_stderr
+        from remit.client.remote import RemoteRemit
+
+        log_to_stderr(max(self.verbose, self.logs))
+        if self.principal is not None:
+            from remit.client.person import only_oneself
+
+            only_oneself(self.principal)
+        return RemoteRemit(self.server)
+
     def command(self, *words: str) -> str:
         """A command to suggest, with the global options that lead to the same journal."""
         from remit.redact import mask
 
         options = []
+        if self.server and self.server != os.environ.get("REMIT_SERVER"):
+            options += ["--server", self.server]
         if self.config is not None:
             options += ["--config", str(self.config)]
         if self.journal is not None:
@@ -106,6 +129,16 @@ class State:
             self.note(f"going on without your modules: {error.message}")
             return False
         return True
+
+
+def not_there() -> UsageError:
+    """The refusal of a command that cannot be sent to a server."""
+    from remit.codes import Code as Stable
+
+    why = "this command works on a journal here, and not through a server"
+    return UsageError(
+        why, code=Stable.LOCAL_ONLY, remedy="Run it where the journal is, without --server or REMIT_SERVER."
+    )
 
 
 def file_of(url: str) -> Path | None:

@@ -16,8 +16,8 @@ from remit.service.task import task_error
 from remit.service.views import TaskError
 
 if TYPE_CHECKING:
-    from remit.app import Remit
     from remit.cli.context import State
+    from remit.cli.opened import Opened
     from remit.cli.watch import Followed
     from remit.service.views import JobView, OpenWait
 
@@ -30,7 +30,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     error: TaskError | None = None
 
 
-async def left(remit: Remit, job: Followed, *, whole: bool) -> Left | JobView:
+async def left(remit: Opened, job: Followed, *, whole: bool) -> Left | JobView:
     """How a job was left; `whole`: all of it, which is what `--json` prints."""
     if whole:
         return await remit.service.jobs.view(job.job)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,10 +13,9 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
-    from remit.jobs.recipe import Recipe
+    from remit.service.recipes import RecipeView
 
 _TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_LISTS: Final = frozenset({list, tuple, set, frozenset})
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -31,11 +29,10 @@ class Kind(msgspec.Struct, frozen=True):
     """May be given several times, or once as a JSON list."""
 
 
-def recipe_input(recipe: Recipe[..., Any], words: Sequence[str]) -> dict[str, Any]:
+def recipe_input(recipe: RecipeView, words: Sequence[str]) -> dict[str, Any]:
     """What options give a recipe, by parameter. Raises UsageError, which lists its parameters."""
-    hints = recipe.hints
-    kinds = {name: _kind(hints.get(name, Any)) for name in recipe.signature.parameters}
-    shown = ", ".join(map(str, recipe.signature.parameters.values()))
+    kinds = {one.name: Kind(text=one.text, flag=one.flag, many=one.many) for one in recipe.parameters}
+    shown = ", ".join(one.shown for one in recipe.parameters)
     return _Reader(recipe.name, kinds, f"Its parameters are: {shown or 'none'}.").read(words)
 
 
@@ -47,14 +44,6 @@ def plan_input(plan: Plan, words: Sequence[str]) -> dict[str, Any]:
     }
     shown = ", ".join(f"{name} ({one.type})" for name, one in plan.inputs.items())
     return _Reader(plan.name, kinds, f"Its inputs are: {shown or 'none'}.").read(words)
-
-
-def _kind(hint: Any) -> Kind:
-    """What a parameter's type says of how it is written."""
-    choices = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-    bare = {get_origin(choice) or choice for choice in choices}
-    items = {item for choice in choices if get_origin(choice) in _LISTS for item in get_args(choice)}
-    return Kind(text=str in bare | items, flag=bare <= {bool, type(None)}, many=bool(bare & _LISTS))
 
 
 class _Reader:

@@ -12,12 +12,13 @@ from remit.cli.errors import describe, show
 from remit.cli.tables import duration, fields, moment
 from remit.cli.terminal import forget_typed, read_line
 from remit.cli.text import clean, one_line
+from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.service.views import ConfirmationView, ToolView
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.cli.output import Channel, Output
 
 _ANSWERS: Final = {
@@ -36,7 +37,7 @@ _EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
 class Prompt:
     """Puts questions on stderr and reads answers from stdin."""
 
-    def __init__(self, remit: Remit, output: Output, by: str = "") -> None:
+    def __init__(self, remit: Opened, output: Output, by: str = "") -> None:
         """`by`: who answers; empty: the configured principal."""
         self.current = ""
         self._remit = remit
@@ -146,11 +147,11 @@ class Prompt:
 
     async def _show(self, question: ConfirmationView) -> None:
         tool = await known_tool(self._remit, question.tool)
-        show_question(self._err, question, tool, now=self._remit.runtime.journal.clock.now())
+        show_question(self._err, question, tool, now=SystemClock().now())
         self._err.line()
 
 
-async def known_tool(remit: Remit, name: str) -> ToolView | None:
+async def known_tool(remit: Opened, name: str) -> ToolView | None:
     """The tool that a question is about, where this process knows it."""
     try:
         return await remit.service.tools.view(name) if name else None

@@ -91,6 +91,9 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
 )
 @click.option("--journal", metavar="URL", help="The journal: a path, or :memory:. Default: .remit/journal.db here.")
 @click.option(
+    "--server", metavar="URL", envvar="REMIT_SERVER", help="Send the command to this server. Its token: REMIT_TOKEN."
+)
+@click.option(
     "--config",
     metavar="FILE",
     type=click.Path(path_type=Path),
@@ -105,6 +108,7 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
 def root(
     context: click.Context,
     journal: str | None,
+    server: str | None,
     config: Path | None,
     principal: str | None,
     color: Color | None,
@@ -118,6 +122,11 @@ def root(
     """
     state = context.ensure_object(State)
     state.journal, state.config, state.principal = journal, config, principal
+    if journal is not None and server:
+        if context.get_parameter_source("server") is not click.core.ParameterSource.ENVIRONMENT:
+            raise click.UsageError("--journal and --server exclude each other.", context)
+        server = None
+    state.server = server or ""
     state.quiet, state.verbose = quiet, verbose
     state.set_color(color)
     show_help(context)

@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 
 if TYPE_CHECKING:
-    from remit.service.tickets import Tickets
+    from remit.service.ports import TicketsPort
     from remit.tickets.ticket import Proof, Ticket
 
 T = TypeVar("T")
@@ -37,12 +37,12 @@ def proof_of(owner: str | None, token: str | None) -> Proof | None:
     return Proof(owner=owner, token=token) if owner is not None and token is not None else None
 
 
-def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False) -> T:
-    """Open the journal, use its tickets, close it."""
+def session(state: State, use: Callable[[TicketsPort], Awaitable[T]], *, creates: bool = False) -> T:
+    """Open the journal or the server, use its tickets, close it."""
     from remit.cli.running import run_async
 
     async def look() -> T:
-        async with state.remit(code="unused", creates=creates) as remit:
+        async with state.open(code="unused", creates=creates) as remit:
             return await use(remit.service.tickets)
 
     return run_async(lambda _stop: look())

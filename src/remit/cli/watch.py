@@ -1,4 +1,4 @@
-"""Follows jobs in the journal, whoever runs them, until each has ended or waits for somebody.
+"""Follows jobs, whoever runs them, until each has ended or waits for somebody.
 
 While people can be asked here, the questions of the jobs are put to them one by one as they come up; the jobs go on
 meanwhile. A question that somebody else answers first is withdrawn.
@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Container, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from remit.cli.news import news_of
 from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
 from remit.journal.kinds import ErrorInfo
 from remit.service.rows import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
 
 _SPACING_S: Final = 0.02
 """At most so often the journal is looked at."""
@@ -83,10 +84,10 @@ class Followed:
         return self.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
 
 
-async def followed(remit: Remit, job: str) -> Followed:
+async def followed(remit: Opened, job: str) -> Followed:
     """A job with everything that is recorded of it by now. Raises NotFoundError."""
     found = Followed(await remit.service.jobs.row(job))
-    found.history = await remit.service.jobs.history(job)
+    found.history = History(await remit.service.streams.events(stream_of(job)))
     return found
 
 
@@ -129,12 +130,12 @@ class Watch:
     """Follows some jobs."""
 
     def __init__(
-        self, remit: Remit, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool
+        self, remit: Opened, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool
     ) -> None:
         """`patient`: also wait for what others have to do."""
         self.jobs = jobs
         self._remit = remit
-        self._journal = remit.runtime.journal
+        self._news = news_of(remit, [job.job for job in jobs])
         self._view = view
         self._asker = asker
         self._patient = patient
@@ -147,33 +148,29 @@ class Watch:
         self._pause_s = _SPACING_S
 
     async def run(self) -> None:
-        """Return once every job has ended or is left to others. Raises JournalError where the journal fails."""
-        engine = self._remit.runtime.engine
-        failed = engine.ended("")  # no stream has this name: it ends only with the engine, by what made it stop
-        try:
-            if engine.failure is not None:
-                raise engine.failure
-            mark = await self._journal.changed(0)
-            while True:
-                await self._look()
-                await self._put_questions()
-                if self._asking is None and all(self._settled(job) for job in self.jobs) and await self._still():
-                    return
-                mark = await self._change(mark, failed)
-        finally:
-            failed.cancel()
-            await _end(self._changing)
-            await _end(self._asking)
+        """Return once every job has ended or is left to others. Raises RemitError if the journal or server fails."""
+        async with self._news as news:
+            try:
+                mark = await news.changed(0)
+                while True:
+                    await self._look()
+                    await self._put_questions()
+                    if self._asking is None and all(self._settled(job) for job in self.jobs) and await self._still():
+                        return
+                    mark = await self._change(mark, news.failed)
+            finally:
+                await _end(self._changing)
+                await _end(self._asking)
 
     # --- looking
 
     async def _look(self) -> None:
-        clock = self._journal.clock
+        clock = self._news.clock
         began = clock.monotonic()
         for job in self.jobs:
             if not job.ended or not job.seq:  # one that ended at once was never read
                 job.row = await self._remit.service.jobs.row(job.job)
-                for event in await self._journal.read(stream_of(job.job), job.seq):
+                for event in await self._remit.service.streams.events(stream_of(job.job), job.seq):
                     job.history.fold([event])
                     job.seq = event.seq
         self._view.show(self.jobs)
@@ -204,15 +201,14 @@ class Watch:
         return changed.result()
 
     async def _next(self, mark: int) -> int:
-        new = await self._journal.changed(mark)
-        await self._journal.clock.sleep(self._pause_s)
+        new = await self._news.changed(mark)
+        await self._news.clock.sleep(self._pause_s)
         return new
 
     def _settled(self, job: Followed) -> bool:
         if job.ended:
             return True
-        served = {"", *self._remit.service.recipes.names()}
-        if not job.idle(self._journal.clock.now(), served):
+        if not job.idle(self._news.clock.now(), self._news.served):
             return False
         if not self._patient or job.stuck:
             return True

@@ -1,10 +1,13 @@
-"""Works on chosen jobs in this process, and on no others, until they end or wait; what `run` and `resume` share."""
+"""Works on chosen jobs in this process, and on no others, until they end or wait; what `run` and `resume` share.
+
+If commands are sent to a server, it works on the jobs, and this process only watches them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.ends import left, present, status
@@ -14,12 +17,14 @@ from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
 from remit.cli.watch import Followed, Watch, followed
+from remit.errors import RemitError
 from remit.jobs.state import stream_of
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
     from remit.cli.ends import Left
+    from remit.cli.opened import Opened
     from remit.service.views import JobView
 
 _SAID: Final = 100
@@ -27,7 +32,7 @@ _SAID: Final = 100
 _MANY: Final = 3
 """Jobs whose identifiers a hint spells out."""
 
-Choose = Callable[["Remit"], Awaitable[list[str]]]
+Choose = Callable[["Opened"], Awaitable[list[str]]]
 """Creates or finds the jobs to work on."""
 
 
@@ -40,7 +45,8 @@ def work_on(state: State, choose: Choose, *, patient: bool, creates: str = "") -
     chosen: list[str] = []
     try:
         with reserved_stdout():
-            jobs, ends = run_async(lambda stop: _work(state, choose, chosen, stop, patient=patient, creates=creates))
+            see = _watch if state.server else _work
+            jobs, ends = run_async(lambda stop: see(state, choose, chosen, stop, patient=patient, creates=creates))
     except InterruptedByUserError as error:
         raise _detached(state, chosen) from error
     present(state, jobs, ends)
@@ -71,6 +77,27 @@ async def _work(
             jobs = await _stopped(state, remit, chosen)
             if not all(job.ended for job in jobs):
                 raise
+        return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
+
+
+async def _watch(
+    state: State, choose: Choose, chosen: list[str], _stop: Stop, *, patient: bool, creates: str
+) -> tuple[list[Followed], list[Left | JobView]]:
+    """See jobs through that a server works on."""
+    view = _view(state)
+    async with state.open() as remit:
+        try:
+            chosen += await choose(remit)
+        except asyncio.CancelledError:  # which does not take back what was sent
+            if creates:
+                with suppress(RemitError):
+                    chosen.append((await remit.service.jobs.row(creates)).job)
+            raise
+        _announce(state, chosen)
+        asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
+        jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
+        async with view:
+            await Watch(remit, jobs, view, asker, patient=patient).run()
         return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
 
 
@@ -129,8 +156,10 @@ def _detached(state: State, jobs: list[str]) -> InterruptedByUserError:
         hints: tuple[str, ...] = (f"resume with: {state.command('resume', '--all')}",)
     else:
         hints = (
-            f"resume with: {state.command('resume', *jobs)}",
+            f"{'watch' if state.server else 'resume'} with: {state.command('resume', *jobs)}",
             *(f"cancel with: {state.command('cancel', job)}" for job in jobs),
         )
     what = jobs[0] if len(jobs) == 1 else f"{len(jobs)} jobs"
+    if state.server:
+        return InterruptedByUserError(f"stopped watching; the server goes on with {what}", hints)
     return InterruptedByUserError(f"stopped; everything recorded of {what} stays", hints)

@@ -12,7 +12,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.errors import PolicyError
-from remit.policy.globs import name_matches
+from remit.policy.globs import is_glob, name_matches
 from remit.policy.rule import Rule, parse_rules, tools_of
 from remit.policy.table import Table
 
@@ -36,6 +36,13 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
 def covers(tools: Iterable[str], name: str, key: str) -> bool:
     """Whether one of these full names, globs and exact keys means the tool of this full name and key."""
     return any(name_matches(pattern, name) or pattern == key for pattern in tools)
+
+
+def within(pattern: str, tools: Iterable[str]) -> bool:
+    """Whether every tool that a pattern covers is one of `tools`, as far as their text shows it."""
+    # A star may stand for a star in the other pattern; a question mark may not.
+    wider = [one for one in tools if one == pattern or not (is_glob(pattern) and "?" in one)]
+    return covers(wider, pattern, pattern)
 
 
 def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str] | None = None) -> Overlay:

@@ -32,7 +32,7 @@ class ExposedJobs:
 
     def offers(self) -> Sequence[Offer]:
         """The recipes that clients may start."""
-        recipes: Iterable[Recipe[..., Any]] = self._service.recipes.all()
+        recipes: Iterable[Recipe[..., Any]] = self._service.recipes.registry.all()
         return [self._offered(each) for each in recipes if any(fnmatchcase(each.name, one) for one in self._patterns)]
 
     def _offered(self, recipe: Recipe[..., Any]) -> Offer:
@@ -60,7 +60,7 @@ class ExposedJobs:
     async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str) -> None:
         """Start a job of this identifier, unless another attempt of the call has."""
         with suppress(AppendConflictError):
-            bound = self._service.recipes.get(recipe).bind(args)
+            bound = self._service.recipes.registry.get(recipe).bind(args)
             await self._service.jobs.start(bound, Options(principal=principal, job=job))
 
     async def state(self, job: str, principal: str | None = None) -> str:

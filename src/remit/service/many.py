@@ -99,13 +99,14 @@ async def replayed(
     ):
         for head in page:
             if head.created_at >= since:
-                yield await _replayed(replay, job_row(head))
+                yield await replayed_row(replay, job_row(head))
         before = page[-1].stream
         if page[-1].created_at < since:
             return
 
 
-async def _replayed(replay: Replay, row: JobRow) -> Replayed:
+async def replayed_row(replay: Replay, row: JobRow) -> Replayed:
+    """Replay one of many jobs; say why if it cannot be replayed."""
     try:
         report = await replay(row.job)
     except RemitError as error:

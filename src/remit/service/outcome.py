@@ -32,7 +32,7 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
     """The question to a person that a pending or refused call waits, or waited, for."""
     uncertain: bool = False
     """The call may have had its side effect, and nothing records whether it did (rule 3)."""
-    duration_ms: float = 0
+    duration_ms: float = 0.0
 
     @property
     def named(self) -> str:

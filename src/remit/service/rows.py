@@ -96,7 +96,7 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
         step,
         f"tool.{started.tool_name}",
         state,
-        duration_ms=finished.duration_us / 1_000 if finished else 0,
+        duration_ms=finished.duration_us / 1_000 if finished else 0.0,
         error_code=error.code if error else "",
         meta=StepMeta(
             args_preview=shown(started.args, started.args_blob),

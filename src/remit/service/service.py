@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remit.jobs.recipe import Recipes
 from remit.service.approvals import Approvals
 from remit.service.confirmations import Confirmations
 from remit.service.conversations import Conversations
@@ -19,6 +18,7 @@ from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
 from remit.service.policy import PolicyRules
+from remit.service.recipes import KnownRecipes
 from remit.service.requests import Requests
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
@@ -45,7 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     approvals: Approvals
     policy: PolicyRules
     tools: Tools
-    recipes: Recipes
+    recipes: KnownRecipes
     servers: McpServers
     tickets: Tickets
     usage: Usage
@@ -72,7 +72,7 @@ def service_over(
         approvals=Approvals(services, principal),
         policy=PolicyRules(services),
         tools=Tools(services, principal),
-        recipes=programs.recipes,
+        recipes=KnownRecipes(programs.recipes),
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),

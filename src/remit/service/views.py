@@ -67,7 +67,7 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """`tool.<name>`, or the kind of effect."""
     ok: bool
-    duration_ms: float = 0
+    duration_ms: float = 0.0
     error_code: str = ""
     meta: StepMeta = StepMeta()
     state: str

@@ -16,6 +16,10 @@ from remit.settings.values import Given, checked, from_text, resolved
 
 CONFIG: Final = "REMIT_CONFIG"
 """The environment variable that names the file to load."""
+SERVER: Final = "REMIT_SERVER"
+"""The environment variable with the URL of a server that commands are sent to."""
+TOKEN: Final = "REMIT_TOKEN"  # noqa: S105 - the name of a variable
+"""The environment variable with the token that they bring."""
 _PREFIX: Final = "REMIT_"
 _TESTS: Final = "REMIT_TEST_"
 # Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
@@ -97,7 +101,7 @@ def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
 
 
 def _is_foreign(name: str) -> bool:
-    return name == CONFIG or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
+    return name in {CONFIG, SERVER, TOKEN} or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
 
 
 def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:

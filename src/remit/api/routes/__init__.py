@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from remit.api.route import Route
-from remit.api.routes import confirmations, events, history, jobs, server, tickets, tools
+from remit.api.routes import confirmations, events, history, jobs, recipes, server, steps, tickets, tools
 
 ROUTES: Final[tuple[Route, ...]] = (
     *server.ROUTES,
     *events.ROUTES,
     *jobs.ROUTES,
     *history.ROUTES,
+    *steps.ROUTES,
+    *recipes.ROUTES,
     *confirmations.ROUTES,
     *tools.ROUTES,
     *tickets.ROUTES,

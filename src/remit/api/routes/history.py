@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,6 +11,8 @@ from remit.api.route import Asked, Route, Sent
 from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.http.problem import Problem
+from remit.jobs.replay import ReplayReport
+from remit.journal.event import Event
 from remit.service.views import StepView, VerifyReport
 from remit.trace.narrative import Narrative
 
@@ -25,7 +27,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     """Microseconds since the Unix epoch."""
     data: msgspec.Raw
-    """The payload, as recorded."""
+    """The payload: the very bytes that were recorded."""
     hash: str
     """The chain's value after it, hexadecimal."""
 
@@ -40,7 +42,7 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
     """Events in order."""
 
-    items: list[dict[str, Any]]
+    items: list[EventView]
     next: int | None
     """`after` of the next page; null if this is the last."""
 
@@ -48,7 +50,7 @@ class EventPage(msgspec.Struct, frozen=True, kw_only=True):
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """What running a job's recipe again on its record came to."""
 
-    report: dict[str, Any]
+    report: ReplayReport
 
 
 async def trace(asked: Asked) -> Narrative:
@@ -83,7 +85,7 @@ async def follow(asked: Asked) -> AsyncIterator[Sent]:
 async def replay(asked: Asked) -> Replayed:
     """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown."""
     found = await asked.service.jobs.replay(asked.path["job"])
-    return Replayed(report=msgspec.to_builtins(found))
+    return Replayed(report=found)
 
 
 async def verify(asked: Asked) -> VerifyReport:
@@ -95,10 +97,8 @@ async def _known(asked: Asked) -> str:
     return await asked.service.jobs.find(asked.path["job"])
 
 
-def _event(event: Any) -> dict[str, Any]:
-    view = EventView(seq=event.seq, kind=event.kind, at=event.at, data=msgspec.Raw(event.data), hash=event.hash.hex())
-    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(view))
-    return decoded
+def _event(event: Event) -> EventView:
+    return EventView(seq=event.seq, kind=event.kind, at=event.at, data=msgspec.Raw(event.data), hash=event.hash.hex())
 
 
 _ONE: Final = "/v1/jobs/{job}"
@@ -112,7 +112,7 @@ ROUTES: Final = (
         scope="read",
         summary="Tell what a job did.",
         handler=trace,
-        answer=dict[str, Any],
+        answer=Narrative,
         codes=_FOUND,
     ),
     Route(

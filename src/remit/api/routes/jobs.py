@@ -10,7 +10,10 @@ import msgspec
 
 from remit.api.route import Asked, Route
 from remit.codes import Code
-from remit.errors import AppendConflictError
+from remit.errors import AppendConflictError, UsageError
+from remit.http.problem import Problem
+from remit.jobs.plans.check import read_plan
+from remit.policy.overlay import within
 from remit.service.jobs import Options
 from remit.service.views import JobRow, JobView
 
@@ -22,6 +25,8 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs."""
 
     state: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    """`KEY=VALUE`: only jobs that are filed under it."""
     before: str = ""
     """Continue after this job of an earlier page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=_PAGE)] = 20
@@ -43,14 +48,25 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recipe and its input, and how the job is filed."""
+    """A recipe or a plan and its input, how the job is filed, and what it may do."""
 
-    recipe: str
+    recipe: str = ""
+    plan: dict[str, Any] | None = None
+    """A task graph, instead of a recipe."""
     input: dict[str, Any] = msgspec.field(default_factory=dict)
     title: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     priority: int = 0
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    policy: tuple[dict[str, Any], ...] = ()
+    """Rules for this job's calls; they may deny or ask, never allow."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call; null: whatever policy lets it."""
+    budget: dict[str, int] = msgspec.field(default_factory=dict)
+    subject: str = ""
+    """Whom its values are about, so that they can be erased."""
+    job: str = ""
+    """Its identifier: `job_` and 26 digits; empty: a new one."""
 
 
 class SignalBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,28 +85,48 @@ class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 async def page(asked: Asked) -> JobPage:
     """List jobs, newest first, page by page."""
     query: JobQuery = asked.query
-    found = await asked.service.jobs.rows(query.state, limit=query.limit, before=query.before or None)
+    found = await asked.service.jobs.rows(
+        query.state, labels=_labels(query.label), limit=query.limit, before=query.before or None
+    )
     return JobPage(items=found, next=found[-1].job if len(found) == query.limit else None)
 
 
 async def start(asked: Asked) -> JobRow:
-    """Start a job that runs a recipe. It is durable when this answers."""
+    """Start a job that runs a recipe or carries out a plan. It is durable when this answers."""
     body: StartBody = asked.body
+    if bool(body.recipe) == (body.plan is not None):
+        raise UsageError("Give either recipe or plan.", code=Code.INVALID_INPUT)
     options = Options(
         title=body.title,
         labels=body.labels,
         priority=body.priority,
         delay_s=body.delay_s,
         principal=asked.principal,
-        job=asked.identifier("job"),
-        tools=asked.access.tools or None,
+        policy=body.policy,
+        tools=_tools(asked, body),
+        budget=body.budget,
+        subject=body.subject,
+        job=body.job or asked.identifier("job"),
     )
     try:
-        job = await asked.service.jobs.start_named(body.recipe, body.input, options)
-    except AppendConflictError:  # an earlier attempt at this request got that far
-        job = options.job
+        job = await _started(asked, body, options)
+    except AppendConflictError:
+        if body.job or not options.job:
+            raise
+        job = options.job  # an earlier attempt at this request got that far
     await _held(asked, job)
     return await asked.service.jobs.row(job)
+
+
+def _tools(asked: Asked, body: StartBody) -> tuple[str, ...] | None:
+    """The only tools of a new job: never more than the request's token is for. Raises Problem if it asks for others."""
+    held = asked.access.tools
+    if not held or body.tools is None:
+        return held or body.tools
+    outside = [tool for tool in body.tools if not within(tool, held)]
+    if outside:
+        raise Problem(Code.SCOPE_REQUIRED, f"The token is not for {', '.join(outside)}.")
+    return body.tools
 
 
 async def view(asked: Asked) -> JobView:
@@ -117,6 +153,28 @@ async def resume(asked: Asked) -> JobRow:
     """Make a job due now, whatever it waits for."""
     await asked.service.jobs.resume(asked.path["job"])
     return await asked.service.jobs.row(asked.path["job"])
+
+
+async def row(asked: Asked) -> JobRow:
+    """Show where a job stands, by its identifier, an ending of it that fits only one, or `last`."""
+    job = await asked.service.jobs.find(asked.path["job"])
+    await _held(asked, job)
+    return await asked.service.jobs.row(job)
+
+
+async def _started(asked: Asked, body: StartBody, options: Options) -> str:
+    if body.plan is None:
+        return await asked.service.jobs.start_named(body.recipe, body.input, options)
+    tools = {word for tool in await asked.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
+    plan = read_plan(body.plan, tools=tools, recipes=asked.service.recipes.names())
+    return await asked.service.jobs.start_plan(plan, body.input, options)
+
+
+def _labels(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if wrong := next((key for key, separator, _ in pairs if not (key and separator)), None):
+        raise UsageError(f"{wrong!r:.80} is not KEY=VALUE", code=Code.INVALID_INPUT)
+    return {key: value for key, _, value in pairs}
 
 
 async def _held(asked: Asked, job: str) -> None:
@@ -153,7 +211,7 @@ ROUTES: Final = (
         answer=JobRow,
         status=201,
         starts=True,
-        codes=(Code.UNKNOWN_RECIPE,),
+        codes=(Code.UNKNOWN_RECIPE, Code.PLAN_INVALID, Code.POLICY_INVALID, Code.APPEND_CONFLICT, Code.USAGE),
         example={"recipe": "research_report", "input": {"query": "cancel", "folder": "."}},
     ),
     Route(
@@ -165,6 +223,17 @@ ROUTES: Final = (
         handler=view,
         query=WaitQuery,
         answer=JobView,
+        codes=(Code.JOB_NOT_FOUND,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/row",
+        name="jobs.row",
+        scope="read",
+        summary="Show where a job stands.",
+        handler=row,
+        query=WaitQuery,
+        answer=JobRow,
         codes=(Code.JOB_NOT_FOUND,),
     ),
     Route(

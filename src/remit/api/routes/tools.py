@@ -10,6 +10,7 @@ from remit.api.route import Answer, Asked, Route
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.http.problem import Problem
+from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.policy.overlay import covers
 from remit.service.outcome import OutcomeView
@@ -28,6 +29,10 @@ class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     args: dict[str, Any] = msgspec.field(default_factory=dict)
     principal: str = ""
     """Who would make it; empty: the principal of the request."""
+    kind: CallerKind = "http"
+    """Where it would come from."""
+    recipe: str = ""
+    """The recipe whose job would make it."""
 
 
 class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,12 +52,17 @@ class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions."""
 
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 20
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 20
 
 
 async def page(asked: Asked) -> list[ToolView]:
     """List the tools, with their schemas, versions and what policy will do."""
     return [tool for tool in await asked.service.tools.views() if _covered(asked, tool)]
+
+
+async def failures(asked: Asked) -> dict[str, str]:
+    """Say why tools are missing, by the provider that could not be listed."""
+    return await asked.service.tools.failures()
 
 
 async def view(asked: Asked) -> ToolView:
@@ -67,7 +77,7 @@ async def explain(asked: Asked) -> Explanation:
     """Say what policy would do with a call, and what part each rule has in that. Nothing is called."""
     body: ExplainBody = asked.body
     who = body.principal or asked.principal
-    return await asked.service.policy.explain(body.tool, body.args, principal=who, kind="http")
+    return await asked.service.policy.explain(body.tool, body.args, principal=who, kind=body.kind, recipe=body.recipe)
 
 
 async def execute(asked: Asked) -> Answer:
@@ -139,6 +149,15 @@ ROUTES: Final = (
         codes=(Code.UNKNOWN_TOOL, Code.INVALID_TOOL_STEP, Code.TOOL_QUARANTINED),
     ),
     Route(
+        method="GET",
+        path="/v1/providers/failures",
+        name="tools.failures",
+        scope="read",
+        summary="Say which providers cannot be listed.",
+        handler=failures,
+        answer=dict[str, str],
+    ),
+    Route(
         method="POST",
         path="/v1/tools/execute",
         name="tools.execute",
@@ -161,7 +180,7 @@ ROUTES: Final = (
         summary="Say what policy would do with a call.",
         handler=explain,
         body=ExplainBody,
-        answer=dict[str, Any],
+        answer=Explanation,
         example={"tool": "fs.write", "args": {"path": "a.md", "content": "x"}},
     ),
     Route(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,7 +14,7 @@ from remit.cli.context import State
 from remit.cli.options import pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.service.views import JobRow
 
 _PATIENCE_S: Final = 10.0
@@ -33,10 +35,11 @@ def command(state: State, job: str, reason: str) -> int:
     from remit.cli.running import run_async
 
     async def stop() -> JobRow:
-        async with state.remit(code="wanted") as remit:
+        async with state.open(code="wanted") as remit:
             found = await remit.service.jobs.find(job)
             await remit.service.jobs.cancel(found, reason=reason)
-            return await _ended(remit, found)
+            async with _working(remit, found):
+                return await _ended(remit, found)
 
     with reserved_stdout():
         row = run_async(lambda _stop: stop())
@@ -50,16 +53,27 @@ def command(state: State, job: str, reason: str) -> int:
     return exit_codes.OK if row.state in exit_codes.OF_STATE else exit_codes.WAITING
 
 
-async def _ended(remit: Remit, job: str) -> JobRow:
-    """Where the job stands once it has ended, or did not in time."""
+@asynccontextmanager
+async def _working(remit: Opened, job: str) -> AsyncIterator[None]:
+    """Work on the job within the block, so that it ends if nobody else works on it; a server does that itself."""
+    from remit.app import Remit
     from remit.jobs.state import stream_of
 
+    if not isinstance(remit, Remit):
+        yield
+        return
     engine = remit.runtime.engine
     engine.start(only={stream_of(job)})
+    try:
+        yield
+    finally:
+        await engine.stop()
+
+
+async def _ended(remit: Opened, job: str) -> JobRow:
+    """Where the job stands once it has ended, or did not in time."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await remit.ended(job)
     except TimeoutError:
         return await remit.service.jobs.row(job)
-    finally:
-        await engine.stop()

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
 
 
 @click.command("chat")
@@ -33,10 +33,14 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
 
     created = new_id("job")
 
-    async def start(remit: Remit) -> list[str]:
+    async def start(remit: Opened) -> list[str]:
+        from remit.app import Remit
+        from remit.cli.context import not_there
         from remit.service.conversations import RECIPE
         from remit.service.jobs import Options
 
+        if not isinstance(remit, Remit):
+            raise not_there()
         given = await remit.service.conversations.continuation(job, text)
         return [await remit.service.jobs.start_named(RECIPE, given, Options(job=created, title=f"chat {text[:60]}"))]
 

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.policy.remembered import Scope
     from remit.service.views import ConfirmationView
 
@@ -96,15 +96,16 @@ def command(
 
 async def _list(state: State) -> int:
     from remit.cli.tables import Column, age, table
+    from remit.clock import SystemClock
 
-    async with state.remit(code="unused") as remit:
+    async with state.open(code="unused") as remit:
         found = await remit.service.confirmations.pending()
-        now = remit.runtime.journal.clock.now()
     if state.as_json:
         state.output.json(found)
         return exit_codes.OK
     if not found:
         state.note("no open questions")
+    now = SystemClock().now()
     columns = (
         Column("ID"),
         Column("TOOL", whole=False),
@@ -134,7 +135,7 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
     # A question can be answered by somebody whose modules are broken or who has none; a new set of arguments cannot be
     # checked without the tool, nor can an approval of it be remembered.
     needs_tool = answer.edit is not None or answer.remember is not None
-    async with state.remit(code="needed" if needs_tool else "wanted" if not answer.given else "unused") as remit:
+    async with state.open(code="needed" if needs_tool else "wanted" if not answer.given else "unused") as remit:
         question = await remit.service.confirmations.view(reference)
         if answer.edit is not None:
             return await _edit(state, remit, question, answer)
@@ -143,17 +144,18 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
         return await _show(state, remit, question, answer)
 
 
-async def _show(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+async def _show(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     if state.as_json:
         state.output.json(question)
         return exit_codes.OK
     from remit.cli.prompt import Prompt, known_tool, show_question
+    from remit.clock import SystemClock
 
     if question.state == "pending" and state.output.interactive:
         if await Prompt(remit, state.output, answer.by).ask(question):
             _go_on(state, question)
         return exit_codes.OK
-    now = remit.runtime.journal.clock.now()
+    now = SystemClock().now()
     show_question(state.output.out, question, await known_tool(remit, question.tool), now=now)
     if question.state == "pending":
         command = state.command("confirm", question.confirmation)
@@ -163,7 +165,7 @@ async def _show(state: State, remit: Remit, question: ConfirmationView, answer: 
     return exit_codes.OK
 
 
-async def _decide(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+async def _decide(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     from remit.cli.prompt import known_tool
 
     if answer.remember is not None:
@@ -197,16 +199,17 @@ async def _decide(state: State, remit: Remit, question: ConfirmationView, answer
     return exit_codes.OK
 
 
-async def _edit(state: State, remit: Remit, question: ConfirmationView, answer: _Answer) -> int:
+async def _edit(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     from remit.cli.prompt import known_tool, show_question
     from remit.cli.values import json_object
+    from remit.clock import SystemClock
 
     args = json_object(answer.edit or "", "--edit")
     edited = await remit.service.confirmations.edit(question.confirmation, args, by=answer.by, reason=answer.reason)
     if state.as_json:
         state.output.json(edited)
         return exit_codes.OK
-    now = remit.runtime.journal.clock.now()
+    now = SystemClock().now()
     show_question(state.output.out, edited, await known_tool(remit, edited.tool), now=now)
     state.note(f"asked again; approve it with: {state.command('confirm', edited.confirmation, '--approve')}")
     return exit_codes.OK

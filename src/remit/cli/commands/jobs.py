@@ -36,8 +36,8 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
     wanted = pairs(labels, "--label")
 
     async def look() -> tuple[list[JobRow], str]:
-        async with state.remit(code="unused") as remit:
-            return await remit.service.jobs.rows(states, labels=wanted, limit=limit), remit.runtime.journal.url
+        async with state.open(code="unused") as remit:
+            return await remit.service.jobs.rows(states, labels=wanted, limit=limit), remit.url
 
     rows, url = run_async(lambda _stop: look())
     if state.as_json:
@@ -45,7 +45,8 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
     elif rows:
         _print(state, rows)
     else:
-        place = file_of(state.settings().journal.url) or url  # a file that is not there yet is read as one in memory
+        # A file that is not there yet is read as one in memory.
+        place = url if state.server else file_of(state.settings().journal.url) or url
         state.note(f"no jobs in {place}" if not states and not labels else "no such jobs")
     return exit_codes.OK
 

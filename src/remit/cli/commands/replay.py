@@ -51,7 +51,7 @@ def command(
         return _many(state, since, states)
 
     async def look() -> ReplayReport:
-        async with state.remit() as remit:
+        async with state.open() as remit:
             return await remit.service.jobs.replay(await remit.service.jobs.find(job))
 
     with reserved_stdout():
@@ -72,7 +72,7 @@ def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
 
     async def look() -> list[Replayed]:
-        async with state.remit() as remit:
+        async with state.open() as remit:
             return [one async for one in remit.service.jobs.replays(states, since=begin)]
 
     with reserved_stdout():

@@ -12,7 +12,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
 
 _OPEN: Final = ("pending", "running", "waiting")
 _MOST: Final = 10_000
@@ -38,7 +38,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     from remit.cli.working import work_on
     from remit.errors import StateError
 
-    async def choose(remit: Remit) -> list[str]:
+    async def choose(remit: Opened) -> list[str]:
         if everything:
             listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
             for row in listed:
@@ -53,7 +53,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     return work_on(state, choose, patient=patient)
 
 
-async def _wake(state: State, remit: Remit, job: str) -> None:
+async def _wake(state: State, remit: Opened, job: str) -> None:
     """Make a job due; say who works on it, if somebody does."""
     from remit.cli.states import holder, is_held
 

@@ -13,9 +13,8 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.values import json_object, pairs
 
 if TYPE_CHECKING:
-    from remit.app import Remit
-    from remit.jobs.recipe import Recipe
-    from remit.service.jobs import Options
+    from remit.cli.opened import Opened
+    from remit.service.recipes import RecipeView
 
 _PLANS: Final = (".yaml", ".yml", ".json")
 
@@ -85,7 +84,7 @@ class _Start:
         self.job = new_id("job")
         self.options = {**options, "job": self.job}
 
-    async def __call__(self, remit: Remit) -> list[str]:
+    async def __call__(self, remit: Opened) -> list[str]:
         """The job's id. Raises UsageError."""
         from remit.cli.parameters import plan_input, recipe_input
         from remit.service.jobs import Options
@@ -95,11 +94,8 @@ class _Start:
             plan = await _plan(remit, self.name)
             inputs = {**self.given, **plan_input(plan, self.words)}
             return [await remit.service.jobs.start_plan(plan, inputs, options)]
-        recipe = remit.service.recipes.get(self.name)
-        return [await self._recipe(remit, recipe, recipe_input(recipe, self.words), options)]
-
-    async def _recipe(self, remit: Remit, recipe: Recipe[..., Any], words: dict[str, Any], options: Options) -> str:
-        return await remit.service.jobs.start_named(recipe.name, {**self.given, **words}, options)
+        words = recipe_input(await remit.service.recipes.view(self.name), self.words)
+        return [await remit.service.jobs.start_named(self.name, {**self.given, **words}, options)]
 
 
 def is_plan(name: str) -> bool:
@@ -107,11 +103,11 @@ def is_plan(name: str) -> bool:
     return name.endswith(_PLANS)
 
 
-async def _plan(remit: Remit, file: str) -> Any:
+async def _plan(remit: Opened, file: str) -> Any:
     from remit.jobs.plans.source import load_plan
 
     tools = {word for tool in await remit.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
-    return load_plan(file, tools=tools, recipes=remit.service.recipes.names())
+    return load_plan(file, tools=tools, recipes=[one.name for one in await remit.service.recipes.views()])
 
 
 def _detach(state: State, start: _Start) -> int:
@@ -119,7 +115,7 @@ def _detach(state: State, start: _Start) -> int:
     from remit.cli.running import run_async
 
     async def create() -> str:
-        async with state.remit(creates=True) as remit:
+        async with state.open(creates=True) as remit:
             return (await start(remit))[0]
 
     with reserved_stdout():
@@ -138,11 +134,12 @@ def _explain(context: click.Context, state: State, name: str) -> int:
     """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
     from remit.cli.running import run_async
 
-    state.journal = ":memory:"
+    if not state.server:
+        state.journal = ":memory:"
 
-    async def found() -> Recipe[..., Any] | Any:
-        async with state.remit() as remit:
-            return await _plan(remit, name) if is_plan(name) else remit.service.recipes.get(name)
+    async def found() -> Any:
+        async with state.open() as remit:
+            return await _plan(remit, name) if is_plan(name) else await remit.service.recipes.view(name)
 
     what = run_async(lambda _stop: found())
     formatter = context.make_formatter()
@@ -154,20 +151,16 @@ def _explain(context: click.Context, state: State, name: str) -> int:
     return exit_codes.OK
 
 
-def _recipe_help(formatter: click.HelpFormatter, recipe: Recipe[..., Any]) -> None:
-    import inspect
-
+def _recipe_help(formatter: click.HelpFormatter, recipe: RecipeView) -> None:
     formatter.write_usage("remit run", f"{recipe.name} [--PARAMETER VALUE]... [OPTIONS]")
-    about = inspect.cleandoc(recipe.__doc__ or "")
-    if about:
+    if recipe.about:
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(about)
+            formatter.write_text(recipe.about)
     rows = []
-    for name, parameter in recipe.signature.parameters.items():
-        hint = "" if parameter.annotation is parameter.empty else inspect.formatannotation(parameter.annotation)
-        default = "required" if parameter.default is parameter.empty else f"default: {parameter.default!r}"
-        rows.append((f"--{name.replace('_', '-')} {hint.strip(chr(39))}".rstrip(), default))
+    for one in recipe.parameters:
+        default = "required" if one.default is None else f"default: {one.default}"
+        rows.append((f"--{one.name.replace('_', '-')} {one.hint}".rstrip(), default))
     _options(formatter, "Parameters", rows)
 
 

@@ -27,7 +27,7 @@ def command(state: State, limit: int) -> int:
     from remit.cli.running import run_async
 
     async def look() -> list[SessionRow]:
-        async with state.remit(code="unused") as remit:
+        async with state.open(code="unused") as remit:
             return await remit.service.sessions.rows(limit=limit)
 
     rows = run_async(lambda _stop: look())

@@ -38,12 +38,14 @@ def command(state: State, job: str, step: str | None) -> int:
 
     async def look() -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
+        from remit.jobs.state import History
 
-        async with state.remit(code="unused") as remit:
+        async with state.open(code="unused") as remit:
             found = await remit.service.jobs.find(job)
             view = await remit.service.jobs.view(found)
             read = Followed(view.row)
-            read.history = await remit.service.jobs.history(found, view.events)
+            events = await remit.service.streams.events(remit.service.streams.name(found))
+            read.history = History(events[: view.events])
             read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
             return view, read
 
@@ -56,7 +58,7 @@ def command(state: State, job: str, step: str | None) -> int:
 
 
 async def _one_step(state: State, job: str, step: str) -> int:
-    async with state.remit(code="unused") as remit:
+    async with state.open(code="unused") as remit:
         found = await remit.service.jobs.find(job)
         view = await remit.service.steps.view(found, step)
     if state.as_json:

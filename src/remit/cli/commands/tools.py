@@ -28,7 +28,7 @@ def command(state: State, name: str | None) -> int:
     from remit.cli.running import run_async
 
     async def look() -> tuple[list[ToolView], dict[str, str]]:
-        async with state.remit() as remit:
+        async with state.open() as remit:
             found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
             return found, await remit.service.tools.failures()
 

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.journal.event import Event
 
 
@@ -34,7 +34,7 @@ def command(state: State, job: str, follow: bool, events: bool) -> int:
 
 
 async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
-    async with state.remit(code="unused") as remit:
+    async with state.open(code="unused") as remit:
         found = await remit.service.jobs.find(job)
         stream = remit.service.streams.name(found)
         if follow:
@@ -50,7 +50,7 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
     return exit_codes.OK
 
 
-async def _story(state: State, remit: Remit, job: str) -> None:
+async def _story(state: State, remit: Opened, job: str) -> None:
     from remit.cli.states import shown_state
     from remit.cli.story import Story
 

@@ -35,7 +35,7 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     from remit.cli.running import run_async
 
     async def look() -> VerifyReport:
-        async with state.remit(code="unused") as remit:
+        async with state.open(code="unused") as remit:
             return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
 
     try:

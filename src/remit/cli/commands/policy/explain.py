@@ -38,10 +38,12 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
     args = json_object(given, "--args")
     chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
 
+    own = "" if state.server else state.settings().app.principal
+
     async def look() -> Explanation:
-        async with state.remit() as remit:
+        async with state.open() as remit:
             return await remit.service.policy.explain(
-                tool, args, principal=principal or remit.settings.app.principal, kind=chosen, recipe=recipe
+                tool, args, principal=principal or own, kind=chosen, recipe=recipe
             )
 
     found = run_async(lambda _stop: look())

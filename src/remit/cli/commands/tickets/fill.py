@@ -13,7 +13,8 @@ from remit.cli.tickets import proof_of, proof_options, session, show_ticket
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
-    from remit.service.tickets import Filled, Tickets
+    from remit.service.ports import TicketsPort
+    from remit.service.tickets import Filled
 
 
 @click.command("fill")
@@ -30,7 +31,7 @@ def command(state: State, ticket: str, outputs: str, owner: str | None, token: s
     """
     value, proof = json_value(outputs, "--outputs"), proof_of(owner, token)
 
-    async def fill(tickets: Tickets) -> Filled:
+    async def fill(tickets: TicketsPort) -> Filled:
         return await tickets.fill(ticket, value, proof=proof, by=by)
 
     filled = session(state, fill)

@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.tickets import Tickets
+    from remit.service.ports import TicketsPort
     from remit.tickets.ticket import Ticket
 
 
@@ -26,7 +26,7 @@ def command(state: State, ticket: str) -> int:
     Steps that were done stay done: only the others run again.
     """
 
-    async def retry(tickets: Tickets) -> Ticket:
+    async def retry(tickets: TicketsPort) -> Ticket:
         return await tickets.retry(ticket)
 
     show_ticket(state, session(state, retry))

@@ -1,0 +1,38 @@
+"""What most commands need of a Remit, whether its journal is here or behind a server."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from remit.service.ports import ServicePort
+    from remit.service.views import JobRow
+
+
+class Opened(Protocol):
+    """A Remit of remit.app or of remit.client."""
+
+    async def __aenter__(self) -> Self:
+        """Open it."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Where the journal or the server is."""
+        ...
+
+    @property
+    def service(self) -> ServicePort:
+        """Everything that both can do, by noun."""
+        ...
+
+    async def ended(self, job: str) -> JobRow:
+        """Wait until a job has ended, whoever runs it."""
+        ...

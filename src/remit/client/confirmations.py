@@ -1,0 +1,84 @@
+"""Questions to people behind a server, and the approvals that it remembers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from remit.api.routes.confirmations import DecideBody, EditBody, PendingQuery, RememberBody, RevokeBody
+from remit.client.connection import Connection
+from remit.client.person import only_oneself
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.policy.remembered import Remembered, Scope
+from remit.service.views import ConfirmationView
+
+
+class RemoteConfirmations:
+    """The questions of a server; see ConfirmationsPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Ask over `connection`."""
+        self._connection = connection
+
+    async def pending(self, job: str | None = None) -> list[ConfirmationView]:
+        """Open questions, oldest first."""
+        query = PendingQuery(job=job or "")
+        found: list[ConfirmationView] = await self._connection.ask("confirmations.pending", query=query)
+        return found
+
+    async def view(self, reference: str) -> ConfirmationView:
+        """One question."""
+        view: ConfirmationView = await self._connection.ask("confirmations.view", reference)
+        return view
+
+    async def decide(
+        self,
+        reference: str,
+        decision: Literal["approve", "deny"],
+        *,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> ConfirmationView:
+        """Approve or deny a call; without `digest`, the newest question is looked at and taken as seen."""
+        only_oneself(by)
+        if digest is None:
+            found = await self.view(reference)
+            reference, digest = found.confirmation, found.digest
+        body = DecideBody(digest=digest, reason=reason)
+        decided: ConfirmationView = await self._connection.ask(f"confirmations.{decision}", reference, body=body)
+        return decided
+
+    async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Replace an open question by one with other arguments, still to be approved."""
+        only_oneself(by)
+        if not isinstance(args, dict):
+            raise UsageError("arguments are a JSON object", code=Code.INVALID_TOOL_ARGS)
+        body = EditBody(args=args, reason=reason)
+        edited: ConfirmationView = await self._connection.ask("confirmations.edit", reference, body=body)
+        return edited
+
+
+class RemoteApprovals:
+    """The remembered approvals of a server; see ApprovalsPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Ask over `connection`."""
+        self._connection = connection
+
+    async def active(self) -> list[Remembered]:
+        """Those that hold now."""
+        found: list[Remembered] = await self._connection.ask("approvals.active")
+        return found
+
+    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
+        """Let a confirmation's approval hold for later calls too."""
+        only_oneself(by)
+        body = RememberBody(scope=scope, seconds=seconds, exact=exact)
+        kept: Remembered = await self._connection.ask("confirmations.remember", confirmation, body=body)
+        return kept
+
+    async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
+        """End a remembered approval."""
+        only_oneself(by)
+        await self._connection.ask("approvals.revoke", rule, body=RevokeBody(reason=reason))

@@ -1,0 +1,178 @@
+"""Requests to a server: each calls one route of the table by its name, and its answer is decoded into the route's type.
+
+Reads, and commands with an Idempotency-Key, are sent again after the connection failed. Another command may have been
+carried out although its answer was lost: its sender looks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from remit.api.route import Route
+from remit.api.routes import ROUTES
+from remit.client.address import base_url
+from remit.client.problems import error_of
+from remit.clock import Clock, SystemClock
+from remit.codes import Code
+from remit.errors import RemitError, ServerError
+from remit.redact import line
+from remit.version import __version__
+
+FAILURES: Final = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, OSError)
+"""What a connection that fails raises."""
+MAX_ANSWER: Final = 256 * 1024 * 1024
+"""Bytes of an answer that are read."""
+_PAUSES_S: Final = (0.1, 0.4, 1.6)
+"""Pauses before a request is sent again."""
+_CONNECT_S: Final = 10.0
+_KEPT_S: Final = 10.0
+"""Seconds that an idle connection is kept: less than the server keeps it."""
+_BEAT_S: Final = 45.0
+"""Seconds without a byte after which a stream is taken as broken; a server sends a beat every 15."""
+_OK: Final = range(200, 300)
+_BY_NAME: Final = {route.name: route for route in ROUTES}
+_ordered: Final = msgspec.json.Encoder().encode
+
+
+class Connection:
+    """A session with one server."""
+
+    def __init__(self, url: str, token: str = "", *, timeout_s: float = 30.0, clock: Clock | None = None) -> None:
+        """Nothing is sent yet. An answer may take `timeout_s` seconds to begin. Raise UsageError for a wrong URL."""
+        self.url = base_url(url, token)
+        self.clock = clock or SystemClock()
+        self._headers = {"user-agent": f"remit/{__version__}"}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._timeout_s = timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Get ready to connect."""
+        connector = aiohttp.TCPConnector(keepalive_timeout=_KEPT_S)
+        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, trust_env=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close every connection."""
+        session, self._session = self._open(), None
+        await session.close()
+
+    async def ask(
+        self,
+        name: str,
+        *path: str,
+        query: msgspec.Struct | None = None,
+        body: Any = None,
+        answer: Any = None,
+        key: str = "",
+        held_s: float = 0.0,
+    ) -> Any:
+        """Call a route; its answer as the route's type, or as `answer`.
+
+        `path` fills the braces of the route's path, in their order. `key` is the Idempotency-Key. `held_s` are seconds
+        that the server may hold the answer. Raise the error that the problem stands for, or ServerError.
+        """
+        route = _BY_NAME[name]
+        data = await self._read(route, self._url(route, path, query), body, key, held_s)
+        kind = answer if answer is not None else route.answer
+        if kind is None:
+            return None
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            why = f"the answer of {self.url} to {name} cannot be read: {line(str(error))}"
+            remedy = "Check that both sides have the same version of Remit."
+            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy=remedy) from error
+
+    @asynccontextmanager
+    async def stream(self, name: str, *path: str, after: int) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream of server-sent events that goes on after an identifier. Raise RemitError or one of FAILURES."""
+        route = _BY_NAME[name]
+        headers = {"accept": "text/event-stream", "last-event-id": str(after)}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_BEAT_S)
+        async with self._open().request(
+            route.method, self._url(route, path, None), headers=headers, timeout=timeout, allow_redirects=False
+        ) as response:
+            if response.status not in _OK:
+                raise error_of(response.status, await _whole(response))
+            yield response.content.iter_any()
+
+    async def _read(self, route: Route, url: URL, body: Any, key: str, held_s: float) -> bytes:
+        pauses = iter(_PAUSES_S if route.method == "GET" or key else ())
+        while True:
+            try:
+                return await self._once(route, url, body, key, held_s)
+            except FAILURES as error:
+                pause = next(pauses, None)
+                if pause is None or isinstance(error, aiohttp.ClientSSLError):
+                    raise self._failed(route, error) from error
+            await self.clock.sleep(pause)
+
+    async def _once(self, route: Route, url: URL, body: Any, key: str, held_s: float) -> bytes:
+        headers = {"accept": "application/json"}
+        if key:
+            headers["idempotency-key"] = key
+        if route.body is not None:
+            headers["content-type"] = "application/json"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._timeout_s + held_s)
+        data = _ordered(body) if route.body is not None else None
+        async with self._open().request(
+            route.method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+        ) as response:
+            found = await _whole(response)
+        if response.status not in _OK:
+            raise error_of(response.status, found)
+        return found
+
+    def _failed(self, route: Route, error: BaseException) -> RemitError:
+        why = line(str(error)) or type(error).__name__
+        if route.method == "GET":
+            return ServerError(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
+        lost = f"{self.url}: {why}; {route.name} may have been carried out"
+        return ServerError(lost, remedy="Look whether it was, then send it again.")
+
+    def _url(self, route: Route, path: tuple[str, ...], query: msgspec.Struct | None) -> URL:
+        given = {f"{{{name}}}": quote(value, safe="") for name, value in zip(route.parameters, path, strict=True)}
+        filled = "/".join(given.get(part, part) for part in route.path.split("/"))
+        pairs = _pairs(query) if query is not None else []
+        return URL(f"{self.url}{filled}" + (f"?{urlencode(pairs)}" if pairs else ""), encoded=True)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise ServerError("the connection is not open", remedy="Use it within `async with`.")
+        return self._session
+
+
+def _pairs(query: msgspec.Struct) -> list[tuple[str, str]]:
+    """A query's fields; those with their default are left out, and a list gives one pair for each item."""
+    given = [(field, getattr(query, field.name)) for field in msgspec.structs.fields(query)]
+    return [
+        (field.encode_name, str(one))
+        for field, value in given
+        if value != field.default
+        for one in (value if isinstance(value, tuple) else (value,))
+    ]
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer. Raise ServerError if it is larger than any that is meant."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > MAX_ANSWER:
+            why = f"the server's answer is larger than {MAX_ANSWER} bytes"
+            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask for less at once.")
+        parts.append(part)
+    return b"".join(parts)

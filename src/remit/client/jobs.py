@@ -1,0 +1,141 @@
+"""Jobs behind a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from remit.api.routes.history import Replayed as ReplayAnswer
+from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, SignalBody, StartBody, WaitQuery
+from remit.client.connection import Connection
+from remit.client.person import only_oneself
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.ids import new_id
+from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
+from remit.jobs.replay import ReplayReport
+from remit.service.jobs import Options
+from remit.service.many import Replayed, replayed_row
+from remit.service.values import encoded
+from remit.service.views import JobRow, JobView
+
+_PAGE: Final = 1_000
+REPLAY_S: Final = 600.0
+"""Seconds that a replay may take."""
+
+
+class RemoteJobs:
+    """The jobs of a server; see JobsPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Ask over `connection`."""
+        self._connection = connection
+
+    # --- queries
+
+    async def find(self, reference: str) -> str:
+        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier."""
+        return (await self.row(reference)).job
+
+    async def rows(
+        self,
+        states: tuple[str, ...] = (),
+        *,
+        labels: dict[str, str] | None = None,
+        limit: int = 20,
+        before: str | None = None,
+    ) -> list[JobRow]:
+        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        wanted = tuple(f"{key}={value}" for key, value in (labels or {}).items())
+        rows: list[JobRow] = []
+        while len(rows) < limit:
+            query = JobQuery(state=states, label=wanted, limit=min(limit - len(rows), _PAGE), before=before or "")
+            page: JobPage = await self._connection.ask("jobs.page", query=query)
+            rows += page.items
+            before = page.next
+            if before is None:
+                break
+        return rows
+
+    async def row(self, job: str) -> JobRow:
+        """A job's row. Raise NotFoundError."""
+        row: JobRow = await self._connection.ask("jobs.row", job, query=WaitQuery())
+        return row
+
+    async def view(self, job: str) -> JobView:
+        """One job, whole. Raise NotFoundError."""
+        view: JobView = await self._connection.ask("jobs.view", job, query=WaitQuery())
+        return view
+
+    async def result(self, job: str) -> Any:
+        """What a completed job returned; None for any other."""
+        return (await self.view(job)).result
+
+    async def replay(self, job: str) -> ReplayReport:
+        """Have a job's recipe run again on its record alone, with the code of the server."""
+        answer: ReplayAnswer = await self._connection.ask("jobs.replay", job, held_s=REPLAY_S)
+        return answer.report
+
+    async def replays(
+        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Replayed]:
+        """Replay every job in these states that was created at `since` (µs) or later, newest first."""
+        before: str | None = None
+        while rows := await self.rows(states, labels=dict(labels or {}), limit=_PAGE, before=before):
+            for row in rows:
+                if row.created_at >= since:
+                    yield await replayed_row(self.replay, row)
+            before = rows[-1].job
+            if rows[-1].created_at < since:
+                return
+
+    # --- commands
+
+    async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job by the recipe's name; it is durable when this returns."""
+        return await self._start(StartBody(recipe=name, input=dict(given)), options)
+
+    async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job that carries out a task graph."""
+        bind_inputs(plan, given)  # every misfit is named here, in lines of its own
+        return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
+
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
+        """Send a signal to a job that has not ended."""
+        only_oneself(by)
+        encoded(payload, Code.SIGNAL_INVALID)
+        await self._connection.ask("jobs.signal", job, body=SignalBody(name=name, payload=payload))
+
+    async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
+        """Ask a job to stop; its worker ends what is under way."""
+        only_oneself(by)
+        await self._connection.ask("jobs.cancel", job, body=CancelBody(reason=reason))
+
+    async def resume(self, job: str) -> None:
+        """Make a job due now, whatever it waits for."""
+        await self._connection.ask("jobs.resume", job)
+
+    async def _start(self, what: StartBody, options: Options | None) -> str:
+        options = options or Options()
+        only_oneself(options.principal)
+        body = StartBody(
+            recipe=what.recipe,
+            plan=what.plan,
+            input=what.input,
+            title=options.title,
+            labels=options.labels,
+            priority=options.priority,
+            delay_s=options.delay_s,
+            policy=tuple(dict(rule) for rule in options.policy),
+            tools=options.tools,
+            budget=dict(options.budget),
+            subject=options.subject,
+            job=options.job,
+        )
+        try:
+            # The key lets a request whose answer was lost be sent again.
+            row: JobRow = await self._connection.ask("jobs.start", query=WaitQuery(), body=body, key=new_id("start"))
+        except TypeError as error:
+            why = f"the input cannot be sent: {error}"
+            raise UsageError(why, code=Code.INVALID_INPUT, remedy="Send plain JSON values.") from error
+        return row.job

@@ -1,0 +1,118 @@
+"""Remit from Python, behind a server: start jobs, await them, answer their questions, call tools.
+
+async with RemoteRemit("http://127.0.0.1:8320") as remit:
+    job = await remit.start_named("triage", {"repo": "octo/site"})
+    print(await job)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from remit.errors import SettingsError
+from remit.jobs.recipe import recipe_of
+from remit.service.handle import JobHandle, ended
+from remit.service.outcome import outcome_of
+from remit.settings.loader import TOKEN
+
+try:
+    from remit.client.connection import Connection
+    from remit.client.service import RemoteService, service_at
+except ModuleNotFoundError as missing:
+    raise SettingsError(
+        f"{missing.name} is not installed", remedy="Install it: pip install 'remit[serve]'"
+    ) from missing
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.gateway.outcome import Outcome
+    from remit.jobs.bound import Bound
+    from remit.jobs.plans.plan import Plan
+    from remit.jobs.replay import ReplayReport
+    from remit.service.jobs import Options
+    from remit.service.views import JobRow
+
+T = TypeVar("T")
+
+
+class RemoteRemit:
+    """A hold on a server of `remit serve`. The jobs run there; this process only asks."""
+
+    def __init__(
+        self, url: str, token: str | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
+    ) -> None:
+        """Nothing is sent before `async with`.
+
+        `token` is the bearer token; None takes it from REMIT_TOKEN. An answer may take `timeout_s` seconds to begin.
+        Raise UsageError for a URL that is none, or one to which a token would be sent unencrypted.
+        """
+        given = os.environ.get(TOKEN, "") if token is None else token
+        self._connection = Connection(url, given, timeout_s=timeout_s, clock=clock)
+        self.service: RemoteService = service_at(self._connection)
+        """Everything that a server does, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
+
+    async def __aenter__(self) -> Self:
+        """Get ready to connect."""
+        await self._connection.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections; jobs go on."""
+        await self._connection.__aexit__(kind, error, trace)
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._connection.url
+
+    async def start(self, bound: Bound[T], options: Options | None = None) -> JobHandle[T]:
+        """Create a job that runs a recipe with its arguments; the server has to know a recipe of that name."""
+        recipe = recipe_of(bound)
+        return JobHandle(self.service, await self.service.jobs.start_named(recipe.name, bound.input, options), recipe)
+
+    async def start_named(
+        self, name: str, given: Mapping[str, Any] | None = None, options: Options | None = None
+    ) -> JobHandle[Any]:
+        """Create a job by the name of a recipe of the server, with its input as JSON."""
+        return JobHandle(self.service, await self.service.jobs.start_named(name, given or {}, options))
+
+    async def start_plan(
+        self, plan: Plan, inputs: Mapping[str, Any] | None = None, options: Options | None = None
+    ) -> JobHandle[Any]:
+        """Create a job that carries out a task graph."""
+        return JobHandle(self.service, await self.service.jobs.start_plan(plan, inputs or {}, options))
+
+    async def run(self, bound: Bound[T], options: Options | None = None) -> T:
+        """Start a job and wait for its result. Raise JobEndedError if it failed or was cancelled."""
+        return await (await self.start(bound, options))
+
+    def job(self, job: str) -> JobHandle[Any]:
+        """A job by its identifier."""
+        return JobHandle(self.service, job)
+
+    async def jobs(self, *states: str, limit: int = 20) -> list[JobRow]:
+        """Jobs in these states, or all, newest first."""
+        return await self.service.jobs.rows(states, limit=limit)
+
+    async def ended(self, job: str) -> JobRow:
+        """Wait until a job has ended. Raise NotFoundError or ServerError."""
+        return await ended(self.service, job)
+
+    async def replay(self, job: str) -> ReplayReport:
+        """Have a job's recipe run again on its record alone, with the code of the server."""
+        return await self.service.jobs.replay(job)
+
+    async def call(
+        self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None, key: str = ""
+    ) -> Outcome:
+        """Call one tool outside any job, through the server's gate.
+
+        With an idempotency `key` the call is made once. A `pending` call waits for a person: make the same call again
+        once it is decided.
+        """
+        return outcome_of(await self.service.sessions.call(tool, args, key=key, timeout_s=timeout))

@@ -1,0 +1,45 @@
+"""The service of a server: the nouns of `remit.service`, each method one request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from remit.client.confirmations import RemoteApprovals, RemoteConfirmations
+from remit.client.connection import Connection
+from remit.client.jobs import RemoteJobs
+from remit.client.recipes import RemoteRecipes
+from remit.client.steps import RemoteSteps
+from remit.client.streams import RemoteStreams
+from remit.client.tickets import RemoteTickets
+from remit.client.tools import RemotePolicy, RemoteSessions, RemoteTools
+
+
+class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
+    """The nouns; see ServicePort."""
+
+    jobs: RemoteJobs
+    steps: RemoteSteps
+    streams: RemoteStreams
+    sessions: RemoteSessions
+    confirmations: RemoteConfirmations
+    approvals: RemoteApprovals
+    policy: RemotePolicy
+    tools: RemoteTools
+    recipes: RemoteRecipes
+    tickets: RemoteTickets
+
+
+def service_at(connection: Connection) -> RemoteService:
+    """The service at the other end of a connection."""
+    return RemoteService(
+        jobs=RemoteJobs(connection),
+        steps=RemoteSteps(connection),
+        streams=RemoteStreams(connection),
+        sessions=RemoteSessions(connection),
+        confirmations=RemoteConfirmations(connection),
+        approvals=RemoteApprovals(connection),
+        policy=RemotePolicy(connection),
+        tools=RemoteTools(connection),
+        recipes=RemoteRecipes(connection),
+        tickets=RemoteTickets(connection),
+    )

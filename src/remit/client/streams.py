@@ -1,0 +1,72 @@
+"""What a server has recorded of jobs and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from remit.api.routes.history import EventQuery
+from remit.client.connection import Connection
+from remit.client.following import Sent, follow
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.journal.event import Event
+from remit.service.heads import stream_named
+from remit.service.views import VerifyReport
+from remit.trace.narrative import Narrative
+
+_PAGE: Final = 1_000
+_VERIFY_S: Final = 600.0
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """A page of events with their recorded bytes."""
+
+    items: list[Sent]
+    next: int | None
+
+
+class RemoteStreams:
+    """The streams of a server; see StreamsPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Ask over `connection`."""
+        self._connection = connection
+
+    def name(self, identifier: str) -> str:
+        """The stream of a job or session."""
+        return stream_named(identifier)
+
+    async def events(self, stream: str, after: int = 0) -> list[Event]:
+        """The events of a job's or session's stream."""
+        found: list[Event] = []
+        position: int | None = after
+        while position is not None:
+            query = EventQuery(after=position, limit=_PAGE)
+            page: _Page = await self._connection.ask("jobs.events", _identifier(stream), query=query, answer=_Page)
+            found += [one.event(stream) for one in page.items]
+            position = page.next
+        return found
+
+    def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
+        """The same, then each new event until the stream is closed; a connection that breaks is taken up again."""
+        return follow(self._connection, stream, _identifier(stream), after)
+
+    async def narrative(self, identifier: str) -> Narrative:
+        """The story of a job or session, with who allowed what."""
+        told: Narrative = await self._connection.ask("jobs.trace", identifier)
+        return told
+
+    async def verify(self, identifier: str | None = None) -> VerifyReport:
+        """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
+        if identifier is None:
+            why = "a whole journal is checked where it is"
+            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or check it on the server's machine.")
+        report: VerifyReport = await self._connection.ask("jobs.verify", identifier, held_s=_VERIFY_S)
+        return report
+
+
+def _identifier(stream: str) -> str:
+    return stream.partition("/")[2]

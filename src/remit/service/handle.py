@@ -1,0 +1,89 @@
+"""A job from Python: awaited, looked at, signalled, cancelled, whether its journal is here or behind a server."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from remit.codes import Code
+from remit.errors import RemitError
+from remit.service.heads import stream_named
+from remit.service.views import ConfirmationView, JobRow, JobView, TaskError
+from remit.tools.hints import from_json
+
+if TYPE_CHECKING:
+    from remit.jobs.recipe import Recipe
+    from remit.service.ports import ServicePort
+
+T = TypeVar("T")
+
+
+class JobEndedError(RemitError):
+    """An awaited job failed or was cancelled; `code` says why."""
+
+    default = Code.JOB_FAILED
+
+    def __init__(self, job: str, message: str, *, code: Code, remedy: str = "", step: str = "") -> None:
+        """Name the job."""
+        self.job = job
+        self.step = step
+        super().__init__(message, code=code, remedy=remedy)
+
+
+class JobHandle(Generic[T]):
+    """A job, wherever it runs. Awaiting it gives its result."""
+
+    def __init__(self, service: ServicePort, job: str, recipe: Recipe[..., T] | None = None) -> None:
+        """With `recipe`, the result has the type that it declares."""
+        self.id = job
+        self._service = service
+        self._recipe = recipe
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """What the recipe returned. Raise JobEndedError if the job failed or was cancelled."""
+        return self.result().__await__()
+
+    async def result(self) -> T:
+        """What the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
+        await ended(self._service, self.id)
+        return await self._result()
+
+    async def _result(self) -> T:
+        """What a job that has ended returned."""
+        row = await self.row()
+        if row.state == "completed":
+            return self._typed(await self._service.jobs.result(self.id))
+        view = await self.view()
+        error = view.error or TaskError(code=Code.JOB_FAILED.name, message=f"{self.id} is {view.state}")
+        raise JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
+
+    def _typed(self, value: Any) -> T:
+        return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))
+
+    async def row(self) -> JobRow:
+        """Where it stands."""
+        return await self._service.jobs.row(self.id)
+
+    async def view(self) -> JobView:
+        """All about it: input, steps, result or error."""
+        return await self._service.jobs.view(self.id)
+
+    async def signal(self, name: str, payload: Any = None) -> None:
+        """Send it a signal. Raise StateError if it has ended."""
+        await self._service.jobs.signal(self.id, name, payload)
+
+    async def cancel(self, reason: str = "") -> None:
+        """Ask it to stop. Raise StateError if it has ended."""
+        await self._service.jobs.cancel(self.id, reason=reason)
+
+    async def questions(self) -> list[ConfirmationView]:
+        """What it asks people at the moment."""
+        return await self._service.confirmations.pending(self.id)
+
+
+async def ended(service: ServicePort, job: str) -> JobRow:
+    """Wait until a job has ended, whoever runs it; its row. Raise NotFoundError."""
+    await service.jobs.row(job)
+    async for _ in service.streams.follow(stream_named(job)):
+        pass
+    return await service.jobs.row(job)

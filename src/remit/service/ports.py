@@ -1,0 +1,318 @@
+"""The ports of the service: what holds for it in this process, and for one that is reached over HTTP.
+
+Two adapters pass one contract suite (remit.testing.service): `remit.service.service.Service` over a journal, and
+`remit.client.service.RemoteService` over a server. Each method raises what the noun of the same name raises; the
+remote ones raise ServerError as well. `by` names another person than the one who asks: a server refuses that, since it
+knows people by their tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, Protocol
+
+from remit.jobs.plans.plan import Plan
+from remit.jobs.replay import ReplayReport
+from remit.journal.event import Event
+from remit.policy.decision import CallerKind
+from remit.policy.explain import Explanation
+from remit.policy.remembered import Remembered, Scope
+from remit.service.jobs import Options
+from remit.service.many import Replayed
+from remit.service.recipes import RecipeView
+from remit.service.tickets import Filled
+from remit.service.views import ConfirmationView, JobRow, JobView, SessionRow, StepView, ToolView, VerifyReport
+from remit.tickets.report import RunReport
+from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+from remit.trace.narrative import Narrative
+
+
+class JobsPort(Protocol):
+    """Jobs."""
+
+    async def find(self, reference: str) -> str:
+        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier."""
+        ...
+
+    async def rows(
+        self,
+        states: tuple[str, ...] = (),
+        *,
+        labels: dict[str, str] | None = None,
+        limit: int = 20,
+        before: str | None = None,
+    ) -> list[JobRow]:
+        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        ...
+
+    async def row(self, job: str) -> JobRow:
+        """A job's row."""
+        ...
+
+    async def view(self, job: str) -> JobView:
+        """One job, whole."""
+        ...
+
+    async def result(self, job: str) -> Any:
+        """What a completed job returned; None for any other."""
+        ...
+
+    async def replay(self, job: str) -> ReplayReport:
+        """Run a job's recipe again on its record alone."""
+        ...
+
+    def replays(
+        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Replayed]:
+        """Replay every job in these states that was created at `since` (µs) or later, newest first."""
+        ...
+
+    async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job by the recipe's name; its identifier. It is durable when this returns."""
+        ...
+
+    async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
+        """Create a job that carries out a task graph; its identifier."""
+        ...
+
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
+        """Send a signal to a job that has not ended."""
+        ...
+
+    async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
+        """Ask a job to stop."""
+        ...
+
+    async def resume(self, job: str) -> None:
+        """Make a job due now, whatever it waits for."""
+        ...
+
+
+class StepsPort(Protocol):
+    """Steps of jobs."""
+
+    async def view(self, job: str, step: str) -> StepView:
+        """One step, whole."""
+        ...
+
+    async def decide(
+        self,
+        job: str,
+        step: str,
+        decision: Literal["done", "retry", "fail"],
+        value: Any = None,
+        *,
+        attempt: int | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> None:
+        """Resolve a step whose outcome is unknown; the first decision on an attempt counts."""
+        ...
+
+
+class StreamsPort(Protocol):
+    """What is recorded of jobs and sessions."""
+
+    def name(self, identifier: str) -> str:
+        """The stream of a job or session."""
+        ...
+
+    async def events(self, stream: str, after: int = 0) -> list[Event]:
+        """The events of a job's or session's stream."""
+        ...
+
+    def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
+        """The same, then each new event until the stream is closed."""
+        ...
+
+    async def narrative(self, identifier: str) -> Narrative:
+        """The story of a job or session, with who allowed what."""
+        ...
+
+    async def verify(self, identifier: str | None = None) -> VerifyReport:
+        """Check the chains of a job or session. None, for the whole journal, works on a journal here alone."""
+        ...
+
+
+class SessionsPort(Protocol):
+    """Sessions of calls from outside jobs."""
+
+    async def rows(self, *, limit: int = 20) -> list[SessionRow]:
+        """Sessions, newest first."""
+        ...
+
+
+class ConfirmationsPort(Protocol):
+    """Questions to people."""
+
+    async def pending(self, job: str | None = None) -> list[ConfirmationView]:
+        """Open questions, oldest first; not those of jobs that have ended."""
+        ...
+
+    async def view(self, reference: str) -> ConfirmationView:
+        """One question, by its identifier or by an ending of it that fits only one open question."""
+        ...
+
+    async def decide(
+        self,
+        reference: str,
+        decision: Literal["approve", "deny"],
+        *,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> ConfirmationView:
+        """Approve or deny a call. `digest` is the one that was shown; without it, the newest is taken as seen."""
+        ...
+
+    async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Replace an open question by one with other arguments, still to be approved."""
+        ...
+
+
+class ApprovalsPort(Protocol):
+    """Remembered approvals."""
+
+    async def active(self) -> list[Remembered]:
+        """Those that hold now."""
+        ...
+
+    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
+        """Let a confirmation's approval hold for later calls too."""
+        ...
+
+    async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
+        """End a remembered approval."""
+        ...
+
+
+class PolicyPort(Protocol):
+    """Policy."""
+
+    async def explain(
+        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+    ) -> Explanation:
+        """What policy says to a call, and what part every rule has in that."""
+        ...
+
+
+class ToolsPort(Protocol):
+    """The catalog."""
+
+    async def views(self) -> list[ToolView]:
+        """Every tool, by name."""
+        ...
+
+    async def view(self, name: str) -> ToolView:
+        """One tool by its full name, wire name, or a key that covers no other."""
+        ...
+
+    async def failures(self) -> dict[str, str]:
+        """Why tools are missing, by the provider that could not be listed."""
+        ...
+
+
+class RecipesPort(Protocol):
+    """Recipes that can be started."""
+
+    async def views(self) -> list[RecipeView]:
+        """Every recipe, by name."""
+        ...
+
+    async def view(self, name: str) -> RecipeView:
+        """One recipe."""
+        ...
+
+
+class TicketsPort(Protocol):
+    """Tickets."""
+
+    async def get(self, ticket: str) -> Ticket:
+        """A ticket."""
+        ...
+
+    async def page(
+        self,
+        *,
+        kind: Kind | None = None,
+        states: tuple[Status, ...] = (),
+        thread: str = "",
+        before: str = "",
+        limit: int = 20,
+    ) -> list[Ticket]:
+        """Tickets, newest first; `before` continues after the last one of an earlier page."""
+        ...
+
+    async def report(self, ticket: str) -> RunReport | None:
+        """The report of a TOOL ticket's newest run; None if none has begun."""
+        ...
+
+    async def create(self, document: Any) -> Ticket:
+        """Create a ticket from JSON."""
+        ...
+
+    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
+        """Lease the oldest tickets of a kind that are free."""
+        ...
+
+    async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
+        """Lease one ticket."""
+        ...
+
+    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
+        """Prolong a lease; return the time it ends."""
+        ...
+
+    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+        """Give a leased ticket back."""
+        ...
+
+    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
+        """Complete a ticket with its outputs, then derive what follows. `by` is a way in, not a person."""
+        ...
+
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
+        """Record that the work on a leased ticket failed."""
+        ...
+
+    async def block(self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None) -> Ticket:
+        """Record why a ticket cannot go on."""
+        ...
+
+    async def retry(self, ticket: str, *, by: str = "") -> Ticket:
+        """Make a failed or blocked ticket pending again."""
+        ...
+
+
+class ServicePort(Protocol):
+    """The nouns that are the same here and over HTTP."""
+
+    @property
+    def jobs(self) -> JobsPort: ...  # noqa: D102 - the types say it, here and below
+
+    @property
+    def steps(self) -> StepsPort: ...  # noqa: D102
+
+    @property
+    def streams(self) -> StreamsPort: ...  # noqa: D102
+
+    @property
+    def sessions(self) -> SessionsPort: ...  # noqa: D102
+
+    @property
+    def confirmations(self) -> ConfirmationsPort: ...  # noqa: D102
+
+    @property
+    def approvals(self) -> ApprovalsPort: ...  # noqa: D102
+
+    @property
+    def policy(self) -> PolicyPort: ...  # noqa: D102
+
+    @property
+    def tools(self) -> ToolsPort: ...  # noqa: D102
+
+    @property
+    def recipes(self) -> RecipesPort: ...  # noqa: D102
+
+    @property
+    def tickets(self) -> TicketsPort: ...  # noqa: D102

@@ -1,0 +1,93 @@
+"""Recipes: which ones this process knows, and what they take."""
+
+from __future__ import annotations
+
+import inspect
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
+
+import msgspec
+
+if TYPE_CHECKING:
+    from remit.jobs.recipe import Recipe, Recipes
+
+_LISTS: Final = frozenset({list, tuple, set, frozenset})
+
+
+class ParameterView(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter of a recipe."""
+
+    name: str
+    shown: str
+    """As Python writes it: `times: int = 1`."""
+    hint: str
+    """Its type as the recipe writes it; empty if it has none."""
+    default: str | None
+    """As Python writes it; None: the parameter has to be given."""
+    text: bool
+    """Whether text is taken as it is, and not as JSON."""
+    flag: bool
+    """Whether it says yes or no."""
+    many: bool
+    """Whether it is a list of values."""
+
+
+class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe."""
+
+    name: str
+    about: str
+    """Its documentation."""
+    execution_version: str
+    parameters: tuple[ParameterView, ...]
+
+
+class KnownRecipes:
+    """The recipes of this process."""
+
+    def __init__(self, registry: Recipes) -> None:
+        """Look at `registry`."""
+        self.registry = registry
+
+    # --- queries
+
+    async def views(self) -> list[RecipeView]:
+        """Every recipe, by name."""
+        return [recipe_view(one) for one in self.registry.all()]
+
+    async def view(self, name: str) -> RecipeView:
+        """One recipe. Raise NotFoundError (UNKNOWN_RECIPE)."""
+        return recipe_view(self.registry.get(name))
+
+    def names(self) -> list[str]:
+        """Every name, sorted."""
+        return self.registry.names()
+
+
+def recipe_view(recipe: Recipe[..., Any]) -> RecipeView:
+    """A recipe as faces show it."""
+    return RecipeView(
+        name=recipe.name,
+        about=inspect.cleandoc(recipe.__doc__ or ""),
+        execution_version=recipe.execution_version,
+        parameters=tuple(
+            _parameter(parameter, recipe.hints.get(name, Any))
+            for name, parameter in recipe.signature.parameters.items()
+        ),
+    )
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any) -> ParameterView:
+    choices = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    bare = {get_origin(choice) or choice for choice in choices}
+    items = {item for choice in choices if get_origin(choice) in _LISTS for item in get_args(choice)}
+    written = "" if parameter.annotation is parameter.empty else inspect.formatannotation(parameter.annotation)
+    return ParameterView(
+        name=parameter.name,
+        shown=str(parameter),
+        hint=written.strip("'"),
+        default=None if parameter.default is parameter.empty else repr(parameter.default),
+        text=str in bare | items,
+        flag=bare <= {bool, type(None)},
+        many=bool(bare & _LISTS),
+    )

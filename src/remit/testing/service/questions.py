@@ -1,0 +1,88 @@
+"""Checks on questions to people, and on the approvals that are remembered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError, UsageError
+from remit.testing.service.world import Check, Reach, refused, world
+
+
+async def check_a_question_is_approved_by_its_digest(reach: Reach) -> None:
+    """The job goes on with the call that was shown; the same question is not answered twice."""
+    async with world(reach) as one:
+        job = await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        assert (question.tool, question.args, question.caller) == ("desk.write", {"text": "hello"}, f"job/{job}")
+        assert await one.service.confirmations.view(question.confirmation[-10:]) == question
+        assert await one.service.confirmations.pending(job) == [question]
+        assert await one.service.confirmations.pending("job_none") == []
+        decided = await one.service.confirmations.decide(
+            question.confirmation, "approve", digest=question.digest, reason="fine"
+        )
+        assert (decided.state, decided.approved_by) == ("approved", ("ann",))
+        await one.at_rest(job)
+        assert await one.service.jobs.result(job) == "hello"
+        with refused(Code.CONFIRMATION_CLOSED, StateError):
+            await one.service.confirmations.decide(question.confirmation, "deny")
+
+
+async def check_a_question_is_denied(reach: Reach) -> None:
+    """Without a digest the question is taken as seen as it is."""
+    async with world(reach) as one:
+        job = await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        denied = await one.service.confirmations.decide(question.confirmation, "deny", reason="not today")
+        assert denied.state == "denied"
+        assert (await one.at_rest(job)).state == "failed"
+
+
+async def check_another_digest_does_not_count(reach: Reach) -> None:
+    """An answer to what was not shown is refused; so is one to a question that does not exist."""
+    async with world(reach) as one:
+        await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        with refused(Code.CONFIRMATION_MISMATCH, StateError):
+            await one.service.confirmations.decide(question.confirmation, "approve", digest="sha256:" + "0" * 64)
+        with refused(Code.CONFIRMATION_NOT_FOUND, NotFoundError):
+            await one.service.confirmations.view("c_none")
+
+
+async def check_a_question_is_edited(reach: Reach) -> None:
+    """The new question asks about the new arguments; arguments that do not fit the tool are refused."""
+    async with world(reach) as one:
+        await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        for wrong in ({"text": 1}, ["text"]):
+            with refused(Code.INVALID_TOOL_ARGS, UsageError):
+                await one.service.confirmations.edit(question.confirmation, wrong)
+        edited = await one.service.confirmations.edit(question.confirmation, {"text": "bye"}, reason="politer")
+        assert (edited.args, edited.edited_from) == ({"text": "bye"}, question.confirmation)
+        assert edited.digest != question.digest
+
+
+async def check_an_approval_is_remembered_and_revoked(reach: Reach) -> None:
+    """It holds for the next call until it is revoked."""
+    async with world(reach) as one:
+        await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        with refused(Code.CONFIRMATION_CLOSED, StateError):
+            await one.service.approvals.remember(question.confirmation, "everything", seconds=600, exact=True)
+        await one.service.confirmations.decide(question.confirmation, "approve")
+        kept = await one.service.approvals.remember(question.confirmation, "everything", seconds=600, exact=True)
+        assert await one.service.approvals.active() == [kept]
+        assert await one.service.jobs.result(await one.ran("writes")) == "hello"
+        await one.service.approvals.revoke(kept.id, reason="over")
+        assert await one.service.approvals.active() == []
+        with refused(Code.STREAM_NOT_FOUND, NotFoundError):
+            await one.service.approvals.revoke("rem_none")
+
+
+QUESTION_CHECKS: Final[tuple[Check, ...]] = (
+    check_a_question_is_approved_by_its_digest,
+    check_a_question_is_denied,
+    check_another_digest_does_not_count,
+    check_a_question_is_edited,
+    check_an_approval_is_remembered_and_revoked,
+)

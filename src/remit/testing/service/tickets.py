@@ -1,0 +1,103 @@
+"""Checks on tickets."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError, UsageError
+from remit.testing.service.world import Check, Reach, World, refused, world
+from remit.tickets.ticket import Kind, Proof, Ticket
+
+_EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
+
+
+async def _new(one: World, kind: Kind = "TRIAGE", **more: Any) -> Ticket:
+    return await one.service.tickets.create({"type": kind, "event": _EVENT, **more})
+
+
+async def check_a_ticket_is_created_and_listed(reach: Reach) -> None:
+    """It comes back as it was created, alone and in pages; a document that is no ticket is refused."""
+    async with world(reach) as one:
+        first, second = await _new(one), await _new(one, "REPLY")
+        assert first.event == _EVENT
+        assert await one.service.tickets.get(first.id) == first == await one.local.tickets.get(first.id)
+        assert await one.service.tickets.page() == [second, first]
+        assert await one.service.tickets.page(kind="TRIAGE", states=("pending", "done"), thread="t1") == [first]
+        assert await one.service.tickets.page(before=second.id, limit=1) == [first]
+        assert await one.service.tickets.page(thread="t2") == []
+        with refused(Code.not_found, NotFoundError):
+            await one.service.tickets.get("tkt_none")
+        for wrong in ({"type": "ODD"}, ["no", "ticket"]):
+            with refused(Code.SCHEMA_VALIDATION_FAILED, UsageError):
+                await one.service.tickets.create(wrong)
+
+
+async def check_a_lease_is_proved_renewed_and_released(reach: Reach) -> None:
+    """One holder at a time; a proof that is not the lease's is refused."""
+    async with world(reach) as one:
+        ticket = await _new(one)
+        (leased,) = await one.service.tickets.lease("TRIAGE", owner="me", limit=1, lease_sec=60)
+        assert leased.ticket.id == ticket.id
+        assert await one.service.tickets.lease("TRIAGE", owner="you", limit=1, lease_sec=60) == []
+        with refused(Code.lease_conflict, StateError):
+            await one.service.tickets.lease_by_id(ticket.id, owner="you", lease_sec=60)
+        proof = Proof(owner="me", token=leased.lease_token)
+        with refused(Code.lease_owner_mismatch, StateError):
+            await one.service.tickets.renew(ticket.id, Proof(owner="you", token=leased.lease_token), 60)
+        assert await one.service.tickets.renew(ticket.id, proof, 600) > leased.lease_expires
+        assert (await one.service.tickets.release(ticket.id, proof, "no time")).status == "pending"
+        again = await one.service.tickets.lease_by_id(ticket.id, owner="you", lease_sec=60)
+        assert again.lease_owner == "you"
+
+
+async def check_a_ticket_is_filled_once_and_what_follows_is_derived(reach: Reach) -> None:
+    """A triage that asks for tools makes a TOOL ticket; filling again changes nothing."""
+    async with world(reach) as one:
+        ticket = await _new(one)
+        leased = await one.service.tickets.lease_by_id(ticket.id, owner="me", lease_sec=60)
+        proof = Proof(owner="me", token=leased.lease_token)
+        steps = [{"tool_name": "desk_look", "args": {"at": "x"}}]
+        filled = await one.service.tickets.fill(ticket.id, {"tool_steps": steps}, proof=proof)
+        assert filled.ticket.status == "done"
+        assert filled.derived is not None
+        (tool,) = await one.service.tickets.page(kind="TOOL")
+        assert (tool.id, tool.metadata.parent_ticket_id) == (filled.derived.ticket, ticket.id)
+        again = await one.service.tickets.fill(ticket.id, {}, proof=proof)
+        assert again.ticket == await one.local.tickets.get(ticket.id)
+        assert again.ticket.metadata.final_outputs == {"tool_steps": steps}
+
+
+async def check_who_may_fill_without_a_lease_is_checked(reach: Reach) -> None:
+    """A pending ticket is filled directly only by those who may."""
+    async with world(reach) as one:
+        ticket = await _new(one)
+        with refused(Code.direct_fill_missing_by, StateError):
+            await one.service.tickets.fill(ticket.id, {})
+        with refused(Code.direct_fill_not_allowed, StateError):
+            await one.service.tickets.fill(ticket.id, {}, by="somebody")
+        assert (await one.service.tickets.fill(ticket.id, {"triage": "x"}, by="manual")).ticket.status == "done"
+
+
+async def check_a_ticket_fails_or_is_blocked_and_is_retried(reach: Reach) -> None:
+    """Why it stopped is kept; retrying makes it pending again."""
+    async with world(reach) as one:
+        ticket = await _new(one)
+        blocked = await one.service.tickets.block(ticket.id, code="X", reason="why", source="me")
+        assert blocked.metadata.block is not None
+        assert (blocked.status, blocked.metadata.block.reason) == ("blocked", "why")
+        assert (await one.service.tickets.retry(ticket.id)).metadata.retry_count == 1
+        leased = await one.service.tickets.lease_by_id(ticket.id, owner="me", lease_sec=60)
+        proof = Proof(owner="me", token=leased.lease_token)
+        failed = await one.service.tickets.fail(ticket.id, proof, code="Y", reason="no")
+        assert (failed.status, failed.metadata.retry_count) == ("failed", 1)
+        assert await one.service.tickets.report(ticket.id) is None
+
+
+TICKET_CHECKS: Final[tuple[Check, ...]] = (
+    check_a_ticket_is_created_and_listed,
+    check_a_lease_is_proved_renewed_and_released,
+    check_a_ticket_is_filled_once_and_what_follows_is_derived,
+    check_who_may_fill_without_a_lease_is_checked,
+    check_a_ticket_fails_or_is_blocked_and_is_retried,
+)

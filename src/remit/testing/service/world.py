@@ -1,0 +1,137 @@
+"""A journal in memory with a few tools and recipes, and the service under test over it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from remit.codes import Code
+from remit.errors import RemitError
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+from remit.service.ports import ServicePort
+from remit.service.service import Service
+from remit.service.views import JobRow
+from remit.settings import load
+from remit.tools.function import tool
+from remit.wiring import open_runtime
+
+Reach = Callable[[Service], AbstractAsyncContextManager[ServicePort]]
+"""Opens the service under test, given the one over the journal."""
+Check = Callable[[Reach], Awaitable[None]]
+_RULES: Final = [
+    {"id": "may-look", "effect": "allow", "tools": ["desk.look", "desk.book", "desk.unbook"]},
+    {"id": "must-ask", "effect": "ask", "tools": ["desk.write"]},
+]
+
+
+@tool("desk.look", level="L0")
+def look(at: str) -> str:
+    """Look at something."""
+    return at.upper()
+
+
+@tool("desk.write")
+def write(text: str) -> str:
+    """Write something, which asks."""
+    return text
+
+
+@tool("desk.book")
+def book() -> str:
+    """Book a place."""
+    return "booked"
+
+
+@tool("desk.unbook")
+def unbook() -> None:
+    """Fail to undo a booking."""
+    raise ValueError("the desk is closed")
+
+
+@recipe("looks")
+async def looks(run: Run, at: str, times: int = 1) -> dict[str, Any]:
+    """Look at something.
+
+    Calls a tool.
+    """
+    found = [(await run.call("desk.look", {"at": at})).value for _ in range(times)]
+    return {"found": found}
+
+
+@recipe("writes")
+async def writes(run: Run, text: str = "hello") -> str:
+    """Write, which asks a person."""
+    return str((await run.call("desk.write", {"text": text})).value)
+
+
+@recipe("waits")
+async def waits(run: Run) -> Any:
+    """Wait for a signal."""
+    return await run.wait_signal("go")
+
+
+@recipe("fails")
+async def fails(run: Run) -> None:
+    """Fail."""
+    await run.now()
+    raise ValueError("no luck today")
+
+
+@recipe("regrets")
+async def regrets(run: Run) -> None:
+    """Fail after a call whose undo fails as well."""
+    await run.call("desk.book", {}, undo=("desk.unbook", {}))
+    raise ValueError("it was no good")
+
+
+class World:
+    """The service under test, and the one over the journal."""
+
+    def __init__(self, service: ServicePort, local: Service) -> None:
+        self.service = service
+        self.local = local
+
+    async def at_rest(self, job: str) -> JobRow:
+        """A job once it has ended, or waits for something from outside."""
+        (row,) = await self.local.jobs.settled([job])
+        return row
+
+    async def ran(self, name: str, **given: Any) -> str:
+        """A job that has ended or waits."""
+        job = await self.service.jobs.start_named(name, given)
+        await self.at_rest(job)
+        return job
+
+
+@asynccontextmanager
+async def world(reach: Reach) -> AsyncIterator[World]:
+    """An empty journal, a worker on its jobs, and the service under test."""
+    with TemporaryDirectory() as folder:
+        flags = {"journal.url": ":memory:", "app.principal": "ann", "policy.rules": _RULES}
+        settings = load(cwd=Path(folder), env={}, flags=flags)
+        tools, recipes = (look, write, book, unbook), (looks, writes, waits, fails, regrets)
+        runtime = open_runtime(settings, tools=tools, recipes=recipes)
+        runtime.engine.start()
+        try:
+            async with reach(runtime.service) as service:
+                yield World(service, runtime.service)
+        finally:
+            await runtime.close()
+
+
+@contextmanager
+def refused(code: Code, kind: type[RemitError]) -> Iterator[None]:
+    """The block raises this very error, with this code."""
+    found: RemitError | None = None
+    try:
+        yield
+    except RemitError as error:
+        found = error
+    assert found is not None, f"was not refused with {code.name}"
+    assert found.code is code, f"was refused with {found}, not with {code.name}"
+    assert isinstance(found, kind), f"{found} is a {type(found).__name__}, not a {kind.__name__}"
+    assert found.message
