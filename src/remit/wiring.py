@@ -48,7 +48,8 @@ from remit.recipes.ask_model import ask_model
 from remit.recipes.research_report import research_report
 from remit.recipes.run_code_snippet import run_code_snippet
 from remit.recipes.ticket_run import ticket_run
-from remit.sandbox.opening import open_sandbox
+from remit.sandbox.enclosure import Enclosures
+from remit.sandbox.opening import open_enclosures, open_sandbox
 from remit.service.exposed import ExposedJobs
 from remit.service.modules import find
 from remit.service.service import Service, service_over
@@ -78,6 +79,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     gateway: Gateway
     engine: Engine
+    enclosures: Enclosures
     service: Service
 
     async def close(self) -> None:
@@ -85,6 +87,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
         await self.engine.drain(self.settings.jobs.drain_seconds)
         await self.engine.stop()
         await self.services.catalog.close()
+        await self.enclosures.close()
         if self.services.models is not None:
             await self.services.models.close()
         await self.journal.close()
@@ -115,9 +118,10 @@ def open_runtime(
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()
     servers = _servers(settings)
+    enclosures = open_enclosures(settings)
     every = [
         *_providers(settings, (*found.tools, *tools)),
-        *_mcp_providers(servers, settings, pins, clock, chance, authorizer),
+        *_mcp_providers(servers, settings, pins, clock, chance, authorizer, enclosures),
         *providers,
     ]
     catalog = _catalog(settings, every)
@@ -145,6 +149,7 @@ def open_runtime(
         gateway=gateway,
         engine=engine,
         service=service,
+        enclosures=enclosures,
     )
 
 
@@ -283,6 +288,7 @@ def _mcp_providers(
     clock: Clock,
     chance: Chance,
     authorizer: Authorizer | None,
+    enclosures: Enclosures,
 ) -> list[ToolProvider]:
     """One for each MCP server, or what stands in for all of them.
 
@@ -294,12 +300,24 @@ def _mcp_providers(
         return []
     try:
         # An extra, and slow to import.
+        from remit.providers.mcp.enclosed import launch_of  # noqa: PLC0415
         from remit.providers.mcp.oauth import Login  # noqa: PLC0415
         from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415
     except ModuleNotFoundError as error:
         return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
     login = Login(data_folder() / "mcp-auth", authorizer)
-    return [McpProvider(server, settings.mcp, pins, clock=clock, chance=chance, login=login) for server in servers]
+    return [
+        McpProvider(
+            server,
+            settings.mcp,
+            pins,
+            clock=clock,
+            chance=chance,
+            login=login,
+            launch=launch_of(server, enclosures),
+        )
+        for server in servers
+    ]
 
 
 async def _stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:

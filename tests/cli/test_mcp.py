@@ -52,6 +52,7 @@ def test_add_writes_a_server_and_says_what_to_do_next(project: Project) -> None:
         "era": "legacy",
         "level": "L1",
         "tools": {"list_*": "L0"},
+        "sandbox": True,
     }
 
 
@@ -136,8 +137,56 @@ def test_list_shows_every_server_its_origin_and_the_warnings_but_no_secret(proje
 
 
 def test_add_says_that_a_server_on_stdio_is_not_isolated(project: Project) -> None:
-    assert "isolation: none; files runs as you" in project.here("mcp", "add", "files", "--", "npx", "x").err
+    done = project.here("mcp", "add", "files", "--no-sandbox", "--", "npx", "x")
+    assert "isolation: none; files runs as you" in done.err
+    assert "sandbox" not in servers(project)[0]
     assert "isolation" not in project.here("mcp", "add", "web", "--url", "https://h/mcp").err
+
+
+def test_add_proposes_the_sandbox_with_the_paths_that_the_command_names(project: Project) -> None:
+    for name in ("notes", "server", "server/node_modules", "given"):
+        (project.folder / name).mkdir()
+    (project.folder / "server" / "package.json").write_text("{}")
+    (project.folder / "server" / "index.js").write_text("")
+    here = project.folder
+    words = [
+        "--root",
+        str(here / "given"),
+        "--network",
+        "api.example",
+        "--",
+        "node",
+        "server/index.js",
+        "./notes",
+        "-v",
+    ]
+    done = project.here("mcp", "add", "files", *words)
+    assert servers(project)[0]["sandbox"] == {
+        "roots": [str(here / "given"), str(here / "server"), str(here / "notes")],
+        "network": ["api.example"],
+    }
+    assert f"isolation: sandbox; files reads {here / 'given'}, {here / 'server'}, {here / 'notes'}, " in done.err
+    assert "reaches api.example" in done.err
+    more = project.here("mcp", "add", "more", "--writable", str(here / "notes"), "--", "npx", "m", str(here / "notes"))
+    assert servers(project)[1]["sandbox"] == {"writable": [str(here / "notes")]}
+    assert "npx downloads what it runs" in more.err
+    rows = [line.split() for line in project.here("mcp", "list").out.splitlines()]
+    assert [row[3] for row in rows[1:]] == ["sandbox", "sandbox"]
+    isolation = [one for one in project.here("doctor", "--json").json if one["name"] == "isolation"]
+    assert isolation == []
+
+
+@pytest.mark.parametrize("words", [["--url", "https://h"], ["--no-sandbox", "--", "x"]])
+def test_what_the_sandbox_is_given_belongs_to_a_server_in_it(project: Project, words: list[str]) -> None:
+    done = project.here("mcp", "add", "files", "--root", "/usr", *words)
+    assert (done.status, servers(project)) == (2, [])
+    assert "belong to the sandbox" in done.err
+
+
+@pytest.mark.parametrize("value", ['"yes"', '{ root = ["x"] }', "{ roots = 1 }", '{ limits = { pids = "x" } }'])
+def test_a_wrong_sandbox_in_the_file_is_an_error_that_names_it(project: Project, value: str) -> None:
+    project.configure(f'[[mcp.servers]]\nname = "a"\ncommand = ["x"]\nsandbox = {value}\n', modules=False)
+    assert "(a): sandbox must be true, false, or a table" in project.here("mcp", "list").err
 
 
 def test_doctor_says_which_servers_are_not_isolated_and_which_are_down(project: Project) -> None:

@@ -156,7 +156,9 @@ def _isolation(settings: Settings) -> Iterator[Check]:
         return
     names = ", ".join(server.name for server in servers if server.isolation == "none")
     if names:
-        remedy = "Use only MCP servers that you would also run yourself."
+        remedy = (
+            "Set sandbox = true for each in its table; until then use only servers that you would also run yourself."
+        )
         yield Check("isolation", "warn", f"none: {names}; each runs as you, and may do here what you may", remedy)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
@@ -30,6 +30,12 @@ DRAIN_S: Final = 0.25
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
+Launch = Callable[
+    [asyncio.SubprocessProtocol, Sequence[str], str, Mapping[str, str]], Awaitable[asyncio.SubprocessTransport]
+]
+"""Starts a command in a folder with an environment, for a protocol; signals go through the transport that it gives."""
+
+
 class Child(asyncio.SubprocessProtocol):
     """One child. A subclass may override `heard`, `shut`, `exited` and `gone`."""
 
@@ -45,15 +51,26 @@ class Child(asyncio.SubprocessProtocol):
         self._gone = asyncio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
+        self._signal: Callable[[signal.Signals], object] = self._signal_group
 
     async def start(
-        self, command: Sequence[str], *, env: Mapping[str, str], cwd: str = "", pass_fds: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str = "",
+        pass_fds: Sequence[int] = (),
+        launch: Launch | None = None,
     ) -> None:
         """Start it, once, with this environment and no other. Raises OSError if the system cannot.
 
         Values of `env` whose names say that they are secret never appear in `shown`. `pass_fds` stay open in it.
+        `launch` starts it in another way, such as in the sandbox; it raises what it likes.
         """
         self._secrets = secrets_of(env)
+        if launch is not None:
+            self._signal = (await launch(self, command, cwd, env)).send_signal
+            return
         words = bound(command, cwd=cwd, env=env)
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
@@ -126,8 +143,7 @@ class Child(asyncio.SubprocessProtocol):
     def send_signal(self, how: signal.Signals) -> None:
         """Signal its process group, if any of it is left."""
         if self._transport is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._transport.get_pid(), how)
+            self._signal(how)
 
     # --- what a subclass may hear of
 
@@ -183,6 +199,11 @@ class Child(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         """It reads again."""
         self._writable.set()
+
+    def _signal_group(self, how: signal.Signals) -> None:
+        if self._transport is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._transport.get_pid(), how)
 
     async def _ends(self) -> bool:
         """Whether it ends within the grace."""

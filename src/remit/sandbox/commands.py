@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from remit.sandbox.installed import PLACES, CommandMissingError, Located, located
 from remit.sandbox.spec import Mount
 
-PLACES: Final = ("/usr/local/bin", "/usr/bin")
-"""Where programs are looked for; `/bin` is a link to the last on every system of today."""
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"python": ("python3", "python"), "node": ("node", "nodejs")}
 _PACKAGES: Final[Mapping[str, str]] = {
     "python": "PYTHONPATH",
@@ -30,15 +29,18 @@ class Command(NamedTuple):
     env: Mapping[str, str] = {}
 
 
-class CommandMissingError(Exception):
-    """An allowed command is not installed where a sandbox could see it."""
-
-
 class Finder(Protocol):
     """Finds the programs of a driver."""
 
     def find(self, name: str) -> Command:
         """The program behind a name. Raises CommandMissingError."""
+        ...
+
+    def locate(self, program: str, cwd: Path, path: str) -> Located:
+        """A program that the operator named, by a path (relative to `cwd`) or a name that the search path `path` finds.
+
+        Raises CommandMissingError.
+        """
         ...
 
 
@@ -64,6 +66,10 @@ class Commands:
                 return self._with_packages(name, str(program), Mount(prefix, str(prefix)))
         raise CommandMissingError(f"{name} is not in {' or '.join(PLACES)}")
 
+    def locate(self, program: str, cwd: Path, path: str) -> Located:
+        """A program of this machine. Raises CommandMissingError."""
+        return located(program, cwd, path)
+
     def _with_packages(self, name: str, program: str, *mounts: Mount) -> Command:
         folder, variable = self._packages.get(name), _PACKAGES.get(name)
         if folder is None or variable is None:
@@ -85,6 +91,10 @@ class Listed:
             raise CommandMissingError(f"{name} is not among the modules of sandbox.wasm ({known})")
         return Command(str(self._programs[name]))
 
+    def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
+        """One of the modules. Raises CommandMissingError."""
+        return Located(self.find(program).program)
+
 
 class Named:
     """Commands that another file system than ours holds, such as a container's image: it finds them in its own PATH."""
@@ -92,3 +102,7 @@ class Named:
     def find(self, name: str) -> Command:
         """The program behind a name."""
         return Command(_NAMES.get(name, (name,))[0])
+
+    def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
+        """A program of the image."""
+        return Located(program)

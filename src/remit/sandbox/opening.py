@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from remit.errors import SettingsError
 from remit.sandbox.capability import Isolation
 from remit.sandbox.commands import Commands, Finder, Listed, Named
+from remit.sandbox.enclosure import Enclosures
 from remit.sandbox.hosts import read
 from remit.sandbox.limits import Limits
 from remit.sandbox.policy import SandboxPolicy
@@ -31,6 +32,12 @@ def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
     given = settings.sandbox
     return Sandbox(open_driver(given.driver, given), policy_of(given), _finder(given), Workspaces(folder_of(settings)))
+
+
+def open_enclosures(settings: Settings) -> Enclosures:
+    """What runs the operator's own tools and servers in the sandbox, with a driver of its own."""
+    given = settings.sandbox
+    return Enclosures(open_sandbox(settings), _finder(given), folder_of(settings))
 
 
 def open_driver(name: str, given: SandboxSettings) -> Driver:

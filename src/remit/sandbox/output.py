@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final, Literal
 
 from remit.sandbox.execution import Listener, Stream
+from remit.sandbox.spec import Spec
 
 _CHUNK: Final = 64 * 1024
 _FLOOD: Final = 16
@@ -19,8 +20,9 @@ class Output:
     """One pipe's reader: keeps the first bytes, counts the rest."""
 
     def __init__(
-        self, name: Literal["stdout", "stderr"], most: int, listener: Listener, flooded: Callable[[str], None]
+        self, name: Literal["stdout", "stderr"], most: int | None, listener: Listener, flooded: Callable[[str], None]
     ) -> None:
+        """Keep `most` bytes; None: keep none, and pass all of them on."""
         self.name = name
         self._most = most
         self._listener = listener
@@ -64,6 +66,9 @@ class Output:
 
     def _take(self, data: bytes) -> None:
         self._total += len(data)
+        if self._most is None:
+            self._listener(self.name, data)
+            return
         wanted = data[: max(0, self._most - len(self._kept))]
         if wanted:
             self._kept += wanted
@@ -71,3 +76,12 @@ class Output:
                 self._listener(self.name, wanted)
         if self._total > max(self._most, _CHUNK) * _FLOOD:
             self._flooded(f"{self.name}_bytes")
+
+
+def outputs(spec: Spec, listener: Listener, flooded: Callable[[str], None]) -> tuple[Output, Output]:
+    """The readers of a run's stdout and stderr."""
+    lasts = spec.feed is not None
+    return (
+        Output("stdout", None if lasts else spec.limits.stdout_bytes, listener, flooded),
+        Output("stderr", None if lasts else spec.limits.stderr_bytes, listener, flooded),
+    )

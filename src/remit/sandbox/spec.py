@@ -32,7 +32,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Path
     """The folder that is `/workspace`, the only one that keeps what is written to it."""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    cwd: str = WORKSPACE
+    """Where the program starts."""
     stdin: bytes = b""
+    feed: int | None = None
+    """Descriptor that it reads instead of `stdin`, for a program that lasts: its output then goes to the listener
+    alone, all of it. The caller closes it.
+    """
     mounts: tuple[Mount, ...] = ()
     limits: Limits = Limits()
     network: tuple[str, ...] = ()

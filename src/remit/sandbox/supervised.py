@@ -13,7 +13,7 @@ from remit.clock import SystemClock
 from remit.sandbox.child import Child
 from remit.sandbox.execution import Execution, Listener, Receipt, Status, Usage
 from remit.sandbox.identity import Identity
-from remit.sandbox.output import Output
+from remit.sandbox.output import outputs
 from remit.sandbox.spec import Spec
 from remit.sandbox.stdin import stdin_of
 from remit.sandbox.watch import Watch
@@ -31,8 +31,7 @@ class Supervised:
         self._began = self._clock.monotonic()
         self._child: Child | None = None
         self._watch: Watch | None = None
-        self._stdout = Output("stdout", spec.limits.stdout_bytes, listener, self.stop)
-        self._stderr = Output("stderr", spec.limits.stderr_bytes, listener, self.stop)
+        self._stdout, self._stderr = outputs(spec, listener, self.stop)
 
     def start(
         self,
@@ -43,7 +42,7 @@ class Supervised:
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start it. Raises OSError; nothing is left open then."""
-        stdin = stdin_of(self._spec.stdin)
+        stdin = stdin_of(self._spec.stdin, self._spec.feed)
         (out_r, out_w), (err_r, err_w) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         try:
             self._child = Child.start(

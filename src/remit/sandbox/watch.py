@@ -12,6 +12,8 @@ from remit.sandbox.spec import Spec
 from remit.sandbox.watching import Seen, look, size_of
 
 _EVERY_S: Final = 0.05
+_SELDOM_S: Final = 1.0
+"""For a program that lasts."""
 _SHARE: Final = 10
 """Measuring a workspace may take one part in so many of the time."""
 
@@ -42,8 +44,9 @@ class Watch:
 
     async def _look(self) -> None:
         limits, measured = self._spec.limits, 0.0
+        every = _EVERY_S if self._spec.feed is None else _SELDOM_S
         while True:
-            await self._clock.sleep(_EVERY_S)
+            await self._clock.sleep(every)
             used = self._used()
             if used.cpu_ms > limits.cpu_ms:
                 self._stop("cpu_ms")
@@ -57,7 +60,7 @@ class Watch:
                 if size > limits.workspace_bytes:
                     self._stop("workspace_bytes")
                 took = self._clock.monotonic() - began
-                measured = began + max(_EVERY_S, took * _SHARE)
+                measured = began + max(every, took * _SHARE)
 
     def _used(self) -> Seen:
         if self._leaf is not None:

@@ -7,11 +7,13 @@ from typing import Literal
 import msgspec
 
 from remit.settings.address import address, program
+from remit.settings.terms import SandboxTerms
 
 Era = Literal["auto", "legacy", "modern"]
 LevelName = Literal["L0", "L1", "L2"]
-Isolation = Literal["none", "elsewhere"]
-"""`none`: it runs as a plain child process with our rights. `elsewhere`: it is reached over HTTP, and we cannot say."""
+Isolation = Literal["none", "sandbox", "elsewhere"]
+"""`none`: a plain child process with our rights. `sandbox`: started in the sandbox, or not at all. `elsewhere`: reached
+over HTTP, and we cannot say."""
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -42,6 +44,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Levels by the server's own tool name or a pattern (`list_*`): an exact name wins, then the first pattern."""
     idempotent: tuple[str, ...] = ()
     """Names or patterns of tools that may be called again without changing more."""
+    sandbox: bool | SandboxTerms = False
+    """Whether it is started in the sandbox, and on which terms; paths are absolute once loaded."""
     disabled: bool = False
 
     def __repr__(self) -> str:
@@ -51,7 +55,9 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def isolation(self) -> Isolation:
         """What keeps it from the rest of this machine."""
-        return "elsewhere" if self.url else "none"
+        if self.url:
+            return "elsewhere"
+        return "none" if self.sandbox is False else "sandbox"
 
     @property
     def transport(self) -> Literal["stdio", "http"]:

@@ -12,6 +12,7 @@ import msgspec
 from remit.errors import SettingsError
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
+from remit.settings.terms import SandboxTerms
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
 """A server's name: a segment of a tool's name (remit.tools.naming).
@@ -36,6 +37,8 @@ _EXPECTED: Final = {
     "level": "L0, L1 or L2",
     "tools": "a table of levels (L0, L1 or L2), by names or patterns of tools",
     "idempotent": "a list of texts",
+    "sandbox": "true, false, or a table with any of roots, writable, network (lists of texts) and limits (a table of "
+    "whole numbers)",
     "disabled": "true or false",
 }
 _OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "client_metadata_url"})
@@ -59,7 +62,8 @@ def read_server(table: Mapping[str, Any], where: str, base: Base, folder: str) -
     _consistent(server, where)
     if server.url:
         return server
-    return msgspec.structs.replace(server, cwd=_folder(server.cwd, base, where) if server.cwd else folder)
+    cwd = _folder("cwd", server.cwd, base, where) if server.cwd else folder
+    return msgspec.structs.replace(server, cwd=cwd, sandbox=_terms(server.sandbox, base, where))
 
 
 def _misnamed(name: object, where: str) -> SettingsError:
@@ -125,8 +129,9 @@ def _consistent(server: McpServer, where: str) -> None:
         raise SettingsError(
             f"{where}: {both} given", remedy="Give command for a server that is started here, url for one that answers."
         )
-    for key, owner in (("env", "command"), ("cwd", "command"), ("headers", "url"), ("oauth", "url")):
-        if getattr(server, key) not in ({}, "", None) and not getattr(server, owner):
+    owners = {"env": "command", "cwd": "command", "sandbox": "command", "headers": "url", "oauth": "url"}
+    for key, owner in owners.items():
+        if getattr(server, key) not in ({}, "", None, False) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
     if server.url and not _is_url(server.url):
         raise _misfit(where, "url")
@@ -147,13 +152,22 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _folder(cwd: str, base: Base, where: str) -> str:
+def _terms(given: bool | SandboxTerms, base: Base, where: str) -> bool | SandboxTerms:
+    if not isinstance(given, SandboxTerms):
+        return given
+    roots, writable = (
+        tuple([_folder("sandbox", path, base, where) for path in paths]) for paths in (given.roots, given.writable)
+    )
+    return msgspec.structs.replace(given, roots=roots, writable=writable)
+
+
+def _folder(key: str, cwd: str, base: Base, where: str) -> str:
     if "${" in cwd:
-        raise SettingsError(f"{where}: cwd takes no ${{NAME}}", remedy="Write the folder itself; ~/ is your home.")
+        raise SettingsError(f"{where}: {key} takes no ${{NAME}}", remedy="Write the folder itself; ~/ is your home.")
     try:
         return str(base.path(cwd))
     except (OSError, RuntimeError, ValueError) as exc:
-        raise SettingsError(f"{where}: cwd is no usable path", remedy="Name a folder.") from exc
+        raise SettingsError(f"{where}: {key} has no usable path", remedy="Name a folder.") from exc
 
 
 def _misfit(where: str, key: str) -> SettingsError:

@@ -78,7 +78,9 @@ def _each(value: Any) -> Any:
 
 
 _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled"), _plain),
+    **dict.fromkeys(
+        ("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled", "sandbox"), _plain
+    ),
     **dict.fromkeys(("command", "cmd"), command),
     **dict.fromkeys(("env", "headers", "oauth"), _names),
     "args": _each,

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.process.child import Launch
 from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
@@ -155,6 +156,7 @@ class World:
         *,
         trust: bool = True,
         login: Login | None = None,
+        launch: Launch | None = None,
         **settings: Any,
     ) -> McpProvider:
         """A provider that the world closes."""
@@ -165,6 +167,7 @@ class World:
             clock=self.clock,
             chance=Loaded(),
             login=login,
+            launch=launch,
         )
         self.providers.append(made)
         return made

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mcp.client.session import IncomingMessage
 
     from remit.clock import Clock
+    from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
@@ -127,20 +128,17 @@ async def connected(
     max_message_bytes: int,
     clock: Clock,
     login: Login | None,
+    launch: Launch | None = None,
 ) -> AsyncIterator[Connection]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
-    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP.
+    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP; `launch` starts a
+    server in the sandbox, where it gets none of our variables.
     """
     async with AsyncExitStack() as stack:
         process = None
         if server.command:
-            process = await Stdio.run(
-                server.command,
-                cwd=server.cwd,
-                env=environment(os.environ, server.env),
-                max_message_bytes=max_message_bytes,
-            )
+            process = await _started(server, max_message_bytes, launch)
             stack.push_async_callback(process.close)
             dispatcher = process.dispatcher
         else:
@@ -177,6 +175,16 @@ async def connected(
                 connection.lose("the connection was closed")
                 for task in tasks:
                     task.cancel()
+
+
+async def _started(server: McpServer, max_message_bytes: int, launch: Launch | None) -> Stdio:
+    return await Stdio.run(
+        server.command,
+        cwd=server.cwd,
+        env=environment(os.environ, server.env) if launch is None else server.env,
+        max_message_bytes=max_message_bytes,
+        launch=launch,
+    )
 
 
 def _session(dispatcher: Dispatcher, answers: Answers, heard: Heard) -> Session:

@@ -26,6 +26,7 @@ from remit.tools.listing import cancelled
 if TYPE_CHECKING:
     from remit.chance import Chance
     from remit.clock import Clock
+    from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
@@ -57,6 +58,7 @@ class Keeper:
         max_message_bytes: int,
         heard: Heard,
         login: Login | None,
+        launch: Launch | None,
         arrived: Callable[[Connection], None],
         retriable: Callable[[], None],
     ) -> None:
@@ -71,6 +73,7 @@ class Keeper:
         self._max_message_bytes = max_message_bytes
         self._heard = heard
         self._login = login
+        self._launch = launch
         self._arrived = arrived
         self._retriable = retriable
         self._known_era: Era | None = None if server.era == "auto" else server.era
@@ -147,7 +150,7 @@ class Keeper:
         limit, era = self._max_message_bytes, self._era
         async with asyncio.timeout(CONNECT_S) as patience:
             async with connected(
-                server, era, self._answers, self._heard, limit, self._clock, self._login
+                server, era, self._answers, self._heard, limit, self._clock, self._login, self._launch
             ) as connection:
                 patience.reschedule(None)
                 self._succeed(connection)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from remit.chance import Chance
     from remit.clock import Clock
+    from remit.process.child import Launch
     from remit.providers.mcp.connection import Connection
     from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
@@ -49,8 +50,12 @@ class McpProvider:
         clock: Clock,
         chance: Chance,
         login: Login | None = None,
+        launch: Launch | None = None,
     ) -> None:
-        """Nothing is started before the tools are first listed; `login` is for servers that want OAuth."""
+        """Nothing is started before the tools are first listed.
+
+        `login` is for servers that want OAuth; `launch` starts the server in the sandbox.
+        """
         self._server = server
         self._timeout_ms = settings.timeout_ms
         self._pins = pins
@@ -74,6 +79,7 @@ class McpProvider:
             max_message_bytes=settings.max_message_bytes,
             heard=self._heard,
             login=login,
+            launch=launch,
             arrived=self._arrived,
             retriable=self._tell,
         )

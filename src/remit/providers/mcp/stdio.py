@@ -10,7 +10,7 @@ from typing import Final
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message
-from remit.process.child import DRAIN_S, GRACE_S, STDIN, STDOUT, Child
+from remit.process.child import DRAIN_S, GRACE_S, STDIN, STDOUT, Child, Launch
 from remit.redact import line
 
 SHOWN: Final = 600
@@ -33,10 +33,18 @@ class Stdio(Child):
         self.dispatcher = Dispatcher(self)
 
     @classmethod
-    async def run(cls, command: Sequence[str], *, cwd: str, env: Mapping[str, str], max_message_bytes: int) -> Stdio:
-        """Start a server. Raises OSError if the system cannot."""
+    async def run(
+        cls,
+        command: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        max_message_bytes: int,
+        launch: Launch | None = None,
+    ) -> Stdio:
+        """Start a server, by `launch` if it is given. Raises OSError if the system cannot, and what `launch` raises."""
         server = cls(max_message_bytes)
-        await server.start(command, cwd=cwd, env=env)
+        await server.start(command, cwd=cwd, env=env, launch=launch)
         return server
 
     async def account(self, why: str) -> str:

@@ -25,9 +25,9 @@ from remit.providers.sandbox.shapes import (
     WriteResult,
     Written,
 )
-from remit.sandbox.commands import CommandMissingError
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Stream
+from remit.sandbox.installed import CommandMissingError
 from remit.sandbox.limits import LooserError
 from remit.sandbox.sandbox import Asked, Ran, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -92,8 +93,16 @@ class Descriptors(NamedTuple):
     block: int
     """Read before the program begins."""
     filter: int
+    environment: int
+    """With what `environment` gives: other users of the machine can read a command line, and so no secret is in it."""
     files: tuple[int, ...]
     """With the contents of FILES, in order."""
+
+
+def environment(spec: Spec) -> bytes:
+    """The words that set the program's variables, as bwrap reads them from a descriptor."""
+    variables = {**ENVIRONMENT, **(PROXIED if spec.network else {}), **spec.env}
+    return b"".join(os.fsencode(f"--setenv\0{name}\0{value}\0") for name, value in variables.items())
 
 
 def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] = ()) -> list[str]:
@@ -102,9 +111,7 @@ def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] =
     words = [str(program), *_ISOLATE]
     if not spec.network:
         words.append("--unshare-net")  # else it shares one that holds nothing but the proxy's door
-    for name, value in {**ENVIRONMENT, **(PROXIED if spec.network else {}), **spec.env}.items():
-        words += ["--setenv", name, value]
-    words += _ROOT
+    words += ["--args", str(fds.environment), *_ROOT]
     for fd, path in zip(fds.files, FILES, strict=True):
         words += ["--perms", "0444", "--file", str(fd), path]
     words += _KERNEL
@@ -113,6 +120,6 @@ def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] =
     words += ["--bind", str(spec.workspace), WORKSPACE]
     for mount in spec.mounts:
         words += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
-    words += ["--chdir", WORKSPACE, *_CLOSED]
+    words += ["--chdir", spec.cwd, *_CLOSED]
     words += ["--json-status-fd", str(fds.status), "--block-fd", str(fds.block), "--seccomp", str(fds.filter)]
     return [*words, "--", *before, *spec.argv]

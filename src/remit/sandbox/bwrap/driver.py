@@ -107,7 +107,7 @@ class BwrapDriver:
         leaf = leaves.take()
         run = Run(spec, leaf, listener)
         self._runs[spec.id] = run
-        stdin = stdin_of(spec.stdin)
+        stdin = stdin_of(spec.stdin, spec.feed)
         try:
             run.start(self._found.path, seccomp.encoded(platform.machine()), identity(), stdin)
             await run.ready()

@@ -15,13 +15,13 @@ import msgspec
 from remit.clock import SystemClock
 from remit.sandbox import limiting
 from remit.sandbox.bwrap import network
-from remit.sandbox.bwrap.command import FILES, Descriptors, command
+from remit.sandbox.bwrap.command import FILES, Descriptors, command, environment
 from remit.sandbox.cgroups import Counted, Leaf
 from remit.sandbox.child import Child, Ending
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Connection, Listener, Stream, Usage
 from remit.sandbox.identity import Identity
-from remit.sandbox.output import Output
+from remit.sandbox.output import outputs
 from remit.sandbox.proxy import Proxy
 from remit.sandbox.spec import Spec
 from remit.sandbox.watch import Watch
@@ -62,8 +62,7 @@ class Run:
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
-        self._stdout = Output("stdout", spec.limits.stdout_bytes, listener, self.stop)
-        self._stderr = Output("stderr", spec.limits.stderr_bytes, listener, self.stop)
+        self._stdout, self._stderr = outputs(spec, listener, self.stop)
         self._watch: Watch | None = None
         self._proxy: Proxy | None = None
         self._door: socket.socket | None = None
@@ -87,10 +86,11 @@ class Run:
             block_r, self._block_fd = os.pipe2(os.O_CLOEXEC)
             given.append(block_r)
             filter_fd = _memory(given, filter_)
+            env_fd = _memory(given, environment(self.spec))
             files = tuple(_memory(given, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
-            argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, files), before)
-            passed = [status_w, block_r, filter_fd, *files]
+            argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, env_fd, files), before)
+            passed = [status_w, block_r, filter_fd, env_fd, *files]
             if self.spec.network:
                 self._door, theirs = socket.socketpair()
                 given.append(theirs.detach())

@@ -46,7 +46,7 @@ class Container:
             words += ["--user", f"{identity.uid}:{identity.gid}"]
         elif self.program.endswith("podman"):
             words += ["--userns", "keep-id"]
-        words += [*_limits(spec), "--volume", f"{spec.workspace}:{WORKSPACE}:rw", "--workdir", WORKSPACE]
+        words += [*_limits(spec), "--volume", f"{spec.workspace}:{WORKSPACE}:rw", "--workdir", spec.cwd]
         for mount in spec.mounts:
             words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
         for name, value in {"HOME": WORKSPACE, "LANG": "C.UTF-8", **spec.env}.items():

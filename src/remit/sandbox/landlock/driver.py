@@ -132,7 +132,7 @@ class _Run(Supervised):
             "parent": os.getpid(),
             "argv": [placed(word) for word in spec.argv],
             "env": {**env, **{name: placed(value) for name, value in spec.env.items()}},
-            "cwd": work,
+            "cwd": placed(spec.cwd),
             "reads": [*_READS, *(str(mount.source) for mount in spec.mounts if not mount.writable)],
             "writes": [work, str(self._tmp), *(str(mount.source) for mount in spec.mounts if mount.writable)],
             "devices": _DEVICES,

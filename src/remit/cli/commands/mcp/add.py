@@ -34,6 +34,12 @@ _LEVELS: Final = ("L0", "L1", "L2")
     help="The level of a tool or pattern, or of all that are not named; may be repeated. Default: L2.",
 )
 @click.option("--timeout", type=click.FloatRange(min=0.001, max=86_400), metavar="S", help="Seconds a call may take.")
+@click.option(
+    "--root", "roots", multiple=True, metavar="PATH", help="What it can read in the sandbox; may be repeated."
+)
+@click.option("--writable", multiple=True, metavar="DIR", help="A folder that it can also change; may be repeated.")
+@click.option("--network", multiple=True, metavar="HOST", help="A host that it may reach by HTTP; may be repeated.")
+@click.option("--no-sandbox", is_flag=True, help="Start it without the sandbox: it then runs as you.")
 @click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol it speaks. Default: found out.")
 @json_option("what was written")
 @pass_state
@@ -48,16 +54,28 @@ def command(
     levels: tuple[str, ...],
     timeout: float | None,
     era: str | None,
+    roots: tuple[str, ...],
+    writable: tuple[str, ...],
+    network: tuple[str, ...],
+    no_sandbox: bool,
 ) -> int:
     """Write a server into remit.toml.
 
     Give the command that starts it after --, or the URL where it answers. Secrets stay out of the file: write ${NAME}
     for the environment variable that holds one. Nothing is started or connected.
+
+    A command runs in the sandbox unless --no-sandbox is given: it sees its own installation, the paths among its
+    arguments, --root and --writable, and no network but --network.
     """
+    from remit.cli.enclosing import isolation_note, proposed
     from remit.cli.servers import settings_file, warn_of_rival
 
     settings = state.settings()
     file = settings_file(settings)
+    if (roots or writable or network) and (no_sandbox or not words):
+        raise UsageError("--root, --writable and --network belong to the sandbox", remedy="Leave them out.")
+    start = Path(cwd or file.parent).absolute()
+    sandbox = not no_sandbox and proposed(words, start, roots=roots, writable=writable, network=network)
     table = {
         "name": name,
         "command": list(words),
@@ -68,6 +86,7 @@ def command(
         "timeout_ms": round((timeout or 0) * 1000),
         "era": era,
         **_levels(levels),
+        "sandbox": sandbox,
     }
     server = _written(file, {key: value for key, value in table.items() if value})
     if state.as_json:
@@ -78,8 +97,8 @@ def command(
     out.line(f"{out.style('ok', 'ok')} {server.name} is in {file}")
     for variable in _unset(server):
         state.note(f"set {variable} in the environment before you use it")
-    if server.isolation == "none":
-        state.note(f"isolation: none; {server.name} runs as you, and may do on this machine what you may")
+    if server.isolation != "elsewhere":
+        state.note(isolation_note(server))
     warn_of_rival(state, settings, file)
     state.note(f"next: {state.command('mcp', 'test', name)}, then {state.command('mcp', 'pin', name)}")
     return exit_codes.OK

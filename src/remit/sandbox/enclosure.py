@@ -1,0 +1,156 @@
+"""Runs programs of the operator's own in the sandbox: an MCP server, or a tool that is a function (rule 9).
+
+They see their own installation, the roots that they were given under their own paths, and a home. Nothing else of the
+machine, and no network but the hosts of their terms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.ids import new_id
+from remit.sandbox.commands import Finder
+from remit.sandbox.driver import Driver, SandboxUnavailableError
+from remit.sandbox.execution import Execution, Listener
+from remit.sandbox.hosts import read
+from remit.sandbox.identity import identity, reachable
+from remit.sandbox.limits import LooserError, tightened
+from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.sandbox import Sandbox
+from remit.sandbox.spec import WORKSPACE, Mount, Spec
+from remit.sandbox.workspaces import scratch
+from remit.settings.terms import SandboxTerms
+
+_YEAR_MS: Final = 365 * 24 * 3_600_000
+"""The time of a program that lasts, if its terms say nothing."""
+_TIMES: Final = ("wall_ms", "cpu_ms")
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_KERNELS: Final = ("/proc", "/dev", "/sys")
+_CLOSED: Final = (
+    "Remit runs as root, and programs in the sandbox as another user. Run Remit as a plain user, or move it to where "
+    "every user may read it."
+)
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run, and on which terms."""
+
+    name: str = ""
+    """Names the home that it keeps from run to run, such as `mcp_files`; empty: it has an empty one, deleted after."""
+    command: tuple[str, ...]
+    cwd: Path
+    """Where it starts if it can see that folder, else in its home."""
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    terms: SandboxTerms = SandboxTerms()
+    reads: tuple[Path, ...] = ()
+    """More that it can read."""
+
+
+class Enclosures:
+    """Runs programs in one sandbox, each on its own terms."""
+
+    def __init__(self, sandbox: Sandbox, finder: Finder, folder: Path) -> None:
+        """Keep the homes of programs below `folder`."""
+        self._sandbox = sandbox
+        self._finder = finder
+        self._folder = folder
+
+    @property
+    def driver(self) -> Driver:
+        """What isolates."""
+        return self._sandbox.driver
+
+    async def check(self, program: Program, *, lasts: bool) -> None:
+        """Raise SandboxUnavailableError, CommandMissingError or LooserError if it cannot be run on its terms."""
+        await self._sandbox.require(self._policy(program.terms, lasts=lasts))
+        self._placed(program)
+
+    async def run(
+        self, program: Program, listener: Listener, *, stdin: bytes = b"", feed: int | None = None
+    ) -> Execution:
+        """Run a program to its end; with `feed` it lasts, and reads that descriptor.
+
+        Raises SandboxUnavailableError, CommandMissingError, LooserError or OSError.
+        """
+        policy = self._policy(program.terms, lasts=feed is not None)
+        await self._sandbox.require(policy)
+        argv, env, mounts = self._placed(program)
+        with self._home(program.name) as home:
+            spec = Spec(
+                id=new_id("run"),
+                argv=argv,
+                workspace=home,
+                env=env,
+                cwd=_start(program.cwd, mounts),
+                stdin=stdin,
+                feed=feed,
+                mounts=mounts,
+                limits=policy.limits,
+                network=policy.network,
+            )
+            return await self.driver.exec(spec, listener)
+
+    async def close(self) -> None:
+        """End every run."""
+        await self._sandbox.close()
+
+    def _policy(self, terms: SandboxTerms, *, lasts: bool) -> SandboxPolicy:
+        for host in terms.network:
+            try:
+                read(host)
+            except ValueError as error:
+                raise LooserError("network", str(error)) from error
+        policy = self._sandbox.policy
+        limits = policy.limits
+        if lasts:
+            limits = msgspec.structs.replace(limits, **dict.fromkeys(_TIMES, _YEAR_MS))
+        return msgspec.structs.replace(policy, limits=tightened(limits, terms.limits), network=terms.network)
+
+    def _placed(self, program: Program) -> tuple[tuple[str, ...], dict[str, str], tuple[Mount, ...]]:
+        """Its words, its variables and what it sees."""
+        path = program.env.get("PATH", _PATH)
+        ours = program.env.get("PATH", os.environ.get("PATH", _PATH))
+        found = self._finder.locate(program.command[0], program.cwd, ours)
+        reads = [*found.reads, *program.reads, *map(Path, program.terms.roots)]
+        mounts = {str(path): _mount(path, writable=False) for path in reads}
+        mounts.update({path: _mount(Path(path), writable=True) for path in program.terms.writable})
+        env = {**program.env, "PATH": ":".join((*found.search, path))}
+        # What lies deeper is mounted later, and so on top.
+        return (found.program, *program.command[1:]), env, tuple(mounts[path] for path in sorted(mounts))
+
+    @contextmanager
+    def _home(self, name: str) -> Iterator[Path]:
+        if not name:
+            with scratch() as folder:
+                yield folder
+            return
+        home = self._folder / "homes" / name
+        for place in (*reversed(home.parents[:3]), home):
+            if not place.exists():
+                place.mkdir(0o711, parents=True, exist_ok=True)
+        home.chmod(0o700)
+        identity().own(home)
+        yield home
+
+
+def _mount(path: Path, *, writable: bool) -> Mount:
+    if path == Path("/") or any(path.is_relative_to(place) for place in _KERNELS):
+        raise LooserError("roots", f"{path} cannot be a root")
+    if not path.exists():
+        raise SandboxUnavailableError(f"{path} does not exist", "Correct the roots of its sandbox.")
+    if identity().uid is not None and not reachable(path):
+        raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", _CLOSED)
+    return Mount(path, str(path), writable=writable)
+
+
+def _start(cwd: Path, mounts: tuple[Mount, ...]) -> str:
+    """The folder if the program can see it, or something below it."""
+    targets = [Path(mount.target) for mount in mounts]
+    seen = any(cwd.is_relative_to(target) or target.is_relative_to(cwd) for target in targets)
+    return str(cwd) if seen and cwd != Path("/") else WORKSPACE
