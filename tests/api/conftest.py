@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import aiohttp
 import pytest
@@ -16,6 +16,7 @@ from remit.api.part import Api
 from remit.api.routes import ROUTES
 from remit.clock import SystemClock
 from remit.http.access import Access, Scope
+from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
@@ -60,13 +61,21 @@ Served = Callable[..., AbstractAsyncContextManager[Client]]
 
 
 @asynccontextmanager
-async def _served(remit: Remit, tokens: Sequence[Token] = (), *, places: int = 64) -> AsyncIterator[Client]:
+async def _served(
+    remit: Remit,
+    tokens: Sequence[Token] = (),
+    *,
+    places: int = 64,
+    log: TextIO | None = None,
+    counts_warnings: bool = False,
+) -> AsyncIterator[Client]:
     """Serve a Remit that is open."""
     guard = Guard.of("127.0.0.1", (), tokens, SystemClock())
     stop = asyncio.Event()
     with listen("127.0.0.1", 0) as listening:
         held = Places(places)
-        router = Router(guard, [Mount("/", Api(remit.service, ROUTES, held), None)])
+        api = Api(remit.service, ROUTES, held, counts_warnings=counts_warnings)
+        router = Router(guard, [Mount("/", api, None)], AccessLog(log, SystemClock()) if log else None)
         serving = asyncio.create_task(serve(router, listening, stop))
         async with aiohttp.ClientSession() as session:
             yield Client(session, f"http://127.0.0.1:{listening.getsockname()[1]}", held)

@@ -16,6 +16,7 @@ from remit.api.request import body_of, key_of, path_of, query_of
 from remit.api.route import Answer, Asked, Handler, Route
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
+from remit.gateway.schema_gate import warnings_counted
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.service.requests import Answered
@@ -34,9 +35,12 @@ _ordered: Final = msgspec.json.Encoder(order="deterministic").encode
 class Api:
     """The API, as a part of the server."""
 
-    def __init__(self, service: Service, routes: Sequence[Route], places: Places) -> None:
-        """Serve `routes` over `service`."""
+    def __init__(
+        self, service: Service, routes: Sequence[Route], places: Places, *, counts_warnings: bool = False
+    ) -> None:
+        """Serve `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass."""
         self._service = service
+        self._counts_warnings = counts_warnings
         self._places = places
         self._sessions = HttpSessions(service)
         by_shape: dict[tuple[str, ...], dict[str, Route]] = {}
@@ -62,6 +66,8 @@ class Api:
         if route.scope is not None:
             request.access.require(route.scope)
         async with self._places.taken(request.access.principal or ""):
+            if route.requires:
+                await self._ready()
             try:
                 await self._answer(route, segments, scope, request, receive, send)
             except Exception as error:
@@ -77,6 +83,7 @@ class Api:
             body=await body_of(route, request.headers, receive),
             access=request.access,
             headers=request.headers,
+            trace=request.trace,
             key=key_of(route, request.headers),
             request="",
             session=lambda: self._sessions.of(request.access.principal or ""),
@@ -84,11 +91,21 @@ class Api:
         if route.stream is not None:
             await serve_events(route.stream(asked), self._places, receive, send)
         elif route.handler is not None:
-            under_key = asked.key and not route.keeps_key
-            answer = await (
-                self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
-            )
+            with warnings_counted() as tally:
+                under_key = asked.key and not route.keeps_key
+                answer = await (
+                    self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
+                )
+            if self._counts_warnings:
+                answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)
+
+    async def _ready(self) -> None:
+        """Raise Problem with the members of the contract (tickets, "Codes") if a required dependency is missing."""
+        missing = await self._service.health.missing()
+        if missing is not None:
+            said = {name: value for name, value in missing.refusal().items() if name != "error_code"}
+            raise Problem(Code.MCP_REQUIRED_UNAVAILABLE, **said)
 
     async def _once(self, route: Route, handler: Handler, asked: Asked) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""

@@ -13,6 +13,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access, Scope
+from remit.http.trace_context import TraceContext
 from remit.service.requests import started_by
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Asked(NamedTuple):
     """Names in lower case."""
     key: str
     """The Idempotency-Key; empty without one."""
+    trace: TraceContext
+    """The trace that the request belongs to."""
     request: str
     """Names the request that the key stands for; empty without one, or if the handler honours the key itself."""
 
@@ -104,6 +107,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Codes it can be refused with, beside those of every route."""
     starts: bool = False
     """Whether it starts something: then an Idempotency-Key makes a repetition meet the first."""
+    requires: bool = False
+    """Whether it is refused while a required dependency is not ready (contract: tickets, `requireDeps`)."""
     keeps_key: bool = False
     """Whether the handler honours the key itself."""
     media: str = "application/json"

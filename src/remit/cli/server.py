@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.cli import exit_codes
 from remit.cli.running import Stop, run_async
-from remit.cli.serving import Listening, announce, socket_for
+from remit.cli.serving import Listening, access_log, announce, socket_for
 from remit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
         stop.hurry = remit.runtime.engine.stop
         async with _mounts(state, remit) as mounts, _working(remit, stop, work=work):
-            with socket_for(listening) as taken:
+            with access_log(listening, remit.runtime.journal.clock) as log, socket_for(listening) as taken:
                 announce(state, listening, taken, "")
                 _tell(state, known)
-                await serving.serve(Router(guard, mounts), taken, stop.requested)
+                await serving.serve(Router(guard, mounts, log), taken, stop.requested)
             if work:
                 await remit.runtime.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK
@@ -59,7 +59,8 @@ async def _mounts(state: State, remit: Remit) -> AsyncIterator[list[Mount]]:
     from remit.api.routes import ROUTES
     from remit.http.router import Mount
 
-    api = Mount("/", Api(remit.service, ROUTES, Places(REQUESTS)), None)
+    counts = remit.settings.tickets.expose_warn_count
+    api = Mount("/", Api(remit.service, ROUTES, Places(REQUESTS), counts_warnings=counts), None)
     try:
         from remit.mcp_server.endpoint import PATH, Endpoint
         from remit.mcp_server.face import Face

@@ -6,8 +6,8 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
     from remit.cli.running import Stop
+    from remit.clock import Clock
+    from remit.http.access_log import AccessLog
     from remit.mcp_server.face import Face
     from remit.mcp_server.names import Names
 
@@ -32,6 +34,8 @@ class Listening(NamedTuple):
     host: str
     port: int
     known_as: tuple[str, ...]
+    access_log: str = ""
+    """The file that a line for each request is appended to; `-` is stderr, empty is no log."""
 
 
 class Offer(NamedTuple):
@@ -47,8 +51,11 @@ class Offer(NamedTuple):
 
 
 def http_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that can serve over HTTP; they arrive as `over_http`, `host`, `port` and `known_as`."""
+    """The options of a command that can serve over HTTP: `over_http`, `host`, `port`, `known_as` and `access_log`."""
     for option in (
+        click.option(
+            "--access-log", metavar="FILE", help="With --http: append a JSON line for each request; - is stderr."
+        ),
         click.option("--known-as", metavar="NAME", multiple=True, help="With --http: another host name clients use."),
         click.option("--port", metavar="N", type=click.IntRange(0, 65_535), default=PORT, help="With --http; 0: any."),
         click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="With --http: listen here."),
@@ -90,8 +97,8 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
             state.note(warning)
         tokens = [bearer(client, os.environ) for client in known.clients]
         guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
-        app = Router(guard, [Mount(PATH, Endpoint(face), "call")])
-        with socket_for(listening) as taken:
+        with access_log(listening, remit.runtime.journal.clock) as log, socket_for(listening) as taken:
+            app = Router(guard, [Mount(PATH, Endpoint(face), "call")], log)
             announce(state, listening, taken, PATH)
             who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")
@@ -151,6 +158,25 @@ def announce(state: State, listening: Listening, taken: socket.socket, path: str
     shown = f"[{listening.host}]" if ":" in listening.host else listening.host
     state.output.out.line(f"http://{shown}:{taken.getsockname()[1]}{path}")
     state.output.out.flush()
+
+
+@contextmanager
+def access_log(listening: Listening, clock: Clock) -> Iterator[AccessLog | None]:
+    """The log that was asked for, open within the block. Raise UsageError if its file cannot be opened."""
+    from remit.http.access_log import AccessLog
+
+    if not listening.access_log:
+        yield None
+    elif listening.access_log == "-":
+        yield AccessLog(sys.stderr, clock)
+    else:
+        try:
+            # Only the owner reads it: it says who did what. A line at a time, so that it can be followed.
+            handle = os.open(listening.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise UsageError(f"--access-log: {listening.access_log}: {error.strerror or error}") from error
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            yield AccessLog(out, clock)
 
 
 def socket_for(listening: Listening) -> socket.socket:

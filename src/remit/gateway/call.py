@@ -70,6 +70,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What the call may use, if less than the tool's own budget."""
     job: JobFacts | None = None
     """The job that calls, as its tools may know it."""
+    trace_id: str = ""
+    """The W3C trace that the caller names; empty: that of the stream."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
 

@@ -79,6 +79,11 @@ class Readiness:
         self._optional = tuple(key for key in self._probes if key not in self._required)
         self._timeout_s = timeout_s
 
+    @property
+    def requires(self) -> bool:
+        """Whether any dependency is required."""
+        return bool(self._required)
+
     async def snapshot(self) -> Snapshot:
         """Every dependency now."""
         required, optional = await asyncio.gather(self._states(self._required), self._states(self._optional))

@@ -7,7 +7,9 @@ changes a value and never raises. It serves every boundary: calls and their resu
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from remit.codes import Code
@@ -27,6 +29,30 @@ REJECT: Final = "schema_gate_reject"
 _SHOWN: Final = 5
 _MAX_TEXT: Final = 1_000
 _log: Final = logging.getLogger("remit.gateway")
+
+
+class Tally:
+    """How many problems the gate let pass."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.count = 0
+
+
+_tally: Final[ContextVar[Tally | None]] = ContextVar("schema_warnings", default=None)
+
+
+@contextmanager
+def warnings_counted() -> Iterator[Tally]:
+    """Count the warnings of what is done within the block, for a face that tells its client."""
+    tally = Tally()
+    token = _tally.set(tally)
+    try:
+        yield tally
+    finally:
+        _tally.reset(token)
 
 
 class Boundary(NamedTuple):
@@ -108,6 +134,9 @@ class SchemaGate:
         if misfit.rejected:
             self._rejects.add(kind, direction, name)
         else:
+            tally = _tally.get()
+            if tally is not None:
+                tally.count += len(problems)
             for problem in problems:
                 self._warnings.add(problem.code.name, kind, direction, name)
         audit, level = (REJECT, logging.INFO) if misfit.rejected else (WARN, logging.WARNING)

@@ -25,6 +25,7 @@ class Problem(Refusal):
     def __init__(self, code: Code, detail: str = "", headers: Mapping[str, str] | None = None, **members: Any) -> None:
         """Refuse with the code's HTTP status; `detail` is a sentence about this request, else the code's meaning."""
         self.code = code
+        self.name = code.name
         self.detail = detail or code.meaning
         body = {
             "type": "about:blank",

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
     """A request that is not served."""
 
+    name = ""
+    """The stable code's name, for the access log."""
+
     def __init__(self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None) -> None:
         """Refuse with an HTTP status and a body of media type `kind`."""
         super().__init__(body.decode(errors="replace"))

@@ -7,13 +7,16 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from remit.codes import Code
+from remit.http.exchange import Exchange
 from remit.http.problem import Problem
 from remit.http.refusal import Refusal
+from remit.http.trace_context import TraceContext
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.http.access import Access, Scope
+    from remit.http.access_log import AccessLog
     from remit.http.guard import Guard
 
 REQUEST: Final = "remit.request"
@@ -26,6 +29,7 @@ class Request(NamedTuple):
     headers: dict[str, str]
     """Names in lower case; of several with one name, the last."""
     access: Access
+    trace: TraceContext
 
 
 class Part(Protocol):
@@ -57,9 +61,10 @@ class Mount(NamedTuple):
 class Router:
     """Passes requests to the part with the longest path."""
 
-    def __init__(self, guard: Guard, mounts: Sequence[Mount]) -> None:
-        """Serve `mounts` to whom `guard` lets in."""
+    def __init__(self, guard: Guard, mounts: Sequence[Mount], log: AccessLog | None = None) -> None:
+        """Serve `mounts` to those that `guard` lets in; with `log`, each request is written there."""
         self._guard = guard
+        self._log = log
         self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
 
     @asynccontextmanager
@@ -76,16 +81,23 @@ class Router:
             mount.part.hush()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request (ASGI); which paths there are is told to those who are let in."""
+        """Answer a request (ASGI). Only a client that is let in learns which paths there are."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        exchange = Exchange(scope, TraceContext.of(headers.get("traceparent", "")), send)
         try:
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             access = self._guard.admit(headers)
+            exchange.principal = access.principal or ""
             mount = self._mount(scope["path"])
             if mount.scope is not None:
                 access.require(mount.scope)
-            await mount.part({**scope, REQUEST: Request(headers, access)}, receive, send)
+            request = Request(headers, access, exchange.trace)
+            await mount.part({**scope, REQUEST: request}, receive, exchange.send)
         except Refusal as refusal:
-            await refusal.say(send)
+            exchange.code = refusal.name
+            await refusal.say(exchange.send)
+        finally:
+            if self._log is not None:
+                self._log.write(exchange.answered())
 
     def _mount(self, path: str) -> Mount:
         for mount in self._mounts:

@@ -24,6 +24,13 @@ class Health:
         await self._services.journal.next_due("job")
         return await self._services.readiness.snapshot()
 
+    async def missing(self) -> Snapshot | None:
+        """Every dependency, if a required one is not ready; None if all are."""
+        if not self._services.readiness.requires:
+            return None
+        snapshot = await self._services.readiness.snapshot()
+        return snapshot if snapshot.missing_required else None
+
     def metrics(self) -> list[Family]:
         """Every counter, gauge and histogram as it is now."""
         return self._services.metrics.collect()

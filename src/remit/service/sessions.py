@@ -91,9 +91,12 @@ class Sessions:
         timeout_s: float | None = None,
         principal: str | None = None,
         only: tuple[str, ...] = (),
+        trace_id: str = "",
         live: Live = NOT_LIVE,
     ) -> OutcomeView:
         """Call a tool through the gate.
+
+        `trace_id` is the W3C trace that the caller names, which is recorded and told to the tool.
 
         With `only`, policy refuses every tool that these names, globs or keys do not cover.
 
@@ -109,7 +112,7 @@ class Sessions:
             remedy = f"Give up to {_MAX_KEY} printable characters."
             raise UsageError("the idempotency key cannot be used", code=Code.INVALID_INPUT, remedy=remedy)
         found = await self._found(session, principal)
-        request = _request(found.opened, tool, args or {}, timeout_s, only)
+        request = msgspec.structs.replace(_request(found.opened, tool, args or {}, timeout_s, only), trace_id=trace_id)
         outcome = await self._called(found, request, key, live)
         return outcome_view(outcome)
 

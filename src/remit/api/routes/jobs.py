@@ -98,7 +98,7 @@ async def start(asked: Asked) -> JobRow:
         raise UsageError("Give either recipe or plan.", code=Code.INVALID_INPUT)
     options = Options(
         title=body.title,
-        labels=body.labels,
+        labels={"trace_id": asked.trace.trace_id, **body.labels} if asked.trace.given else body.labels,
         priority=body.priority,
         delay_s=body.delay_s,
         principal=asked.principal,

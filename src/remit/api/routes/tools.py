@@ -101,6 +101,7 @@ async def execute(asked: Asked) -> Answer:
         key=asked.key,
         timeout_s=body.timeout_ms / 1_000 if body.timeout_ms is not None else None,
         only=asked.access.tools,
+        trace_id=asked.trace.trace_id if asked.trace.given else "",
     )
     return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
 
@@ -169,7 +170,8 @@ ROUTES: Final = (
         also=(_PENDING,),
         starts=True,
         keeps_key=True,
-        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET),
+        requires=True,
+        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.MCP_REQUIRED_UNAVAILABLE),
         example={"tool_name": "fs_read", "args": {"path": "README.md"}},
     ),
     Route(

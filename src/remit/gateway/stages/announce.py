@@ -66,7 +66,7 @@ class Announce:
             confirmation=confirmation.id if confirmation else "",
             contract_hash=call.tool.contract_hash,
             prompt_hash=call.tool.prompt_hash,
-            trace_id=trace_of(call.writer.stream),
+            trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
         )
 

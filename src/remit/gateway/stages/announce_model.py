@@ -64,7 +64,7 @@ class AnnounceModel:
             principal=request.principal,
             rule_id=call.rule_id,
             policy_hash=self._policy_hash,
-            trace_id=trace_of(call.writer.stream),
+            trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
             api=sending.api,
             wire_hash=sending.hash,

@@ -13,7 +13,15 @@ from remit.cli.serving import http_options
 @http_options
 @click.option("--no-work", is_flag=True, help="Leave jobs that clients start to `remit worker`.")
 @pass_state
-def command(state: State, over_http: bool, host: str, port: int, known_as: tuple[str, ...], no_work: bool) -> int:
+def command(
+    state: State,
+    over_http: bool,
+    host: str,
+    port: int,
+    known_as: tuple[str, ...],
+    access_log: str | None,
+    no_work: bool,
+) -> int:
     """Serve the governed catalog to MCP clients.
 
     Every call passes the same policy, confirmations and journal as any other; each client's session is a stream of the
@@ -24,4 +32,4 @@ def command(state: State, over_http: bool, host: str, port: int, known_as: tuple
     from remit.mcp_server.names import WireNames
 
     offer = Offer(WireNames(), {}, work=not no_work)
-    return serve(state, offer, Listening(host, port, known_as) if over_http else None)
+    return serve(state, offer, Listening(host, port, known_as, access_log or "") if over_http else None)

@@ -30,6 +30,7 @@ def command(
     host: str,
     port: int,
     known_as: tuple[str, ...],
+    access_log: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Start an MCP server and govern it in its place.
@@ -46,7 +47,7 @@ def command(
     if sampling:
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
-    return serve(state, offer, Listening(host, port, known_as) if over_http else None)
+    return serve(state, offer, Listening(host, port, known_as, access_log or "") if over_http else None)
 
 
 def _level(text: str) -> tuple[str, str]:

@@ -1,0 +1,36 @@
+"""W3C Trace Context: which trace a request belongs to (https://www.w3.org/TR/trace-context/)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple, Self
+
+from remit.ids import new_id, span_id, trace_id
+
+_PARENT: Final = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+_SIMPLE: Final = "00"
+"""The version whose header ends after the flags."""
+
+
+class TraceContext(NamedTuple):
+    """The trace of a request, and the span that serves it."""
+
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits."""
+    given: bool
+    """Whether the client named the trace."""
+
+    @classmethod
+    def of(cls, traceparent: str) -> Self:
+        """The trace that a request's `traceparent` names; a new one if it names none, or not as the standard says."""
+        found = _PARENT.fullmatch(traceparent)
+        if found is None or (found[1] == _SIMPLE and found[3] is not None):
+            return cls(trace_id(new_id("req")), span_id(), given=False)
+        return cls(found[2], span_id(), given=True)
+
+    @property
+    def header(self) -> str:
+        """The header that names this span to another program, or to the client."""
+        return f"{_SIMPLE}-{self.trace_id}-{self.span_id}-01"
