@@ -120,7 +120,7 @@ def open_runtime(
     servers = _servers(settings)
     enclosures = open_enclosures(settings)
     every = [
-        *_providers(settings, (*found.tools, *tools)),
+        *_providers(settings, (*found.tools, *tools), enclosures),
         *_mcp_providers(servers, settings, pins, clock, chance, authorizer, enclosures),
         *providers,
     ]
@@ -257,7 +257,9 @@ def cache_folder(settings: Settings) -> Path:
     return settings.folder / ".remit" / "cache"
 
 
-def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> list[ToolProvider]:
+def _providers(
+    settings: Settings, tools: Iterable[FunctionTool[..., Any]], enclosures: Enclosures
+) -> list[ToolProvider]:
     roots = [Path(root) for root in settings.fs.roots]
     threads = Threads(settings.jobs.concurrency)
     return [
@@ -268,7 +270,7 @@ def _providers(settings: Settings, tools: Iterable[FunctionTool[..., Any]]) -> l
             base=settings.folder,
             threads=threads,
         ),
-        FunctionProvider(tools, threads=threads),
+        FunctionProvider(tools, threads=threads, enclosures=enclosures),
         SandboxProvider(open_sandbox(settings)),
     ]
 

@@ -12,6 +12,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
+from remit.settings.terms import SandboxTerms, terms_of
 from remit.tools import hints
 from remit.tools.blocking import Threads
 from remit.tools.budget import parse_budget
@@ -29,9 +30,13 @@ PROVIDER_ID = "local"
 class FunctionTool(Generic[P, R]):
     """A function that is a tool: called directly it is the function; the gateway calls it through its provider."""
 
-    def __init__(self, function: Callable[P, R], meta: ToolMeta, signature: hints.Signature) -> None:
+    def __init__(
+        self, function: Callable[P, R], meta: ToolMeta, signature: hints.Signature, terms: SandboxTerms | None = None
+    ) -> None:
         self.function = function
         self.meta = meta
+        self.terms = terms
+        """The terms on which its provider runs it in the sandbox; None: it runs in this process."""
         self._arguments = signature.arguments
         self._context = signature.context
         self.is_async = inspect.iscoroutinefunction(function)
@@ -44,7 +49,9 @@ class FunctionTool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<tool {self.meta.name}>"
 
-    async def invoke(self, args: Mapping[str, Any], ctx: CallContext, threads: Threads | None = None) -> ToolResult:
+    async def invoke(
+        self, args: Mapping[str, Any], ctx: CallContext | None = None, threads: Threads | None = None
+    ) -> ToolResult:
         """Call the function with JSON arguments; its result comes back as JSON.
 
         An async function is cancelled with the call. A sync one runs in one of `threads`, which Python cannot stop:
@@ -88,28 +95,28 @@ def tool(
     input_schema: JsonSchema | None = None,
     output_schema: JsonSchema | None = None,
     unprotected: bool = False,
+    sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
     `level` is "L0" (reads only), "L1" (writes) or "L2" (executes); above L0 a tool has side effects and asks for
     confirmation unless said otherwise. `idempotent`: a repetition with the same key changes nothing more. `timeout`:
-    seconds. `budget`: what calls may use. `input_schema` and `output_schema` are ready JSON schemas in place of the
-    type hints; the function then takes the arguments by name, as JSON. `unprotected`: an L2 function runs in this
-    process, without isolation; it is refused otherwise (rule 9). Raises NameInvalidError, SchemaError, or UsageError if
-    the options contradict each other.
+    seconds. `budget`: what calls may use. `input_schema`, `output_schema`: ready JSON schemas in place of the type
+    hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
+    `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
+    Raises NameInvalidError, SchemaError, or UsageError if the options contradict each other.
     """
     check_name(name)
     parse_budget(budget)
     grade = _level(name, level)
     effects = grade > Level.L0 if side_effects is None else side_effects
-    if effects and grade is Level.L0:
-        raise UsageError(f"{name}: L0 means read-only, so it has no side effects", remedy='Give it level="L1".')
-    if not (0 < timeout < math.inf):
-        raise UsageError(f"{name}: a timeout of {timeout} s is not positive and finite", remedy="Give it in seconds.")
+    _check_options(name, grade, effects=effects, timeout=timeout)
+    terms = _terms(name, sandbox, unprotected=unprotected)
 
     def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
         _check_callable(name, function)
         signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
+        _check_enclosable(name, function, signature, terms)
         meta = ToolMeta(
             name=name,
             provider_id=PROVIDER_ID,
@@ -124,10 +131,10 @@ def tool(
             timeout_ms=math.ceil(timeout * 1000),
             version=version,
             retry=retry,
-            isolation=("unprotected" if unprotected else "none") if grade is Level.L2 else "",
+            isolation=_isolation(grade, terms, unprotected=unprotected),
             budget=None if budget is None else dict(budget),
         )
-        return FunctionTool(function, meta, signature)
+        return FunctionTool(function, meta, signature, terms)
 
     return decorate
 
@@ -155,6 +162,43 @@ def _level(name: str, level: Level | str) -> Level:
         return level if isinstance(level, Level) else Level[level]
     except KeyError as error:
         raise UsageError(f"{name}: {level!r} is not a level", remedy="Use L0, L1 or L2.") from error
+
+
+def _check_options(name: str, grade: Level, *, effects: bool, timeout: float) -> None:
+    if effects and grade is Level.L0:
+        raise UsageError(f"{name}: L0 means read-only, so it has no side effects", remedy='Give it level="L1".')
+    if not (0 < timeout < math.inf):
+        raise UsageError(f"{name}: a timeout of {timeout} s is not positive and finite", remedy="Give it in seconds.")
+
+
+def _terms(name: str, given: bool | Mapping[str, Any] | SandboxTerms, *, unprotected: bool) -> SandboxTerms | None:
+    try:
+        terms = terms_of(msgspec.convert(dict(given), SandboxTerms) if isinstance(given, Mapping) else given)
+    except msgspec.ValidationError as error:
+        remedy = "Give True, or any of roots, writable, network and limits."
+        raise UsageError(f"{name}: sandbox: {error}", remedy=remedy) from error
+    if terms is not None and unprotected:
+        raise UsageError(f"{name}: it is both unprotected and in the sandbox", remedy="Leave one of them out.")
+    return terms
+
+
+def _isolation(grade: Level, terms: SandboxTerms | None, *, unprotected: bool) -> str:
+    if terms is not None:
+        return "sandbox"
+    return ("unprotected" if unprotected else "none") if grade is Level.L2 else ""
+
+
+def _check_enclosable(
+    name: str, function: Callable[..., Any], signature: hints.Signature, terms: SandboxTerms | None
+) -> None:
+    """In the sandbox a process of its own finds it by its name, and has no call to report to."""
+    if terms is None:
+        return
+    if "<locals>" in function.__qualname__:
+        raise UsageError(f"{name}: a function within another cannot run in the sandbox", remedy="Move it to the top.")
+    if signature.context is not None:
+        remedy = "Leave the CallContext out."
+        raise UsageError(f"{name}: a tool in the sandbox has no CallContext", remedy=remedy)
 
 
 def _check_callable(name: str, function: object) -> None:

@@ -69,8 +69,8 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     retry: Retry | None = None
     isolation: str = ""
-    """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; empty: its
-    provider sees to it, or does not say.
+    """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; `sandbox`,
+    it runs in the sandbox; empty: its provider sees to it, or does not say.
     """
     requires: tuple[str, ...] = ()
     """Keys of the dependencies that must be ready before a call."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 _PROTECT: Final = (
-    "Run it in the sandbox. If it is to run in this process, declare it @tool(..., unprotected=True) or name it in "
-    "tools.unprotected."
+    "Declare it @tool(..., sandbox=True). If it is to run in this process, declare it @tool(..., unprotected=True) or "
+    "name it in tools.unprotected."
 )
 
 

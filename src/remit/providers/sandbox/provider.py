@@ -13,7 +13,6 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.sandbox.live import Live
 from remit.providers.sandbox.shapes import (
     CollectArgs,
     CollectResult,
@@ -29,6 +28,7 @@ from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Stream
 from remit.sandbox.installed import CommandMissingError
 from remit.sandbox.limits import LooserError
+from remit.sandbox.live import Live
 from remit.sandbox.sandbox import Asked, Ran, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
@@ -124,17 +124,19 @@ class SandboxProvider:
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
-        ran = await self._sandbox.run(
-            Asked(
-                conversation=ctx.stream,
-                key=ctx.idempotency_key,
-                command=asked.command,
-                stdin=asked.stdin.encode(),
-                env=asked.env,
-                layer=asked.policy,
-            ),
-            Live(ctx.progress),
+        wanted = Asked(
+            conversation=ctx.stream,
+            key=ctx.idempotency_key,
+            command=asked.command,
+            stdin=asked.stdin.encode(),
+            env=asked.env,
+            layer=asked.policy,
         )
+        live = Live(ctx.progress)
+        try:
+            ran = await self._sandbox.run(wanted, live)
+        finally:
+            live.end()
         execution = ran.execution
         streams = {"stdout": execution.stdout, "stderr": execution.stderr}
         evidence = [

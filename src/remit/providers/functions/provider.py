@@ -10,6 +10,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
+from remit.providers.functions.enclosed import call_enclosed
+from remit.sandbox.enclosure import Enclosures
 from remit.tools.blocking import Threads
 from remit.tools.function import PROVIDER_ID, FunctionTool
 from remit.tools.meta import ToolMeta
@@ -21,9 +23,18 @@ class FunctionProvider:
     """Serves a set of function tools."""
 
     def __init__(
-        self, tools: Iterable[FunctionTool[..., Any]], *, provider_id: str = PROVIDER_ID, threads: Threads | None = None
+        self,
+        tools: Iterable[FunctionTool[..., Any]],
+        *,
+        provider_id: str = PROVIDER_ID,
+        threads: Threads | None = None,
+        enclosures: Enclosures | None = None,
     ) -> None:
-        """Take the tools; synchronous functions run in `threads`. Raises NameInvalidError if two have one name."""
+        """Take the tools; synchronous functions run in `threads`, sandboxed ones in `enclosures`.
+
+        Raises NameInvalidError if two have one name.
+        """
+        self._enclosures = enclosures
         self._threads = threads or Threads()
         self._provider_id = check_provider_id(provider_id)
         self._tools: dict[str, FunctionTool[..., Any]] = {}
@@ -53,12 +64,16 @@ class FunctionProvider:
         found = self._tools.get(name)
         if found is None:
             raise ProviderError(f"no function is the tool {name}", cause=Code.ToolNotFound)
-        return await found.invoke(args, ctx, self._threads)
+        if found.terms is None:
+            return await found.invoke(args, ctx, self._threads)
+        if self._enclosures is None:  # never in this process instead (rule 9)
+            raise ProviderError("there is no sandbox for it here", cause=None, code=Code.SANDBOX_UNAVAILABLE)
+        return await call_enclosed(found, found.terms, args, ctx, self._enclosures)
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
         """Those of the threads for a synchronous function."""
         found = self._tools.get(name)
-        return None if found is None or found.is_async else self._threads.slots
+        return None if found is None or found.is_async or found.terms is not None else self._threads.slots
 
     async def close(self) -> None:
         """Take no more calls; those under way end by themselves."""

@@ -1,0 +1,64 @@
+"""Runs one function tool in a process of its own: `python -m remit.tools.alone MODULE NAME`.
+
+Arguments come as JSON on stdin; the answer goes to stdout as JSON. What the function prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.tools.function import FunctionTool
+from remit.tools.provider import EvidenceCandidate
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why the function gave nothing."""
+
+    message: str
+    cause: str = ""
+    code: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the function gave."""
+
+    value: Any = None
+    evidence: tuple[EvidenceCandidate, ...] = ()
+    failure: Failure | None = None
+
+
+def answer(module: str, name: str, args: dict[str, Any]) -> Answer:
+    """Call the tool `name` of a module; whatever goes wrong is in the answer."""
+    try:
+        found = attrgetter(name)(importlib.import_module(module))
+        if not isinstance(found, FunctionTool):
+            return Answer(failure=Failure(f"{module}.{name} is not a tool", cause=Code.ToolNotFound.name))
+        result = asyncio.run(found.invoke(args))
+    except ProviderError as error:
+        cause, code = (one.name if one is not None else "" for one in (error.cause, error.code))
+        return Answer(failure=Failure(str(error), cause, code))
+    except Exception as error:  # noqa: BLE001 - the function is not ours, and its caller hears of all of it
+        return Answer(failure=Failure(f"{type(error).__name__}: {error}"))
+    return Answer(result.value, result.evidence)
+
+
+def main() -> None:
+    """Answer one call."""
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    given = answer(sys.argv[1], sys.argv[2], msgspec.json.decode(sys.stdin.buffer.read()))
+    with open(stdout, "wb") as file:  # noqa: PTH123 - a descriptor
+        file.write(msgspec.json.encode(given))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Function tools in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from remit import CallContext, FunctionTool, tool
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.providers.functions import FunctionProvider
+from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.commands import Commands
+from remit.sandbox.enclosure import Enclosures
+from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.sandbox import Sandbox
+from remit.sandbox.workspaces import Workspaces, scratch
+from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from tests.providers.functions import sandboxed
+
+TOOLS = [each for each in vars(sandboxed).values() if isinstance(each, FunctionTool)]
+
+
+def enclosures(folder: Path, driver: BwrapDriver | None = None) -> Enclosures:
+    finder = Commands(())
+    return Enclosures(
+        Sandbox(driver or BwrapDriver(), SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent
+    )
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with scratch() as work:
+        yield work
+
+
+@pytest.fixture
+async def provider(folder: Path) -> AsyncIterator[FunctionProvider]:
+    boxes = enclosures(folder)
+    yield FunctionProvider(TOOLS, enclosures=boxes)
+    await boxes.close()
+
+
+async def called(provider: FunctionProvider, name: str, **args: Any) -> Any:
+    return (await provider.invoke(name, args, call_context())).value
+
+
+@pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
+async def test_sandboxed_functions_keep_the_promises_of_a_provider(check: Check, folder: Path) -> None:
+    boxes = enclosures(folder)
+    await check(lambda: FunctionProvider(TOOLS, enclosures=boxes), Sample("box.look", {"path": "/usr"}))
+    await boxes.close()
+
+
+async def test_it_sees_an_empty_machine_and_runs_in_another_process(
+    provider: FunctionProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMIT_TEST_SECRET", "swordfish")
+    seen = await called(provider, "box.look", path="/etc/shadow")
+    assert (seen["there"], seen["uid"], seen["secret"], seen["interfaces"]) == (False, 1000, None, ["lo"])
+    assert seen["pid"] < 10
+    assert seen["pid"] != os.getpid()
+
+
+async def test_values_and_evidence_pass_in_and_out(provider: FunctionProvider) -> None:
+    assert await called(provider, "box.move", point={"x": 1}, by=2) == {"x": 3, "y": 2}
+    result = await provider.invoke("box.keep", {}, call_context())
+    assert (result.value, result.evidence[0].data) == ("kept", b"\xff")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "said", "cause"),
+    [
+        ("box.fail", {"how": "refuse"}, "not today", Code.NetworkError),
+        ("box.fail", {"how": "raise"}, "ValueError: no good", None),
+        ("box.fail", {"how": "die"}, "exit code 7; it last wrote: last words", None),
+        ("box.move", {"point": {"x": "1"}, "by": 1}, "Expected `int`", Code.InvalidInput),
+        ("box.slow", {}, "longer than limits.wall_ms", Code.Timeout),
+        ("box.loose", {}, "limits.pids: 100000 is more than", Code.InvalidInput),
+    ],
+)
+async def test_failures_come_back_in_words(
+    provider: FunctionProvider, name: str, args: dict[str, Any], said: str, cause: Code | None
+) -> None:
+    with pytest.raises(ProviderError, match=said) as caught:
+        await called(provider, name, **args)
+    assert caught.value.cause is cause
+
+
+async def test_what_it_writes_to_stderr_is_seen_as_it_comes_and_a_cancelled_call_ends_it(
+    provider: FunctionProvider,
+) -> None:
+    said: asyncio.Queue[str] = asyncio.Queue()
+    ctx = msgspec.structs.replace(call_context(), progress=lambda _done, _total, line: said.put_nowait(line))
+    call = asyncio.create_task(provider.invoke("box.hang", {"marker": "here I am"}, ctx))
+    async with asyncio.timeout(30):
+        assert await said.get() == "here I am"
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+async def test_without_a_sandbox_it_never_runs_in_this_process(folder: Path) -> None:
+    boxes = enclosures(folder, BwrapDriver(str(folder / "absent")))
+    for provider in (FunctionProvider(TOOLS), FunctionProvider(TOOLS, enclosures=boxes)):
+        with pytest.raises(ProviderError) as caught:
+            await called(provider, "box.look", path="/")
+        assert caught.value.code is Code.SANDBOX_UNAVAILABLE
+
+
+def test_what_cannot_run_in_a_process_of_its_own_is_refused_when_it_is_defined() -> None:
+    def inner() -> None: ...
+
+    def asking(ctx: CallContext) -> None: ...
+
+    with pytest.raises(UsageError, match="within another"):
+        tool("a.b", level="L2", sandbox=True)(inner)
+    asking.__qualname__ = "asking"
+    with pytest.raises(UsageError, match="no CallContext"):
+        tool("a.b", level="L2", sandbox=True)(asking)
+    with pytest.raises(UsageError, match="both unprotected and in the sandbox"):
+        tool("a.b", level="L2", sandbox=True, unprotected=True)
+    with pytest.raises(UsageError, match=r"sandbox: .*root"):
+        tool("a.b", level="L2", sandbox={"root": []})
