@@ -338,12 +338,15 @@ def test_a_person_says_what_came_of_a_call_that_a_crash_cut_short(
     job = started(project, "risky", "--done", "done", until="a write is under way")
     waiting = project.here("resume", job)
     assert waiting.status == 4
+    assert "it was sent with the idempotency key" in waiting.err
     assert f"-> remit decide {job} 1 --attempt 1 --done VALUE | --retry | --fail" in waiting.err
     other = project.here("decide", job, "1", "--attempt", "2", *words)
     assert (other.status, "STEP_NOT_WAITING" in other.err) == (1, True)
     assert project.here("decide", job, "1", "--attempt", "1", *words).status == 0
     again = project.here("decide", job, "1", "--retry")
     assert (again.status, "decided already" in again.err) == (1, True)
+    assert project.here("decide", job, "1", "--fail", "--replace").status == 0
+    assert project.here("decide", job, "1", *words, "--replace").status == 0
     fifo.unlink()
     Path(fifo).write_text("done", encoding="utf-8")
     done = project.here("resume", job, "--json")

@@ -6,69 +6,19 @@ import asyncio
 from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 
 from remit import CallContext, Code, JobEndedError, Retry, Run, ToolResult, recipe, tool
-from remit.errors import ProviderError, StateError
-from remit.jobs.inbox import KIND as INBOX
-from remit.jobs.state import inbox_of
-from remit.journal.kinds import StepDecided, decode
+from remit.errors import ProviderError
 from remit.service.views import JobRow
+from tests.jobs.bank import ALLOW, NOW, Crash, crash, pay
 from tests.jobs.ledger import Ledger
 from tests.opened import OpenRemit, until, until_waiting
-
-ALLOW = [{"effect": "allow", "tools": ["*"]}]
-NOW = {"policy.rules": ALLOW, "jobs.drain_seconds": 0}
-"""Stops without waiting for calls under way, as a crash does."""
 
 
 def waits_for(what: str, row: JobRow) -> bool:
     """Whether a job is parked for this."""
     return row.waiting_for == what
-
-
-class Crash:
-    """A tool that stands still in the middle of its side effect until the process is gone."""
-
-    def __init__(self, *, idempotent: bool) -> None:
-        self.calls: list[str] = []
-        self.reached = asyncio.Event()
-        self.crashing = True
-
-        @tool("bank.charge", level="L1", idempotent=idempotent)
-        async def charge(cents: int, ctx: CallContext) -> int:
-            self.calls.append(ctx.idempotency_key)
-            if self.crashing:
-                self.reached.set()
-                await asyncio.get_running_loop().create_future()
-            return cents
-
-        self.tool = charge
-
-
-@recipe("pay")
-async def pay(run: Run, cents: int) -> int:
-    """Read the clock, then charge."""
-    await run.now()
-    return int((await run.call("bank.charge", {"cents": cents})).value)
-
-
-async def crash(remit_in: OpenRemit, bank: Crash) -> str:
-    """Start a payment and lose the process while the charge is under way; the job."""
-    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
-        job = await remit.start(pay(5))
-        await bank.reached.wait()
-    bank.crashing = False
-    return job.id
-
-
-async def in_doubt(remit_in: OpenRemit, bank: Crash) -> str:
-    """The same, and a worker has found that a person must say what came of it."""
-    job = await crash(remit_in, bank)
-    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
-        await until_waiting(remit, job)
-    return job
 
 
 async def test_an_idempotent_call_is_made_again_with_the_same_key(remit_in: OpenRemit) -> None:
@@ -104,60 +54,6 @@ async def test_another_call_waits_for_a_person_to_say_what_came_of_it(remit_in: 
             assert await remit.job(job) == (7 if decision == "done" else 5)
         assert len(bank.calls) == (2 if decision == "retry" else 1)
         assert (await remit.service.jobs.replay(job)).verdict == "same"
-
-
-async def test_a_decision_holds_for_the_attempt_it_was_made_on(remit_in: OpenRemit) -> None:
-    bank = Crash(idempotent=False)
-    given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
-    job = await in_doubt(remit_in, bank)
-    async with remit_in(**given, work=False) as remit:
-        await remit.service.steps.decide(job, "2", "retry")
-        # One more that nobody will use, as a Remit left it that did not look whether there was one.
-        await remit.runtime.journal.post(inbox_of(job), INBOX, StepDecided(step="2", attempt=1, decision="retry"))
-    bank.crashing = True
-    bank.reached.clear()
-    async with remit_in(**given) as remit:
-        await bank.reached.wait()
-    async with remit_in(**given) as remit:
-        assert (await until_waiting(remit, job)).waiting_for == "a decision on step 2"
-        assert [wait.attempt for wait in (await remit.service.jobs.view(job)).waits] == [2]
-        with pytest.raises(StateError) as seen:
-            await remit.service.steps.decide(job, "2", "retry", attempt=1)
-        assert seen.value.code is Code.STEP_NOT_WAITING
-        await remit.service.steps.decide(job, "2", "done", 5, attempt=2)
-        assert await remit.job(job) == 5
-    assert len(bank.calls) == 2
-
-
-async def test_of_two_decisions_on_an_attempt_the_first_one_counts(remit_in: OpenRemit) -> None:
-    bank = Crash(idempotent=False)
-    given: Any = {"tools": [bank.tool], "recipes": [pay], "flags": NOW}
-    job = await in_doubt(remit_in, bank)
-    async with remit_in(**given, work=False) as one, remit_in(**given, work=False) as other:
-        said = await asyncio.gather(
-            one.service.steps.decide(job, "2", "retry", by="ann"),
-            other.service.steps.decide(job, "2", "done", 7, by="bob"),
-            return_exceptions=True,
-        )
-        (refused,) = filter(None, said)
-        assert isinstance(refused, StateError)
-        assert "decided already" in refused.message
-        (kept,) = await one.service.streams.events(inbox_of(job))
-        assert decode(kept.kind, kept.data) == (
-            StepDecided(step="2", decision="retry", by="ann")
-            if said[0] is None
-            else StepDecided(step="2", decision="done", value=msgspec.Raw(b"7"), by="bob")
-        )
-
-
-async def test_nobody_decides_on_a_call_under_way(remit_in: OpenRemit) -> None:
-    bank = Crash(idempotent=False)
-    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
-        job = await remit.start(pay(5))
-        await bank.reached.wait()
-        with pytest.raises(StateError) as early:
-            await remit.service.steps.decide(job.id, "2", "retry")
-        assert early.value.code is Code.STEP_NOT_WAITING
 
 
 async def test_a_timeout_of_a_side_effect_is_uncertain_too(remit_in: OpenRemit) -> None:

@@ -69,6 +69,8 @@ def waiting(state: State, job: Followed) -> None:
         failed(state, job.job, task_error(job.history, job.row) or TaskError(code=job.row.code, message=""))
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")
+        if wait.idempotency_key:
+            err.line(f"  it was sent with the idempotency key {one_line(wait.idempotency_key)}")
         for command in _commands(state, job.job, wait):
             err.line(f"  {err.style('->', 'cyan')} {command}")
     resume = state.command("resume", job.job)

@@ -34,9 +34,10 @@ class RemoteSteps:
         attempt: int | None = None,
         by: str = "",
         reason: str = "",
+        replace: bool = False,
     ) -> None:
-        """Resolve a step whose outcome is unknown; the first decision on an attempt counts."""
+        """Resolve a step whose outcome is unknown; `replace` corrects the decision that stands."""
         only_oneself(by)
         encoded(value, Code.INVALID_INPUT)
-        body = StepDecision(decision=decision, value=value, attempt=attempt, reason=reason)
+        body = StepDecision(decision=decision, value=value, attempt=attempt, reason=reason, replace=replace)
         await self._connection.ask("steps.decide", job, step, body=body)

@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, StateError
 from remit.jobs.state import inbox_of, stream_of
 from remit.journal.blobs import pack
-from remit.journal.event import Blob
+from remit.journal.event import Blob, Head
 from remit.journal.kinds import CancelRequested, Payload, SignalSent, StepDecided, decode
 
 if TYPE_CHECKING:
@@ -56,34 +56,64 @@ class Inbox:
         return None
 
     def decision(self, step: str, attempt: int) -> tuple[int, StepDecided] | None:
-        """The decision on an attempt: the first one. What was left for another attempt says nothing of this one."""
+        """The decision on an attempt: the first one, as it was corrected since. Others say nothing of this attempt."""
+        found: tuple[int, StepDecided] | None = None
         for seq, message in self.messages:
-            if isinstance(message, StepDecided) and (message.step, message.attempt) == (step, attempt):
-                return seq, message
-        return None
+            if not isinstance(message, StepDecided) or (message.step, message.attempt) != (step, attempt):
+                continue
+            if found is None or message.replaces == found[0]:
+                found = seq, message
+        return found
 
     async def post(self, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
         """Leave a message durably, with a JSON value where its kind has one, and wake the job."""
         posted, blobs = _packed(message, value)
         await self._journal.post(self._stream, KIND, posted, blobs=blobs, wakes=(self._job_stream,))
 
-    async def decide(self, message: StepDecided, value: bytes | None = None) -> None:
-        """Leave the one decision on an attempt durably, and wake the job. Raises StateError where it has one."""
+    async def decide(self, message: StepDecided, value: bytes | None, job: Head) -> None:
+        """Leave the first decision on an attempt durably, and wake the job. Raises StateError if it has one."""
         posted, blobs = _packed(message, value)
         while True:
             head = await self._journal.head(self._stream)
             await self.refresh()
             earlier = self.decision(message.step, message.attempt)
             if earlier is not None:
-                _, first = earlier
-                msg = f"step {first.step}, attempt {first.attempt}: decided already, {first.decision} by {first.by}"
-                raise StateError(msg, code=Code.STEP_DECIDED, remedy="If no worker runs, resume the job.")
+                raise _decided(earlier[1], "If it is wrong and no worker has gone on with it, replace it.")
             writer = self._journal.writer(self._stream, KIND, head)
+            if head is None:
+                writer.subject = job.subject  # its value can be erased with the job's
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
             except AppendConflictError:
                 continue  # somebody left another message at the same moment
             return
+
+    async def correct(self, message: StepDecided, value: bytes | None, job: Head) -> bool:
+        """Replace the decision on an attempt durably, or leave the first one if there is none; wake the job.
+
+        `job` is the head of the job as the caller found it, with the attempt still in doubt. The correction and that
+        head are one transaction: a worker that takes the job reads what is left here, before or after, never between.
+        False: the job or its inbox has moved on; the caller looks again. Raises StateError if a worker holds the job.
+        """
+        head = await self._journal.head(self._stream)
+        await self.refresh()
+        earlier = self.decision(message.step, message.attempt)
+        if earlier is not None and job.lease_owner is not None:
+            raise _decided(earlier[1], "A worker has the job, and goes on with it: it cannot be replaced any more.")
+        packed, blobs = _packed(message, value)
+        posted = msgspec.structs.replace(packed, replaces=earlier[0]) if earlier is not None else packed
+        unmoved = self._journal.writer(self._job_stream, job.kind, job).draft()
+        draft = self._journal.writer(self._stream, KIND, head).draft(posted)
+        try:
+            await self._journal.commit(unmoved, draft, synced=True, blobs=blobs, wakes=(self._job_stream,))
+        except AppendConflictError:
+            return False
+        return True
+
+
+def _decided(found: StepDecided, remedy: str) -> StateError:
+    msg = f"step {found.step}, attempt {found.attempt}: decided already, {found.decision} by {found.by}"
+    return StateError(msg, code=Code.STEP_DECIDED, remedy=remedy)
 
 
 def _packed(message: Message, value: bytes | None) -> tuple[Payload, tuple[Blob, ...]]:

@@ -105,8 +105,12 @@ class StepsPort(Protocol):
         attempt: int | None = None,
         by: str = "",
         reason: str = "",
+        replace: bool = False,
     ) -> None:
-        """Resolve a step whose outcome is unknown; the first decision on an attempt counts."""
+        """Resolve a step whose outcome is unknown; the first decision on an attempt counts.
+
+        `replace` corrects it, as long as no worker has gone on with it.
+        """
         ...
 
 

@@ -30,6 +30,7 @@ def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tu
             reason=record.waiting.reason,
             due_at=record.waiting.due_at,
             attempt=_doubted(history, step, key),
+            idempotency_key=_key(history, step, key),
         )
         for (step, key), record in history.waits.items()
         if record.completed is None and history.end is None and (key == UNDO_DECISION or not _ended(history, step))
@@ -47,6 +48,14 @@ def _ended(history: History, step: str) -> bool:
 def _doubted(history: History, step: str, key: str) -> int:
     attempt = history.in_doubt(step)
     return attempt if attempt is not None and key == doubt_of(attempt) else 0
+
+
+def _key(history: History, step: str, key: str) -> str:
+    """What the attempt in doubt was sent with."""
+    record = history.calls.get(step)
+    if record is None or record.started is None or not _doubted(history, step, key):
+        return ""
+    return record.started.idempotency_key
 
 
 def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> StepRow:

@@ -9,6 +9,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import History, stream_of
+from remit.journal.event import UNSET
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided, WaitCompleted
 from remit.service.heads import head_of, open_job
 from remit.service.rows import step_rows
@@ -67,13 +68,29 @@ class Steps:
         attempt: int | None = None,
         by: str = "",
         reason: str = "",
+        replace: bool = False,
     ) -> None:
         """Resolve a step whose outcome is unknown (rule 3); the first decision on an attempt counts.
 
-        `attempt` is the one that was shown; without it, the attempt that waits now. Raises NotFoundError or StateError,
-        and UsageError (INVALID_INPUT) if the tool is known here and does not return what `value` is.
+        `attempt` is the one that was shown; without it, the attempt that waits now. `replace` corrects the decision
+        that stands, as long as no worker has gone on with it. Raises NotFoundError or StateError, and UsageError
+        (INVALID_INPUT) if the tool is known here and does not return what `value` is.
         """
-        await open_job(self._journal, job)
+        result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
+        while True:
+            head = await open_job(self._journal, job)
+            waits = await self._waiting(job, step, attempt, value if decision == "done" else UNSET)
+            message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
+            inbox = Inbox(self._journal, job)
+            if not replace:
+                await inbox.decide(message, result, head)
+                break
+            if await inbox.correct(message, result, head):
+                break
+        self._poke()
+
+    async def _waiting(self, job: str, step: str, attempt: int | None, value: Any) -> int:
+        """The attempt that waits for a decision; `value` is compared with what its tool returns, unless it is UNSET."""
         history = History(await self._journal.read(stream_of(job)))
         waits = history.in_doubt(step)
         if waits is None or attempt not in {None, waits}:
@@ -82,12 +99,9 @@ class Steps:
             remedy = f"`remit show {job}` lists its steps; resume the job to see which one waits."
             known = step in history.places or step in history.calls
             raise StateError(msg, code=Code.STEP_NOT_WAITING if known else Code.STEP_NOT_FOUND, remedy=remedy)
-        if decision == "done" and waits:
+        if value is not UNSET and waits:
             self._check(history, step, value)
-        message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
-        result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
-        await Inbox(self._journal, job).decide(message, result)
-        self._poke()
+        return waits
 
     def _check(self, history: History, step: str, value: Any) -> None:
         """Compare what a person says a call returned with the tool's output schema."""

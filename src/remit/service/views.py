@@ -110,6 +110,8 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     """When waiting ends without it."""
     attempt: int = 0
     """The attempt whose end nobody saw, where a person is to say what came of it."""
+    idempotency_key: str = ""
+    """The key that attempt was sent with: ask the other side what it knows of it. Empty without an attempt."""
 
 
 class TaskError(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ class StepDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     attempt: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """The attempt that was shown; null: the one that waits now."""
     reason: str = ""
+    replace: bool = False
+    """Correct the decision that stands, as long as no worker has gone on with it."""
 
 
 async def decide(asked: Asked) -> None:
@@ -32,6 +34,7 @@ async def decide(asked: Asked) -> None:
         attempt=body.attempt,
         by=asked.principal,
         reason=body.reason,
+        replace=body.replace,
     )
 
 

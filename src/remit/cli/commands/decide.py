@@ -24,6 +24,7 @@ from remit.cli.values import json_value
     metavar="N",
     help="The attempt you were shown: refuse if another one waits.",
 )
+@click.option("--replace", is_flag=True, help="Correct the decision that stands, until a worker has gone on with it.")
 @click.option("--reason", default="", help="Why; it is recorded.")
 @pass_state
 @click.pass_context
@@ -36,12 +37,13 @@ def command(
     retry: bool,
     fail: bool,
     attempt: int | None,
+    replace: bool,
     reason: str,
 ) -> int:
     """Say what came of a step whose end nobody saw.
 
     When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess.
-    What is said holds for that attempt alone, and the first who says it counts.
+    What is said holds for that attempt alone, and the first who says it counts; --replace corrects it.
     JOB is a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
     """
     if [done is not None, retry, fail].count(True) != 1:
@@ -54,7 +56,9 @@ def command(
     async def decide() -> str:
         async with state.open(code="unused") as remit:
             found = await remit.service.jobs.find(job)
-            await remit.service.steps.decide(found, step, decision, value, attempt=attempt, reason=reason)
+            await remit.service.steps.decide(
+                found, step, decision, value, attempt=attempt, reason=reason, replace=replace
+            )
             return found
 
     found = run_async(lambda _stop: decide())

@@ -36,3 +36,5 @@ class StepDecided(Payload, frozen=True, kw_only=True):
     value_blob: OptionalRef = UNSET
     by: str = ""
     reason: str = ""
+    replaces: int = 0
+    """Sequence number of the decision that this one corrects; 0: it is the first."""

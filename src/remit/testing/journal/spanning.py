@@ -7,10 +7,10 @@ import asyncio
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.blobs import pack
-from remit.journal.event import HeadPatch
+from remit.journal.event import Head, HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
-from remit.testing.journal.storage import Storage, head_of, job, note, noted, numbers, opened, refused
+from remit.testing.journal.storage import Storage, head_of, holder, job, note, noted, numbers, opened, refused
 
 LARGE = b'"' + b"x" * 20_000 + b'"'
 
@@ -116,6 +116,28 @@ async def check_spanning_commits_keep_their_place(storage: Storage) -> None:
         await asyncio.gather(*work)
         assert [await journal.verify(f"job/{name}") for name in ("a", "a/b")] == [77, 77]
         assert (await head_of(journal, "job/a/b")).priority == 39
+
+
+async def check_a_draft_without_events_holds_its_stream_in_place(storage: Storage) -> None:
+    """It changes nothing there; the commit is refused whole once that stream has moved on or has another holder."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a", HeadPatch(due_at=None))
+        inbox = await journal.create("job/a/inbox", "inbox", note(1))
+        seen = await head_of(journal)
+        await journal.commit(journal.writer("job/a", "job", seen).draft(), inbox.draft(note(2)), synced=True)
+        assert await head_of(journal) == seen
+        await journal.append(writer, note(2), synced=True)  # its writer noticed nothing
+        moved = await head_of(journal)
+        await _refuse_beside(journal, seen)
+        await holder(journal)
+        await _refuse_beside(journal, moved)
+        assert await numbers(journal, "job/a/inbox") == [1, 2]
+
+
+async def _refuse_beside(journal: Journal, seen: Head) -> None:
+    inbox = journal.writer("job/a/inbox", "inbox", await head_of(journal, "job/a/inbox"))
+    with refused():
+        await journal.commit(journal.writer("job/a", "job", seen).draft(), inbox.draft(note(3)), synced=True)
 
 
 async def check_one_consumer_wins(storage: Storage) -> None:
