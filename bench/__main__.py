@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import flushes, follow, journal, mcp_calls, memory, policy, postgres, scale, size, startup, steps
+from bench import flushes, follow, journal, mcp_calls, memory, origins, policy, postgres, scale, size, startup, steps
 from bench.lab import Lab
 from bench.measure import Result
 
@@ -27,6 +27,7 @@ ALL = (
     journal.appends,
     journal.gateway,
     policy.decision,
+    origins.origin,
     follow.follow,
     follow.follow_postgres,
     scale.scale,

@@ -67,6 +67,7 @@ from remit.journal.kinds.tickets import (
     TicketReleased,
     TicketRetried,
 )
+from remit.journal.kinds.untrusted import UntrustedArgument
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
 
@@ -131,6 +132,7 @@ __all__ = [
     "ToolInvocationStarted",
     "UndoDeclared",
     "Undone",
+    "UntrustedArgument",
     "UuidRecorded",
     "VersionMismatchRecorded",
     "WaitCompleted",

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit.origins.roles import KEYWORD, Argument, arguments_of, role_of_name, role_of_shape
+
+
+def of(schema: dict[str, Any], args: dict[str, Any], **options: bool) -> list[tuple[str, str, str]]:
+    return [
+        (one.path, one.role, one.value)
+        for one in arguments_of({"type": "object", "properties": schema}, args, **options)
+    ]
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("to", "email"),
+        ("recipients", "email"),
+        ("webhookUrl", "url"),
+        ("base_url", "url"),
+        ("file_path", "path"),
+        ("output-dir", "path"),
+        ("iban", "iban"),
+        ("payee_account", "iban"),
+        ("cmd", "command"),
+        ("issue_id", "id"),
+        ("userName", "id"),
+        ("body", "content"),
+        ("email_body", "content"),
+        ("file_text", "content"),
+        ("size", None),
+        ("", None),
+    ],
+)
+def test_a_name_suggests_a_role(name: str, role: str | None) -> None:
+    assert role_of_name(name) == role
+
+
+@pytest.mark.parametrize(
+    ("value", "role"),
+    [
+        ("https://a.example/x", "url"),
+        ("bob@example.com", "email"),
+        ("DE89 3704 0044 0532 0130 00", "iban"),
+        ("/etc/passwd", "path"),
+        ("~/.ssh/id", "path"),
+        ("C:\\temp", "path"),
+        ("write to bob@example.com", None),
+        ("hello", None),
+    ],
+)
+def test_a_text_that_is_an_address_as_a_whole_looks_like_one(value: str, role: str | None) -> None:
+    assert role_of_shape(value) == role
+
+
+def test_the_keyword_counts_more_than_format_and_format_more_than_name() -> None:
+    assert of({"to": TEXT}, {"to": "x"}) == [("to", "email", "x")]
+    assert of({"to": TEXT | {"format": "uri"}}, {"to": "x"}) == [("to", "url", "x")]
+    assert of({"to": TEXT | {"format": "uri", KEYWORD: "id"}}, {"to": "x"}) == [("to", "id", "x")]
+    assert of({"to": TEXT | {KEYWORD: "content"}}, {"to": "bob@example.com"}) == []
+
+
+def test_a_server_cannot_say_that_its_argument_is_content() -> None:
+    said = {"to": TEXT | {KEYWORD: "content"}}
+    assert of(said, {"to": "x"}, foreign=True) == [("to", "email", "x")]
+    assert of({"to": TEXT | {KEYWORD: "id"}}, {"to": "x"}, foreign=True) == [("to", "id", "x")]
+
+
+def test_what_no_schema_or_name_tells_is_authority_if_it_looks_like_it() -> None:
+    assert of({}, {"thing": "https://a.example"}) == [("thing", "url", "https://a.example")]
+    assert of({}, {"thing": "hello"}) == []
+    assert of({"body": TEXT}, {"body": "https://a.example"}) == []
+
+
+def test_numbers_count_if_they_identify() -> None:
+    assert of({"issue": {"type": "integer"}}, {"issue": 7}) == [("issue", "id", "7")]
+    assert of({"amount": {"type": "number", KEYWORD: "id"}}, {"amount": 7.5}) == [("amount", "id", "7.5")]
+    assert of({}, {"amount": 7, "issue": True, "path": 3}) == []
+
+
+def test_values_within_tables_lists_and_references_are_found() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"person": {"properties": {"name": TEXT, "mail": TEXT | {"format": "email"}}}},
+        "properties": {
+            "people": {"type": "array", "items": {"$ref": "#/$defs/person"}},
+            "cc": {"type": "array", "items": TEXT},
+            "where": {"anyOf": [{"type": "null"}, TEXT | {KEYWORD: "path"}]},
+        },
+    }
+    args = {"people": [{"name": "Bob", "mail": "b@x.org"}], "cc": ["a@x.org", "a@x.org"], "where": "here"}
+    assert arguments_of(schema, args) == [
+        Argument("people.mail", "email", "b@x.org"),
+        Argument("cc", "email", "a@x.org"),
+        Argument("where", "path", "here"),
+    ]
+
+
+def test_a_table_hands_its_role_to_what_has_none() -> None:
+    assert of({}, {"to": {"first": "x", "subject": "y"}}) == [("to.first", "email", "x")]
+
+
+def test_a_value_that_the_tool_lists_itself_is_its_owners_choice() -> None:
+    listed = {"branch": {"enum": ["main", "release"]}}
+    assert of(listed, {"branch": "main"}) == []
+    assert of(listed, {"branch": "main"}, foreign=True) == [("branch", "id", "main")]
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    schema: dict[str, Any] = {"$ref": "#", "properties": {"path": {"$ref": "#/properties/path"}}}
+    assert arguments_of(schema, {"path": "x"}) == [Argument("path", "path", "x")]
+    assert arguments_of(None, {"path": "x"}) == [Argument("path", "path", "x")]
