@@ -99,6 +99,7 @@ class Code(Enum):
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")
     JOB_NOT_WAITING = Row(ERROR, 409, False, "The job does not wait for what was sent.")
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
+    JOB_NOT_CONVERSATION = Row(ERROR, 409, False, "The job runs no agent, so it holds no conversation to go on with.")
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")

@@ -45,6 +45,7 @@ from remit.providers.sandbox import SandboxProvider
 from remit.providers.stub import StubProvider
 from remit.recipes.agent import agent
 from remit.recipes.ask_model import ask_model
+from remit.recipes.conversation import conversation
 from remit.recipes.research_report import research_report
 from remit.recipes.run_code_snippet import run_code_snippet
 from remit.recipes.ticket_run import ticket_run
@@ -113,7 +114,7 @@ def open_runtime(
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules)
     journal = Journal(open_store(settings.journal.url, clock), clock)
-    ours = (agent, ask_model, research_report, run_code_snippet, ticket_run)
+    ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemChance()

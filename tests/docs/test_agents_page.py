@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+from remit import Remit
 from remit.agents.goal import Goal
 from remit.agents.repeats import ALLOWED, ENOUGH
 from remit.agents.results import READ_MORE
 from remit.recipes.agent import agent
+from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/agents.md").read_text(encoding="utf-8")
 
@@ -24,7 +27,23 @@ def test_the_numbers_on_the_page_are_those_in_force() -> None:
     assert f"`{READ_MORE}`" in PAGE
 
 
-def test_the_code_of_the_page_is_a_recipe() -> None:
+def code_of(name: str) -> Any:
+    """What a block of the page defines."""
     names: dict[str, object] = {}
-    exec(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0], names)  # noqa: S102 - our own page
-    assert getattr(names["morning"], "name", "") == "morning"
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if f"def {name}(" in block]
+    exec(block, names)  # noqa: S102 - our own page
+    return names[name]
+
+
+def test_the_code_of_the_page_is_a_recipe() -> None:
+    assert code_of("morning").name == "morning"
+
+
+async def test_the_code_of_the_page_goes_on_with_a_conversation(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("[{say: Milk.}, {expect: last week, say: Bread.}]", encoding="utf-8")
+    flags = {"models.default": "scripted:script.yaml", "journal.url": ":memory:"}
+    async with Remit(settings=load(cwd=tmp_path, file=None, env={}, flags=flags)) as remit:
+        job = await remit.start(agent(task="What did we buy?"))
+        await job.result()
+        messages = await code_of("ask_again")(remit, job.id)
+    assert [message["content"] for message in messages][1::2] == ["Milk.", "Bread."]

@@ -8,13 +8,14 @@ import click
 import pytest
 
 from remit.cli import exit_codes
-from remit.cli.commands import journal, mcp, policy, sandbox, tickets
+from remit.cli.commands import conversation, journal, mcp, policy, sandbox, tickets
 from remit.cli.root import COMMANDS, root
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
 GROUPS = {
     "policy": policy.COMMANDS,
     "journal": journal.COMMANDS,
+    "conversation": conversation.COMMANDS,
     "mcp": mcp.COMMANDS,
     "tickets": tickets.COMMANDS,
     "sandbox": sandbox.COMMANDS,

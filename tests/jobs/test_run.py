@@ -148,6 +148,25 @@ async def test_a_signal_wakes_the_job_and_one_sent_earlier_counts(remit_in: Open
         assert await job == [1, 2]
 
 
+async def test_a_signal_that_has_come_is_taken_and_one_that_has_not_is_not_waited_for(remit_in: OpenRemit) -> None:
+    @recipe("glance")
+    async def glance(run: Run) -> list[Any]:
+        found = [await run.poll_signal("go", key="before")]
+        await run.wait_signal("on")
+        found += [await run.poll_signal("go", key=f"after-{number}") for number in range(3)]
+        await run.now()
+        return [*found, await run.poll_signal("go", key="late")]
+
+    async with remit_in(recipes=[glance]) as remit:
+        job = await remit.start(glance())
+        await until_waiting(remit, job.id)
+        await job.signal("go", 1)
+        await job.signal("go", 2)
+        await job.signal("on")
+        assert await job == [None, 1, 2, None, None]
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
 async def test_a_wait_for_a_signal_can_time_out(remit_in: OpenRemit) -> None:
     @recipe("impatient")
     async def impatient(run: Run) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from remit.gateway.asking import Budget
 from remit.models.prompt import Sampling
+
+CHAT: Final = "chat"
+"""Name of the signals by which people say more to an agent at work; the payload is the text."""
+LONG_RESULT: Final = 16_000
+"""Characters of a tool's result that a model gets at once."""
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +37,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget = Budget()
     """Tokens, dollars and calls of models, over the whole job."""
     sampling: Sampling = Sampling()
-    long_result: int = 16_000
+    long_result: int = LONG_RESULT
     """Characters of a tool's result that the model gets at once; it can read on."""
     context_tokens: int | None = None
     """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""

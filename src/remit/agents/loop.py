@@ -8,13 +8,14 @@ The next question goes out only once every call of the answer before has a resul
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.agents import words
-from remit.agents.goal import Ended, Goal
+from remit.agents.goal import CHAT, Ended, Goal
 from remit.agents.repeats import ENOUGH, Repeats
-from remit.agents.results import READ_MORE, SPEC, Results
+from remit.agents.results import NO_RESULTS, READ_MORE, SPEC, Results, text_of
 from remit.agents.shortening import size_of, summarised, to_summarise, without_old_results
 from remit.clock import SECOND
 from remit.codes import Code
@@ -37,19 +38,20 @@ _FULL: Final = frozenset({"context_full"})
 class Agent:
     """One agent at work in a run."""
 
-    def __init__(self, run: Run, goal: Goal, thread: Thread = EMPTY) -> None:
-        """Go on with the conversation `thread`, or begin one."""
+    def __init__(self, run: Run, goal: Goal, thread: Thread = EMPTY, results: Mapping[str, str] = NO_RESULTS) -> None:
+        """Go on with the conversation `thread`, or begin one. `results` are those that are cut in it, whole, by id."""
         if not len(thread) and goal.instructions:
             thread = thread.add(system(goal.instructions))
         self.thread = thread.add(user(goal.task)) if goal.task else thread
         self._run = run
         self._goal = goal
-        self._results = Results(goal.long_result)
+        self._results = Results(goal.long_result, results)
         self._repeats = Repeats()
         self._called: Counter[str] = Counter()
         self._turns = self._calls = self._tokens = self._shortened = self._cuts = 0
         self._cost: float | None = 0.0
         self._until: int | None = None
+        self._heard = self._polled = 0
         self._due = False
         """Whether room is to be made before the next question."""
 
@@ -61,6 +63,7 @@ class Agent:
         while self._turns < goal.turns:
             if self._until is not None and await self._run.now() >= self._until:
                 return self._ended("time")
+            await self._listen()
             try:
                 answer = await self._asked()
             except ModelError as error:
@@ -70,6 +73,8 @@ class Agent:
             if answer is None:
                 continue
             if answer.reply.stop == "answer":
+                if self._turns < goal.turns and await self._listen():
+                    continue
                 return self._ended("answer", answer.value if goal.output is not None else answer.text)
             await self._carry_out(answer.reply.calls)
             if self._repeats.insisted >= ENOUGH:
@@ -86,6 +91,16 @@ class Agent:
             cost=self._cost,
             shortened=self._shortened,
         )
+
+    async def _listen(self) -> bool:
+        """Take in what people said to the agent meanwhile (`remit chat`); whether anybody did."""
+        before = self._heard
+        while (said := await self._run.poll_signal(CHAT, key=f"chat-{self._polled}")) is not None:
+            self.thread = self.thread.add(user(text_of(said)))
+            self._heard += 1
+            self._polled += 1
+        self._polled += 1
+        return self._heard > before
 
     # --- the model
 

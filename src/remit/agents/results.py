@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -20,20 +22,25 @@ SPEC: Final = ToolSpec(
         "additionalProperties": False,
     },
 )
+NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def text_of(value: Any) -> str:
+    """A value as a model reads it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 class Results:
     """What every call gave, in full."""
 
-    def __init__(self, limit: int) -> None:
-        """Give at most `limit` characters at once."""
+    def __init__(self, limit: int, earlier: Mapping[str, str] = NO_RESULTS) -> None:
+        """Give at most `limit` characters at once; `earlier` results can be read on in too."""
         self._limit = limit
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, str] = dict(earlier)
 
     def keep(self, call: str, value: Any) -> str:
         """Keep a result under the call's identifier; the text that the model gets."""
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        self._texts[call] = text
+        self._texts[call] = text_of(value)
         return self._from(call, 0)
 
     def read(self, args: dict[str, Any]) -> tuple[str, bool]:

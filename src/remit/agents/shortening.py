@@ -23,6 +23,11 @@ _BRIEF: Final = (
 _HEAD: Final = "Summary of the conversation so far, which was shortened:\n"
 
 
+def is_brief(message: Message | None) -> bool:
+    """Whether a message asks for a summary."""
+    return message is not None and message.role == "user" and message.text == _BRIEF
+
+
 def turns_of(thread: Thread) -> list[int]:
     """Where turns begin: the place of every answer of the model."""
     return [place for place, message in enumerate(thread.messages()) if message.role == "assistant"]

@@ -16,6 +16,7 @@ NOT_OFFERED: Final = "There is no tool of this name among those that you were of
 TOO_OFTEN: Final = "Not called: this tool was called as often as it may be."
 REPEATED: Final = "Not called: you made this same call before, and nothing has changed since. Use what it gave you."
 CUT_SHORT: Final = "Not called: your answer was cut off at its limit. Make smaller calls, one at a time."
+STOPPED: Final = "Not called: the work was stopped before. Ask again if it is still wanted."
 UNKNOWN: Final = "It is not known whether this call took effect. Find out before you rely on it or make it again."
 CONTINUE: Final = "Your answer was cut off at its limit. Continue, or say it more briefly."
 _BLOCKED: Final = {

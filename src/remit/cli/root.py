@@ -20,7 +20,8 @@ from remit.version import __version__
 
 COMMANDS: Final[dict[str, Entry]] = {
     "run": Entry("Run", "Run a recipe or a plan and show its result."),
-    "chat": Entry("Run", "Go on with an agent's conversation."),
+    "chat": Entry("Run", "Go on with an agent's conversation, or show it."),
+    "conversation": Entry("Run", "Take conversations of agents in and out, in OpenAI's message format."),
     "resume": Entry("Run", "Go on with jobs that were stopped or had to wait."),
     "jobs": Entry("Look", "List jobs, newest first."),
     "show": Entry("Look", "Show one job: what it was given, its steps, its result; or one step."),

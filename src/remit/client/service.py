@@ -6,6 +6,7 @@ import msgspec
 
 from remit.client.confirmations import RemoteApprovals, RemoteConfirmations
 from remit.client.connection import Connection
+from remit.client.conversations import RemoteConversations
 from remit.client.jobs import RemoteJobs
 from remit.client.recipes import RemoteRecipes
 from remit.client.steps import RemoteSteps
@@ -26,6 +27,7 @@ class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
     policy: RemotePolicy
     tools: RemoteTools
     recipes: RemoteRecipes
+    conversations: RemoteConversations
     tickets: RemoteTickets
 
 
@@ -41,5 +43,6 @@ def service_at(connection: Connection) -> RemoteService:
         policy=RemotePolicy(connection),
         tools=RemoteTools(connection),
         recipes=RemoteRecipes(connection),
+        conversations=RemoteConversations(connection),
         tickets=RemoteTickets(connection),
     )

@@ -226,6 +226,12 @@ class Run:
             raise TimeoutError(f"no signal {name!r} within {timeout:g} s")
         return answer.payload
 
+    async def poll_signal(self, name: str, *, key: str | None = None) -> Any:
+        """The payload of the next signal of this name if one has come already, else None; earlier ones count."""
+        step = current.get().place(key)
+        answer = await self._effects.poll(Wait(step=step, type="signal", key=name))
+        return None if answer is None else answer.payload
+
     async def confirm(
         self, question: str, *, details: Any = None, timeout: float | None = None, key: str | None = None
     ) -> Confirmed:

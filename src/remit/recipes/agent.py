@@ -32,12 +32,13 @@ async def agent(
     context_tokens: int | None = None,
     messages: list[dict[str, Any]] | None = None,
     earlier: list[dict[str, Any]] | None = None,
+    results: dict[str, str] | None = None,
 ) -> Ended:
     """Have a model work on `task` with `tools` (names or patterns, also separated by commas) until it has answered.
 
     `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
-    `messages` is a conversation to go on with, in OpenAI's format; `earlier` is one in Remit's own, as `remit chat`
-    gives it.
+    `messages` is a conversation to go on with, in OpenAI's format; `earlier` is one in Remit's own, and `results` are
+    those that are cut in it, whole, as `remit chat` gives them.
     """
     patterns = tuple(name.strip() for one in tools or () for name in one.split(",") if name.strip())
     goal = Goal(
@@ -53,4 +54,4 @@ async def agent(
         context_tokens=context_tokens,
     )
     before = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
-    return await Agent(run, goal, EMPTY.add(*before)).run()
+    return await Agent(run, goal, EMPTY.add(*before), results or {}).run()

@@ -1,4 +1,4 @@
-"""Conversations of agents, out of the journal: to be shown, exported, and gone on with in another job."""
+"""Conversations of agents, out of the journal: to be shown, exported, and gone on with."""
 
 from __future__ import annotations
 
@@ -6,94 +6,182 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.agents.openai_messages import to_openai
-from remit.canonical import sha256
+from remit.agents.goal import CHAT
+from remit.agents.openai_messages import from_openai, to_openai
+from remit.agents.results import text_of
+from remit.agents.transcript import Prompts, transcript_of
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError
+from remit.errors import StateError, UsageError
+from remit.jobs.inbox import Inbox
 from remit.jobs.state import ENDED, History, stream_of
-from remit.journal.kinds import CommandCommitted, CommandStarted, MessageKept, decode
-from remit.models.message import Message
-from remit.models.message import decode as message_of
-from remit.models.thread import START, tip_of
+from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
+from remit.models.message import Message, user
+from remit.policy.overlay import within
+from remit.service.heads import head_of
+from remit.service.jobs import Options
+from remit.service.values import value_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
+    from remit.journal.kinds import JobCreated
+    from remit.service.jobs import Jobs
 
-RECIPE: Final = "agent"
-_OWN: Final = frozenset({"task", "earlier", "messages"})
+AGENT: Final = "agent"
+IMPORTED: Final = "conversation"
+"""The recipe that keeps a conversation from elsewhere."""
+_OWN: Final = frozenset({"task", "earlier", "messages", "results"})
 """What another task is not given again."""
+_TITLE: Final = 60
+_MAX_TEXT: Final = 1_000_000
 
 
 class Conversations:
     """The conversations of one journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
+    def __init__(self, journal: Journal, jobs: Jobs) -> None:
+        """Look at `journal`; go on by its `jobs`."""
         self._journal = journal
+        self._jobs = jobs
 
     # --- queries
 
     async def messages(self, job: str) -> list[Message]:
-        """What was said in a job, oldest first: the newest prompt, and the answer to it. Raises NotFoundError."""
-        events = await self._journal.read(stream_of(job))
-        if not events:
-            raise NotFoundError(f"no job {job}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
-        fold = _Fold()
-        for event in events:
-            await fold.take(event, self._journal)
-        return fold.messages()
+        """What was said in a job, oldest first: the newest prompt, the answer to it, and what is not answered yet.
+
+        Raises NotFoundError.
+        """
+        found = await self._found(job)
+        said = found.prompts.messages() or await found.given(self._journal)
+        return [*said, *(user(text) for text in await found.unheard(self._journal))]
 
     async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
         """The same as the Chat Completions API takes it. Raises NotFoundError."""
         return to_openai(await self.messages(job))
 
-    async def continuation(self, job: str, task: str) -> dict[str, Any]:
-        """The input of a job that goes on with an agent's conversation. Raises NotFoundError or StateError."""
-        messages = await self.messages(job)
-        head = await self._journal.head(stream_of(job))
-        created = History(await self._journal.read(stream_of(job))).created
-        if created is None or created.name != RECIPE:
+    # --- commands
+
+    async def say(self, job: str, text: str, options: Options | None = None) -> str:
+        """Say something to an agent; the job that answers.
+
+        An agent at work hears it before its next question. If its job has ended, a new one goes on with the
+        conversation, with the same model, tools and limits, and within what the old one was allowed. Raises
+        NotFoundError, UsageError, or StateError for what is no conversation.
+        """
+        if not text.strip() or len(text) > _MAX_TEXT:
+            raise UsageError(f"say something, in at most {_MAX_TEXT} characters")
+        head = await head_of(self._journal, job)
+        found = await self._found(job)
+        created = found.created
+        if created is None or created.name not in {AGENT, IMPORTED}:
             why = f"{job} is no conversation: it runs {created.name if created else 'nothing'}"
-            raise StateError(why, remedy=f"`remit jobs` lists those of the recipe {RECIPE}.")
-        if head is None or head.state not in ENDED:
-            raise StateError(f"{job} has not answered yet", remedy=f"See it through with `remit resume {job}`.")
-        given = msgspec.json.decode(await self._journal.value(created.input, created.input_blob) or b"{}")
+            raise StateError(
+                why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs` lists those of the recipe {AGENT}."
+            )
+        if head.state not in ENDED:
+            await self._jobs.signal(job, CHAT, text, by=options.principal if options else "")
+            return job
+        options = options or Options()
+        given = await self._continued(found, text)
+        options = msgspec.structs.replace(options, subject=options.subject or head.subject)
+        return await self._jobs.start_named(AGENT, given, _within(created, options, text))
+
+    async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
+        """The input of a job that goes on with a conversation."""
+        given = await found.input(self._journal)
+        said = await transcript_of(found.prompts, found.history, self._journal, given.get("results") or {})
         kept = {name: value for name, value in given.items() if name not in _OWN}
-        return {**kept, "task": task, "earlier": [msgspec.to_builtins(message) for message in messages]}
+        if said.messages:
+            kept["earlier"] = [msgspec.to_builtins(message) for message in said.messages]
+            kept["results"] = said.results
+        else:  # nothing was asked yet
+            kept |= {name: given[name] for name in _OWN if given.get(name)}
+        unheard = [given["task"]] if not said.messages and given.get("task") else []
+        unheard += await found.unheard(self._journal)
+        return {**kept, "task": "\n\n".join([*unheard, text])}
+
+    async def _found(self, job: str) -> _Found:
+        await head_of(self._journal, job)
+        events = await self._journal.read(stream_of(job))
+        history = History(events)
+        prompts = Prompts(self._journal, own=history.created is not None and history.created.name == AGENT)
+        await prompts.fold(events)
+        return _Found(job, events, history, prompts)
 
 
-class _Fold:
-    """Puts the newest prompt together."""
+class _Found:
+    """A job that holds a conversation."""
 
-    def __init__(self) -> None:
-        self._bodies: dict[str, bytes] = {}
-        self._before: dict[str, tuple[str, str]] = {START: ("", "")}
-        self._tip = START
-        self._answer = b""
+    def __init__(self, job: str, events: list[Event], history: History, prompts: Prompts) -> None:
+        self.history = history
+        self.prompts = prompts
+        self._job = job
+        self._events = events
 
-    async def take(self, event: Event, journal: Journal) -> None:
-        payload = decode(event.kind, event.data) if event.kind.startswith("command_") else None
-        if isinstance(payload, CommandStarted):
-            self._tip, self._answer = payload.after, b""
-            for one in payload.added:
-                await self._add(one, journal)
-        elif isinstance(payload, CommandCommitted) and payload.error is None:
-            self._answer = await journal.value(payload.result, payload.result_blob) or b""
-            self._bodies[sha256(self._answer)] = self._answer
+    @property
+    def created(self) -> JobCreated | None:
+        """How the job was created."""
+        return self.history.created
 
-    async def _add(self, one: MessageKept, journal: Journal) -> None:
-        body = await journal.value(one.body, one.body_blob)
-        if body is not None:
-            self._bodies[one.digest] = body
-        before, self._tip = self._tip, tip_of(self._tip, one.digest)
-        self._before[self._tip] = (before, one.digest)
+    async def input(self, journal: Journal) -> dict[str, Any]:
+        """What the job was given. Raises StateError if it was erased."""
+        created = self.history.created
+        given = await value_of(journal, created.input, created.input_blob) if created else None
+        if not isinstance(given, dict):
+            why = f"what {self._job} was given is erased"
+            raise StateError(why, code=Code.PAYLOAD_ERASED, remedy="Start a new conversation.")
+        return given
 
-    def messages(self) -> list[Message]:
-        digests: list[str] = []
-        tip = self._tip
-        while tip != START:
-            tip, digest = self._before[tip]
-            digests.append(digest)
-        found = [message_of(self._bodies[digest]) for digest in reversed(digests)]
-        return [*found, message_of(self._answer)] if self._answer else found
+    async def given(self, journal: Journal) -> list[Message]:
+        """The conversation that the job was given, if it is an agent's."""
+        if self.created is None or self.created.name not in {AGENT, IMPORTED}:
+            return []
+        given = await self.input(journal)
+        before = [msgspec.convert(one, Message) for one in given.get("earlier") or ()]
+        before = before or from_openai(given.get("messages") or [])
+        return [*before, user(given["task"])] if given.get("task") else before
+
+    async def unheard(self, journal: Journal) -> list[str]:
+        """What was said to the agent and asked of no model."""
+        heard: list[WaitCompleted] = []
+        for event in self._events:
+            payload = decode(event.kind, event.data) if event.kind in _HEARING else None
+            if isinstance(payload, CommandStarted):
+                heard.clear()
+            elif isinstance(payload, WaitCompleted) and payload.correlation_key == CHAT:
+                heard.append(payload)
+        inbox = Inbox(journal, self._job)
+        await inbox.refresh()
+        waiting = [message for seq, message in inbox.messages if _is_said(message) and seq not in self.history.consumed]
+        found: list[Any] = [*heard, *waiting]
+        return [text_of(await value_of(journal, one.payload, one.payload_blob)) for one in found]
+
+
+_HEARING: Final = frozenset({CommandStarted.KIND, WaitCompleted.KIND})
+
+
+def _is_said(message: object) -> bool:
+    return isinstance(message, SignalSent) and message.name == CHAT
+
+
+def _within(created: JobCreated, options: Options, text: str) -> Options:
+    """How the job that goes on is filed: with every limit of the one before it (rule 8)."""
+    rules = (*created.overlay.get("rules", ()), *options.policy)
+    before, now = created.overlay.get("tools"), options.tools
+    tools = before if now is None else now if before is None else _both(before, now)
+    return msgspec.structs.replace(
+        options,
+        title=options.title or f"chat {text[:_TITLE]}",
+        policy=rules,
+        tools=None if tools is None else tuple(tools),
+        budget={
+            name: min(limits[name] for limits in (created.budget, options.budget) if name in limits)
+            for name in {*created.budget, *options.budget}
+        },
+    )
+
+
+def _both(one: list[str], other: tuple[str, ...]) -> list[str]:
+    """Patterns of what two lists of patterns both cover, as far as their text shows it."""
+    found = [*(tool for tool in one if within(tool, other)), *(tool for tool in other if within(tool, one))]
+    return list(dict.fromkeys(found))

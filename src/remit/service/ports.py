@@ -228,6 +228,18 @@ class RecipesPort(Protocol):
         ...
 
 
+class ConversationsPort(Protocol):
+    """Conversations of agents."""
+
+    async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
+        """What was said in a job, as the Chat Completions API takes it."""
+        ...
+
+    async def say(self, job: str, text: str, options: Options | None = None) -> str:
+        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
+        ...
+
+
 class TicketsPort(Protocol):
     """Tickets."""
 
@@ -317,6 +329,9 @@ class ServicePort(Protocol):
 
     @property
     def recipes(self) -> RecipesPort: ...  # noqa: D102
+
+    @property
+    def conversations(self) -> ConversationsPort: ...  # noqa: D102
 
     @property
     def tickets(self) -> TicketsPort: ...  # noqa: D102

@@ -76,7 +76,7 @@ def service_over(
         servers=McpServers(services.catalog, pins),
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),
-        conversations=Conversations(journal),
+        conversations=Conversations(journal, jobs),
         health=Health(services),
         requests=Requests(journal),
     )

@@ -120,6 +120,9 @@ class ScriptedWorld:
     async def value(self, step: str, kind: type[Value]) -> Value:
         raise NotImplementedError
 
+    async def poll(self, wait: Wait) -> Answer | None:
+        return None
+
     async def child(self, started: ChildStarted) -> None:
         self.children.append(started.name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from remit.api.route import Route
-from remit.api.routes import confirmations, events, history, jobs, recipes, server, steps, tickets, tools
+from remit.api.routes import confirmations, conversations, events, history, jobs, recipes, server, steps, tickets, tools
 
 ROUTES: Final[tuple[Route, ...]] = (
     *server.ROUTES,
@@ -15,6 +15,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *steps.ROUTES,
     *recipes.ROUTES,
     *confirmations.ROUTES,
+    *conversations.ROUTES,
     *tools.ROUTES,
     *tickets.ROUTES,
 )

@@ -103,7 +103,7 @@ async def start(asked: Asked) -> JobRow:
         delay_s=body.delay_s,
         principal=asked.principal,
         policy=body.policy,
-        tools=_tools(asked, body),
+        tools=narrowed(asked, body.tools),
         budget=body.budget,
         subject=body.subject,
         job=body.job or asked.identifier("job"),
@@ -114,19 +114,18 @@ async def start(asked: Asked) -> JobRow:
         if body.job or not options.job:
             raise
         job = options.job  # an earlier attempt at this request got that far
-    await _held(asked, job)
-    return await asked.service.jobs.row(job)
+    return await held_row(asked, job)
 
 
-def _tools(asked: Asked, body: StartBody) -> tuple[str, ...] | None:
+def narrowed(asked: Asked, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The only tools of a new job: never more than the request's token is for. Raises Problem if it asks for others."""
     held = asked.access.tools
-    if not held or body.tools is None:
-        return held or body.tools
-    outside = [tool for tool in body.tools if not within(tool, held)]
+    if not held or wanted is None:
+        return held or wanted
+    outside = [tool for tool in wanted if not within(tool, held)]
     if outside:
         raise Problem(Code.SCOPE_REQUIRED, f"The token is not for {', '.join(outside)}.")
-    return body.tools
+    return wanted
 
 
 async def view(asked: Asked) -> JobView:
@@ -157,7 +156,11 @@ async def resume(asked: Asked) -> JobRow:
 
 async def row(asked: Asked) -> JobRow:
     """Show where a job stands, by its identifier, an ending of it that fits only one, or `last`."""
-    job = await asked.service.jobs.find(asked.path["job"])
+    return await held_row(asked, await asked.service.jobs.find(asked.path["job"]))
+
+
+async def held_row(asked: Asked, job: str) -> JobRow:
+    """A job's row, held back for as long as the request wants to wait."""
     await _held(asked, job)
     return await asked.service.jobs.row(job)
 

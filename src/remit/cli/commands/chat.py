@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,20 +11,28 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from remit.cli.opened import Opened
+    from remit.cli.output import Channel
+
+_LINE: Final = 2_000
+"""Characters of a line that are shown; `--json` has all of it."""
+_LINES: Final = 200
 
 
 @click.command("chat")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("text", required=False)
 @click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
-@json_option("the conversation in OpenAI's message format; with TEXT, the new job")
+@json_option("the conversation in OpenAI's message format; with TEXT, the job that answers")
 @pass_state
 def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
-    """Go on with an agent's conversation.
+    """Go on with an agent's conversation, or show it.
 
-    TEXT is said after all that was said in JOB, which has to have ended, and the answer comes from a new job with the
-    same model, tools and limits. Without TEXT the conversation is shown.
+    TEXT is said after all that was said in JOB. If JOB has ended, the answer comes from a new job with the same model,
+    tools and limits; an agent that is still at work, or waits, hears it before its next question. Without TEXT the
+    conversation is shown. JOB is a job's id, an ending of it that fits only one, or `last`.
     """
     if text is None:
         return _show(state, job)
@@ -33,41 +41,47 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
 
     created = new_id("job")
 
-    async def start(remit: Opened) -> list[str]:
-        from remit.app import Remit
-        from remit.cli.context import not_there
-        from remit.service.conversations import RECIPE
+    async def say(remit: Opened) -> list[str]:
         from remit.service.jobs import Options
 
-        if not isinstance(remit, Remit):
-            raise not_there()
-        given = await remit.service.conversations.continuation(job, text)
-        return [await remit.service.jobs.start_named(RECIPE, given, Options(job=created, title=f"chat {text[:60]}"))]
+        found = await remit.service.jobs.find(job)
+        return [await remit.service.conversations.say(found, text, Options(job=created))]
 
-    return work_on(state, start, patient=patient, creates=created)
+    return work_on(state, say, patient=patient, creates=created)
 
 
 def _show(state: State, job: str) -> int:
     from remit.cli.running import run_async
 
     async def look() -> list[dict[str, Any]]:
-        async with state.remit(code="unused") as remit:
-            return await remit.service.conversations.in_openai_format(job)
+        async with state.open(code="unused") as remit:
+            return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
 
     messages = run_async(lambda _stop: look())
     if state.as_json:
         state.output.json(messages)
         return exit_codes.OK
+    out = state.output.out
     for message in messages:
-        for line in _lines(message):
-            state.output.out.line(line)
+        for line in _lines(out, message):
+            out.line(line)
     return exit_codes.OK
 
 
-def _lines(message: dict[str, Any]) -> list[str]:
+def _lines(out: Channel, message: dict[str, Any]) -> Iterator[str]:
+    """A message as people read it: who says it, then the text, line by line, then the calls."""
     from remit.cli.text import one_line
     from remit.redact import line
 
-    said = [f"{message['role']}: {line(message['content'], 2_000)}"] if message["content"] else []
-    calls = [call["function"] for call in message.get("tool_calls") or ()]
-    return said + [f"{message['role']} calls {one_line(call['name'])} {line(call['arguments'])}" for call in calls]
+    role = out.style(message["role"], "bold")
+    content = message["content"] or message.get("refusal") or ""
+    first, *more = content.splitlines() or [""]
+    if content:
+        yield f"{role}: {line(first, _LINE)}"
+    for one in more[:_LINES]:
+        yield f"  {line(one, _LINE)}"
+    if len(more) > _LINES:
+        yield out.style(f"  … {len(more) - _LINES} more lines; --json has all of them", "dim")
+    for call in message.get("tool_calls") or ():
+        asked = call["function"]
+        yield f"{role} calls {one_line(asked['name'])} {line(asked['arguments'], _LINE)}"

@@ -62,7 +62,7 @@ class ResolveModel:
             choice=request.choice,
             sampling=request.sampling,
             output=request.output,
-            id=request.step,
+            id=_prefix(request),
         )
         asking.prompt_hash = ask.prompt.hash
         try:
@@ -106,6 +106,14 @@ def _asking(call: Call) -> Asking:
         msg = "a stage of model calls met another call"
         raise AssertionError(msg)
     return call.asking
+
+
+def _prefix(request: ModelRequest) -> str:
+    """What the identifiers of the answer's calls begin with: the step, unless another job's calls began with it too."""
+    messages = request.thread.messages()
+    if not any(call.id.startswith(f"{request.step}-") for message in messages for call in message.calls):
+        return request.step
+    return f"{sum(message.role == 'assistant' for message in messages)}/{request.step}"
 
 
 def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:

@@ -54,6 +54,7 @@ class LiveEffects:
         self.model_differs = asks.differs
         self.value = Values(recorder, chance).read
         self.wait = self.waits.wait
+        self.poll = self.waits.poll
         self.progress = progress
         self.now = recorder.now
 

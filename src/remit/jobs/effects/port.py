@@ -128,6 +128,10 @@ class EffectHandler(Protocol):
         """Wait for something outside the job, and record that it came."""
         ...
 
+    async def poll(self, wait: Wait) -> Answer | None:
+        """Take a signal that has come already, and record that; None if none has."""
+        ...
+
     async def child(self, started: ChildStarted) -> None:
         """Record that another recipe begins within this run."""
         ...

@@ -142,6 +142,21 @@ class Effects:
                 return await recorded_answer(record.completed, self._journal)
             return await self.handler.wait(wait, record)
 
+    async def poll(self, wait: Wait) -> Answer | None:
+        """What a signal that had come already brought; None if none had.
+
+        That none had is not recorded: it follows from what is recorded after this place.
+        """
+        matching = self.matching
+        if (wait.step, wait.key) in self.history.waits or wait.step in self.history.places:
+            return await self.wait(wait)
+        if matching.enter(wait.step, wait.type):
+            await matching.give_way(wait.step)
+        if matching.left:
+            return None
+        with matching.uncut(wait.step):
+            return await self.handler.poll(wait)
+
     async def child(self, started: ChildStarted) -> None:
         """Enter another recipe."""
         matching, step = self.matching, started.step

@@ -48,6 +48,10 @@ class RefusingEffects:
         """Stop before the wait."""
         return await self._stop(wait.step, f"a wait ({wait.type})")
 
+    async def poll(self, wait: Wait) -> Answer | None:  # noqa: ARG002 - the port's
+        """Find nothing: what had come is recorded."""
+        return None
+
     async def child(self, started: ChildStarted) -> None:
         """Stop before the recipe."""
         await self._stop(started.step, f"the recipe {started.name}")

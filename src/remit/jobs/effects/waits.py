@@ -65,6 +65,13 @@ class Waits:
         await self._recorder.end()
         return answer
 
+    async def poll(self, wait: Wait) -> Answer | None:
+        """What a wait would end with at once, recorded; None, with nothing recorded, if it would not."""
+        await self._inbox.refresh()
+        if self._inbox.signal(wait.key, self._history.consumed) is None:
+            return None
+        return await self.wait(wait, None)
+
     async def _announce(self, wait: Wait) -> None:
         """Record what is waited for. A question of the recipe is asked in the same transaction: as recorded, or not."""
         waiting = k.JobWaiting(

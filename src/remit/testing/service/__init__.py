@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from remit.testing.service.conversations import CONVERSATION_CHECKS
 from remit.testing.service.jobs import JOB_CHECKS
 from remit.testing.service.looking import LOOKING_CHECKS
 from remit.testing.service.questions import QUESTION_CHECKS
 from remit.testing.service.tickets import TICKET_CHECKS
 from remit.testing.service.world import Check
 
-SERVICE_CHECKS: Final[tuple[Check, ...]] = (*JOB_CHECKS, *QUESTION_CHECKS, *LOOKING_CHECKS, *TICKET_CHECKS)
+SERVICE_CHECKS: Final[tuple[Check, ...]] = (
+    *JOB_CHECKS,
+    *QUESTION_CHECKS,
+    *LOOKING_CHECKS,
+    *CONVERSATION_CHECKS,
+    *TICKET_CHECKS,
+)
 """Every check."""

@@ -27,6 +27,14 @@ _RULES: Final = [
     {"id": "must-ask", "effect": "ask", "tools": ["desk.write"]},
 ]
 
+SCRIPT: Final = """
+- {say: Let me look., call: [{tool: desk.look, args: {at: moon}}]}
+- {say: It is the moon.}
+- {expect: sure, call: [{tool: desk.write, args: {text: sure}}]}
+- {expect: hurry, say: Yes.}
+"""
+"""What agents are answered."""
+
 
 @tool("desk.look", level="L0")
 def look(at: str) -> str:
@@ -107,11 +115,21 @@ class World:
         return job
 
 
+def _write_script(folder: Path) -> None:
+    (folder / "script.yaml").write_text(SCRIPT, encoding="utf-8")
+
+
 @asynccontextmanager
 async def world(reach: Reach) -> AsyncIterator[World]:
     """An empty journal, a worker on its jobs, and the service under test."""
     with TemporaryDirectory() as folder:
-        flags = {"journal.url": ":memory:", "app.principal": "ann", "policy.rules": _RULES}
+        _write_script(Path(folder))
+        flags = {
+            "journal.url": ":memory:",
+            "app.principal": "ann",
+            "policy.rules": _RULES,
+            "models.default": "scripted:script.yaml",
+        }
         settings = load(cwd=Path(folder), env={}, flags=flags)
         tools, recipes = (look, write, book, unbook), (looks, writes, waits, fails, regrets)
         runtime = open_runtime(settings, tools=tools, recipes=recipes)

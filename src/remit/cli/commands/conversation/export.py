@@ -1,0 +1,48 @@
+"""`remit conversation export`: an agent's conversation as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
+
+
+@click.command("export")
+@click.argument("job", shell_complete=complete.jobs)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@json_option("how many messages were written to FILE")
+@pass_state
+def command(state: State, job: str, file: Path | None) -> int:
+    """Write an agent's conversation into a file.
+
+    The file is a JSON list of messages as OpenAI's Chat Completions takes them. Without FILE it is printed. Values are
+    written whole, as they are recorded; an existing FILE is not replaced.
+    """
+    from remit.cli.running import run_async
+
+    async def look() -> list[dict[str, Any]]:
+        async with state.open(code="unused") as remit:
+            return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
+
+    messages = run_async(lambda _stop: look())
+    if file is None:
+        state.output.json(messages)
+        return exit_codes.OK
+    import msgspec
+
+    try:
+        with file.open("xb") as written:
+            written.write(msgspec.json.format(msgspec.json.encode(messages)) + b"\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}", remedy="Name another file.") from error
+    if state.as_json:
+        state.output.json({"file": str(file), "messages": len(messages)})
+    else:
+        state.note(f"{len(messages)} messages in {file}")
+    return exit_codes.OK

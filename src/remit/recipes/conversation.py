@@ -1,0 +1,40 @@
+"""The recipe conversation: keeps a conversation from elsewhere as a job, to be gone on with by `remit chat`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.agents.openai_messages import from_openai
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken in: the conversation, and what the agent that goes on with it is given."""
+
+    messages: int
+    tools: tuple[str, ...]
+    model: str
+    turns: int
+    tokens: int | None
+    dollars: float | None
+
+
+@recipe("conversation", version="1")
+async def conversation(
+    run: Run,  # noqa: ARG001 - nothing is done: the conversation is in the job's input
+    messages: list[dict[str, Any]],
+    tools: list[str] | None = None,
+    model: str = "",
+    turns: int = 50,
+    tokens: int | None = None,
+    dollars: float | None = None,
+) -> Kept:
+    """Keep a conversation in OpenAI's message format.
+
+    The agent that goes on with it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
+    """
+    found = from_openai(messages)
+    return Kept(messages=len(found), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars)
