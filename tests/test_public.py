@@ -18,6 +18,7 @@ SURFACE = [
     "Job",
     "JobEndedError",
     "Level",
+    "Migration",
     "Options",
     "Outcome",
     "ProviderError",
@@ -32,6 +33,7 @@ SURFACE = [
     "ToolProvider",
     "ToolResult",
     "__version__",
+    "migration",
     "recipe",
     "tool",
 ]

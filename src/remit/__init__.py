@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.tools.function import FunctionTool, tool
     from remit.tools.meta import Level, Retry, Risk, ToolMeta
+    from remit.tools.migration import Migration, migration
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Job",
     "JobEndedError",
     "Level",
+    "Migration",
     "Options",
     "Outcome",
     "ProviderError",
@@ -49,6 +51,7 @@ __all__ = [
     "ToolProvider",
     "ToolResult",
     "__version__",
+    "migration",
     "recipe",
     "tool",
 ]
@@ -65,6 +68,7 @@ _HOMES = {
     "remit.settings": ("Settings",),
     "remit.tools.function": ("FunctionTool", "tool"),
     "remit.tools.meta": ("Level", "Retry", "Risk", "ToolMeta"),
+    "remit.tools.migration": ("Migration", "migration"),
     "remit.tools.provider": ("CallContext", "EvidenceCandidate", "ToolProvider", "ToolResult"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

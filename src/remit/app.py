@@ -33,6 +33,7 @@ from remit.service.service import Service
 from remit.service.views import ConfirmationView, JobRow
 from remit.settings import Settings, load
 from remit.tools.function import FunctionTool
+from remit.tools.migration import Migration
 from remit.tools.provider import ToolProvider
 from remit.wiring import Report, Runtime, open_runtime
 
@@ -69,6 +70,7 @@ class Remit:
         tools: Iterable[FunctionTool[..., Any]] = (),
         recipes: Iterable[Recipe[..., Any]] = (),
         providers: Iterable[ToolProvider] = (),
+        migrations: Iterable[Migration] = (),
         settings: Settings | None = None,
         policy: Iterable[Mapping[str, Any]] | None = None,
         work: bool = True,
@@ -92,6 +94,7 @@ class Remit:
             settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
         self.settings = settings
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
+        self._migrations = tuple(migrations)
         self._clock, self._report = clock, report
         self._work, self._always_replay = work, always_replay
         self._runtime: Runtime | None = None
@@ -107,6 +110,7 @@ class Remit:
             tools=self._tools,
             recipes=self._recipes,
             providers=self._providers,
+            migrations=self._migrations,
             clock=self._clock,
             report=self._report,
             step_by_step=self._always_replay,

@@ -64,6 +64,7 @@ from remit.tools.blocking import Threads
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from remit.tools.meta import ToolMeta
+from remit.tools.migration import Migration, Migrations
 from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
 from remit.tools.remote import Authorizer
@@ -100,6 +101,7 @@ def open_runtime(
     tools: Iterable[FunctionTool[..., Any]] = (),
     recipes: Iterable[Recipe[..., Any]] = (),
     providers: Iterable[ToolProvider] = (),
+    migrations: Iterable[Migration] = (),
     clock: Clock | None = None,
     chance: Chance | None = None,
     report: Report | None = None,
@@ -126,13 +128,14 @@ def open_runtime(
         *providers,
     ]
     catalog = _catalog(settings, every)
-    services = _services(settings, journal, catalog, policy, _probes(servers, settings, every))
+    migrating = Migrations((*found.migrations, *migrations))
+    services = _services(settings, journal, catalog, policy, _probes(servers, settings, every), migrating)
     gateway = Gateway(services)
     runner = Runner(
         journal=journal,
         gateway=gateway,
         programs=programs,
-        versions=Versions(journal, catalog, settings.jobs.mismatch),
+        versions=Versions(journal, catalog, settings.jobs.mismatch, services.migrations),
         max_value_bytes=settings.tools.max_value_bytes,
         chance=chance,
         report=report or (lambda _job, _done, _total, _message: None),
@@ -164,7 +167,12 @@ def _catalog(settings: Settings, providers: Sequence[ToolProvider]) -> Catalog:
 
 
 def _services(
-    settings: Settings, journal: Journal, catalog: Catalog, policy: Policy, probes: Mapping[str, Probe]
+    settings: Settings,
+    journal: Journal,
+    catalog: Catalog,
+    policy: Policy,
+    probes: Mapping[str, Probe],
+    migrations: Migrations,
 ) -> Services:
     return Services(
         journal=journal,
@@ -177,6 +185,7 @@ def _services(
         allowance=Allowance(journal, _day_limits(settings)),
         models=_models(settings, journal.clock),
         default_model=settings.models.default,
+        migrations=migrations,
         prices=Prices(_prices(settings)),
     )
 

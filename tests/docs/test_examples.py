@@ -31,6 +31,7 @@ SAID = {
         "1 tool.trip.book ok compensated",
         "still booked: []",
     ],
+    "migrated.py": ["500 cents, begun under version 1"],
     "review.py": ["[2, 1] {'good': True}", "same"],
 }
 

@@ -44,7 +44,7 @@ def test_every_documented_default_is_the_toml_that_gives_it(tmp_path: Path) -> N
     [
         ("journal.url", "text"),
         ("tools.no_mcp", "true or false"),
-        ("jobs.mismatch", "one of warn, fail"),
+        ("jobs.mismatch", "one of warn, fail, migrate"),
         ("jobs.drain_seconds", "an integer from 0 to 86400"),
         ("fs.roots", "a list of non-empty texts"),
         ("policy.rules", "a list of tables"),

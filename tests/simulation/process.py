@@ -84,7 +84,7 @@ class Process:
             journal=self.journal,
             gateway=Gateway(self.services),
             programs=self.programs,
-            versions=Versions(self.journal, catalog, "warn"),
+            versions=Versions(self.journal, catalog, "warn", self.services.migrations),
             max_value_bytes=2**20,
             chance=SystemChance(),
             report=lambda _job, _done, _total, _message: None,

@@ -42,6 +42,11 @@ async def _spend(
 
 
 def idempotency_key(call: Call) -> str:
-    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity")."""
+    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity").
+
+    An attempt that repeats recorded arguments keeps their key: it is the same intent, maybe in other words.
+    """
+    if call.kept_key:
+        return call.kept_key
     intent = f"{call.writer.stream}\0{call.request.step}\0{call.tool.meta.name}\0{call.arguments_hash}"
     return sha256(intent.encode()).hexdigest()

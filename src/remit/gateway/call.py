@@ -35,6 +35,17 @@ def no_progress(done: float | None, total: float | None, message: str) -> None:
     """Drop a progress report nobody listens to."""
 
 
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """What is recorded of an attempt that is made again."""
+
+    tool_version: str
+    schema: str
+    """Digest of the input schema that its tool had."""
+    idempotency_key: str
+    args: dict[str, Any]
+    """What was sent."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller asks for."""
 
@@ -74,6 +85,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The W3C trace that the caller names; empty: that of the stream."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
+    earlier: Earlier | None = None
+    """The attempt before this one, if it is repeated as it was recorded, in the form that today's tool takes."""
 
 
 class Call:
@@ -96,6 +109,7 @@ class Call:
         "idempotency_key",
         "invocation_id",
         "journal",
+        "kept_key",
         "misfit",
         "peer",
         "policy",
@@ -126,6 +140,7 @@ class Call:
     confirmation: Confirmation | None  # load_confirmation, confirm
     decision: Decision  # authorize
     rule_id: str  # resolve, authorize
+    kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
     counted: bool  # check_budget: it is counted among the calls of its stream
     wall_ms: int | None  # check_budget: how long it may take, if a budget says so
     invocation_id: str  # announce; empty before
@@ -149,6 +164,7 @@ class Call:
         self.misfit = None
         self.rule_id = ""
         self.counted = False
+        self.kept_key = ""
         self.wall_ms = None
         self.invocation_id = ""
         self.take(request.args, request.hash)

@@ -16,6 +16,7 @@ from remit.models.registry import Models
 from remit.models.tail import Tails
 from remit.policy.rules import Policy
 from remit.tools.catalog import Catalog
+from remit.tools.migration import Migrations
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +52,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     default_model: str = ""
     tails: Tails = msgspec.field(default_factory=Tails)
     """What models are saying, for whoever watches."""
+    migrations: Migrations = msgspec.field(default_factory=Migrations)
+    """How recorded arguments become those of today's tools."""
     prices: Prices = msgspec.field(default_factory=Prices)
     metrics: Registry = msgspec.field(default_factory=Registry)
 

@@ -32,6 +32,7 @@ from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.recorder import Recorder
 from remit.jobs.ended import Ended, encoded_result, error_info
 from remit.jobs.leased import LeasedJob
+from remit.jobs.recipe import declared
 from remit.jobs.replay import undo_of
 from remit.jobs.routes import LackingError, delay, of_version, route_of
 from remit.jobs.run import Run
@@ -120,7 +121,7 @@ class JobExecution:
         history.recovering = await self._leased.recover() or history.recovering
         self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
         live, effects = await self._effects(program.name)
-        running = Running(self._run_of(effects), effects, program.start)
+        running = Running(self._run_of(effects, program.version), effects, program.start)
         try:
             return await self._drive(running, live.waits) or await self._over(running)
         finally:
@@ -145,8 +146,8 @@ class JobExecution:
         )
         return live, Effects(self._history, self._journal, live, self._activity)
 
-    def _run_of(self, effects: Effects) -> Run:
-        return Run(self.job, self._history.principal, effects)
+    def _run_of(self, effects: Effects, version: str = "") -> Run:
+        return Run(self.job, self._history.principal, effects, declared(self._history.began or version))
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         self._services.report(self.job, done, total, message)

@@ -35,6 +35,8 @@ class Program(msgspec.Struct, frozen=True):
     """What it may run as a part of itself, as far as this process knows."""
     runs: Callable[[str], bool]
     """Whether it is the code of a recorded execution version."""
+    migrates: Callable[[str], bool]
+    """Whether it goes on with jobs of a recorded execution version that is another."""
 
 
 class Programs:
@@ -69,6 +71,7 @@ class Programs:
             start=lambda run: recipe.function(run, **arguments),
             recipes=self.recipes,
             runs=recipe.runs,
+            migrates=recipe.migrates,
         )
 
     def _recipe(self, name: str, recorded: str = "") -> Recipe[..., Any]:
@@ -98,4 +101,5 @@ class Programs:
             start=lambda run: run_plan(run, plan, given, self.recipes, history.children),
             recipes=self.recipes,
             runs=lambda recorded: recorded == PLANNER_VERSION,
+            migrates=lambda _recorded: False,
         )

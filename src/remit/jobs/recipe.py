@@ -26,6 +26,11 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 
 
+def declared(execution_version: str) -> str:
+    """The version that a recipe declares, of an execution version; the whole of it, if it has no digest."""
+    return execution_version.rpartition("+")[0] or execution_version
+
+
 def recipe_of(bound: Bound[T]) -> Recipe[..., T]:
     """The recipe behind bound arguments, as which it was called."""
     return cast("Recipe[..., T]", bound.recipe)
@@ -34,7 +39,13 @@ def recipe_of(bound: Bound[T]) -> Recipe[..., T]:
 class Recipe(Generic[P, T]):
     """A durable function. Calling it binds arguments, as calling a coroutine function makes a coroutine."""
 
-    def __init__(self, function: Callable[Concatenate[Run, P], Awaitable[T]], name: str, version: str) -> None:
+    def __init__(
+        self,
+        function: Callable[Concatenate[Run, P], Awaitable[T]],
+        name: str,
+        version: str,
+        migrates: tuple[str, ...] = (),
+    ) -> None:
         """Wrap `function`. Raises NameInvalidError, or UsageError where it cannot be a recipe."""
         if not _NAME.fullmatch(name):
             raise NameInvalidError(f"{name!r} is no recipe name", remedy="Use lower-case words, joined by '_' or '.'.")
@@ -43,6 +54,7 @@ class Recipe(Generic[P, T]):
         self.function = function
         self.name = name
         self.version = version
+        self._migrates = frozenset(migrates)
         self.deployed = ""
         """The version of the deployment, if settings name one."""
         self.__doc__ = function.__doc__
@@ -109,6 +121,10 @@ class Recipe(Generic[P, T]):
         """Whether this is the code of a recorded execution version, also in the form of an older Remit."""
         return recorded == self.execution_version or recorded in self.carries
 
+    def migrates(self, recorded: str) -> bool:
+        """Whether this code goes on with jobs that a recorded execution version began."""
+        return not self._migrates.isdisjoint({recorded, declared(recorded)})
+
     @property
     def carries(self) -> frozenset[str]:
         """Every execution version that this code is, the form of an older Remit among them."""
@@ -133,11 +149,17 @@ class Recipe(Generic[P, T]):
         )
 
 
-def recipe(name: str, *, version: str = "1") -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
-    """Make a recipe of an async function whose first parameter is the run."""
+def recipe(
+    name: str, *, version: str = "1", migrates: Iterable[str] = ()
+) -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
+    """Make a recipe of an async function whose first parameter is the run.
+
+    `migrates` names earlier versions whose jobs this code goes on with (setting `jobs.mismatch = "migrate"`): declared
+    versions, or whole execution versions as they are recorded. `run.version` says which one a job began under.
+    """
 
     def wrap(function: Callable[Concatenate[Run, P], Awaitable[T]]) -> Recipe[P, T]:
-        return Recipe(function, name, version)
+        return Recipe(function, name, version, tuple(migrates))
 
     return wrap
 
@@ -199,4 +221,4 @@ def _version_of(versions: dict[str, Recipe[..., Any]], recorded: str) -> Recipe[
     if not recorded or newest.execution_version == recorded:
         return newest
     exact = next((one for one in versions.values() if one.runs(recorded)), None)
-    return exact or versions.get(recorded.rpartition("+")[0], newest)
+    return exact or versions.get(declared(recorded), newest)

@@ -16,6 +16,7 @@ from remit.jobs.effects.matching import effect_name
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.refusing import RefusingEffects
 from remit.jobs.ended import encoded_result, error_info
+from remit.jobs.recipe import declared
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
 from remit.jobs.state import History
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from remit.jobs.program import Program
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
+    from remit.tools.migration import Migrations
 
 
 Verdict = Literal["same", "diverged", "incomplete"]
@@ -54,9 +56,11 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Difference, ...] = ()
 
 
-async def replay(journal: Journal, history: History, program: Program, catalog: Catalog, job: str) -> ReplayReport:
+async def replay(
+    journal: Journal, history: History, program: Program, catalog: Catalog, migrations: Migrations, job: str
+) -> ReplayReport:
     """Run a program on a history. Raises JournalError if recorded values cannot be read."""
-    drifts = tuple(await differences(history, program, catalog, journal))
+    drifts = tuple(await differences(history, program, catalog, journal, migrations))
     places = set(history.places)
     running, handler = await _ran(journal, history, program, job)
     divergence = await _compare(running, handler, history, journal)
@@ -94,7 +98,8 @@ async def _ran(journal: Journal, history: History, program: Program, job: str) -
     activity = Activity()
     handler = RefusingEffects(activity)
     effects = Effects(history, journal, handler, activity)
-    running = Running(Run(job, history.principal, effects), effects, program.start)
+    run = Run(job, history.principal, effects, declared(history.began or program.version))
+    running = Running(run, effects, program.start)
     while not running.done:
         await activity.attention.wait()
         activity.attention.clear()

@@ -68,10 +68,12 @@ class Run:
     recorded values only, read clock and chance here, and keep other I/O inside tools.
     """
 
-    def __init__(self, job_id: str, principal: str, effects: Effects) -> None:
+    def __init__(self, job_id: str, principal: str, effects: Effects, version: str = "") -> None:
         """Made by Remit, one for each pass over a job."""
         self.job_id = job_id
         self.principal = principal
+        self.version = version
+        """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
         self._effects = effects
 
     async def call(

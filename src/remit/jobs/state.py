@@ -99,6 +99,8 @@ class History:
         """What kind of effect stands at each place."""
         self.consumed: set[int] = set()
         """Events of the inbox that a wait has used."""
+        self.began = ""
+        """The version of the code that recorded the first effect, or is to record it."""
         self.execution = ""
         """The version of the code that recorded the last effect, or is to record the first."""
         self._under = ""
@@ -131,6 +133,8 @@ class History:
                 fold(self, payload)
             if self._under and isinstance(payload, _EFFECTS):
                 self.execution, self._under = self._under, ""
+            if not self.began and isinstance(payload, _EFFECTS):
+                self.began = self.execution
 
     def call(self, step: str) -> CallRecord:
         """The record of a call, made where there is none."""

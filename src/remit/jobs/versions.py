@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.tools.catalog import Catalog, Tool
+    from remit.tools.migration import Migrations
 
 _log: Final = logging.getLogger("remit.jobs")
 _PATIENCE_S: Final = 2.0
@@ -47,6 +48,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if the tool is gone."""
     about: Subject = "execution"
     """What of it differs; `request` and `response` are a tool's schemas."""
+    migrated: bool = False
+    """Whether a registered migration covers it: the policy `migrate` goes on then."""
     drift: str = ""
     """Class of a schema's change: `annotation_only`, `compatible` or `breaking`; empty: the old one is not kept."""
 
@@ -57,13 +60,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def differences(
-    history: History, program: Program | None, catalog: Catalog, journal: Journal
+    history: History, program: Program | None, catalog: Catalog, journal: Journal, migrations: Migrations
 ) -> list[Difference]:
     """Everything that differs, the code first, then recipes within it, the registry, and tools by name."""
     found = _of_code(history, program)
     if not history.places:
         return found  # no tool was called under other versions yet
-    tools = await _Tools(catalog, journal).compare(history)
+    tools = await _Tools(catalog, journal, migrations).compare(history)
     created = history.created
     if created is not None and catalog.settled and created.tool_registry_version not in {"", catalog.version}:
         recorded, current = created.tool_registry_version, catalog.version
@@ -78,22 +81,27 @@ def _of_code(history: History, program: Program | None) -> list[Difference]:
         return found
     if history.execution and not program.runs(history.execution):
         about: Subject = "planner" if created.kind == "plan" else "execution"
-        found.append(Difference(subject=about, about=about, recorded=history.execution, current=program.version))
+        recorded, migrated = history.execution, program.migrates(history.execution)
+        found.append(
+            Difference(subject=about, about=about, recorded=recorded, current=program.version, migrated=migrated)
+        )
     for name, recorded in sorted({(child.name, child.version) for child in history.children.values()}):
         # One that is not registered came along with the code that runs it, or is missed when it is needed.
         recipe = program.recipes.find(name, recorded)
         if recipe is not None and not recipe.runs(recorded):
-            current = f"{name} {recipe.execution_version}"
-            found.append(Difference(subject="recipe", about="recipe", recorded=f"{name} {recorded}", current=current))
+            current, migrated = f"{name} {recipe.execution_version}", recipe.migrates(recorded)
+            was = f"{name} {recorded}"
+            found.append(Difference(subject="recipe", about="recipe", recorded=was, current=current, migrated=migrated))
     return found
 
 
 class _Tools:
     """Compares the tools that a job called with those of today."""
 
-    def __init__(self, catalog: Catalog, journal: Journal) -> None:
+    def __init__(self, catalog: Catalog, journal: Journal, migrations: Migrations) -> None:
         self._catalog = catalog
         self._journal = journal
+        self._migrations = migrations
 
     async def compare(self, history: History) -> list[Difference]:
         """Everything that differs, by the name of the tool."""
@@ -130,10 +138,11 @@ class _Tools:
             ("request", started.request_schema_hash, _hash(tool, "request")),
             ("response", finished.response_schema_hash if finished else "", _hash(tool, "response")),
         ]
+        migrated = self._migrations.find(name, started.tool_version, started.request_schema_hash) is not None
         return [
             Difference(
                 subject=name, about=about, recorded=recorded, current=current,
-                drift=await self._drift(tool, about, recorded),
+                migrated=migrated and about != "provider", drift=await self._drift(tool, about, recorded),
             )
             for about, recorded, current in pairs
             if recorded and recorded != current
@@ -163,30 +172,36 @@ def _hash(tool: Tool, about: Subject) -> str:
 class Versions:
     """Applies the mismatch policy."""
 
-    def __init__(self, journal: Journal, catalog: Catalog, policy: str) -> None:
-        """`policy` is `warn` or `fail`."""
+    def __init__(self, journal: Journal, catalog: Catalog, policy: str, migrations: Migrations) -> None:
+        """`policy` is `warn`, `fail` or `migrate`."""
         self._journal = journal
         self._catalog = catalog
+        self._migrations = migrations
         self._policy = policy
 
     @property
     def policy(self) -> str:
-        """`warn` or `fail`."""
+        """`warn`, `fail` or `migrate`."""
         return self._policy
 
     async def check(self, history: History, writer: StreamWriter, program: Program) -> None:
-        """Record every difference once, with both sides. Raises VersionError if the policy is `fail`."""
-        found = await differences(history, program, self._catalog, self._journal)
+        """Record every difference once, with both sides.
+
+        Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
+        """
+        found = await differences(history, program, self._catalog, self._journal, self._migrations)
         for one in found:
             if (one.subject, one.current) not in history.drifts:
                 _log.warning("%s: %s", writer.stream, _words(one))
                 await self._journal.append(writer, self._event(one), synced=False)
-        refused = next((one for one in found if one.refused), None)
-        if refused is not None and self._policy == "fail":
+        if self._policy == "warn":
+            return
+        migrates = self._policy == "migrate"
+        refused = next((one for one in found if one.refused and not (migrates and one.migrated)), None)
+        if refused is not None:
             code = Code.EXECUTION_VERSION_MISMATCH if refused.about in _CODE else Code.TOOL_SCHEMA_DRIFT
-            raise VersionError(
-                _words(refused), code=code, remedy="Resume where that version runs, or set jobs.mismatch to warn."
-            )
+            help_ = "register a migration" if migrates else "set jobs.mismatch to warn"
+            raise VersionError(_words(refused), code=code, remedy=f"Resume where that version runs, or {help_}.")
 
     def _event(self, one: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
         match one.about:

@@ -85,6 +85,7 @@ class Jobs:
         """`principal` starts and changes jobs if a call names no one else; `poke` wakes this process's engine."""
         self._journal = services.journal
         self._catalog = services.catalog
+        self._migrations = services.migrations
         self._programs = programs
         self._principal = principal
         self._poke = poke
@@ -173,7 +174,7 @@ class Jobs:
         await head_of(self._journal, job)
         history = await self.history(job)
         program = await self._programs.load(history)
-        return await replay(self._journal, history, program, self._catalog, job)
+        return await replay(self._journal, history, program, self._catalog, self._migrations, job)
 
     async def settled(
         self, jobs: Collection[str] | None = None, *, labels: Mapping[str, str] | None = None

@@ -1,4 +1,4 @@
-"""Finds the tools and recipes in the user's own modules."""
+"""Finds the tools, recipes and migrations in the user's own modules."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.recipe import Recipe
 from remit.tools.function import FunctionTool
+from remit.tools.migration import Migration
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -23,6 +24,7 @@ class Found(msgspec.Struct, frozen=True):
 
     tools: tuple[FunctionTool[..., Any], ...]
     recipes: tuple[Recipe[..., Any], ...]
+    migrations: tuple[Migration, ...]
 
 
 def find(names: Iterable[str], folder: Path) -> Found:
@@ -32,13 +34,16 @@ def find(names: Iterable[str], folder: Path) -> Found:
     """
     tools: dict[int, FunctionTool[..., Any]] = {}
     recipes: dict[int, Recipe[..., Any]] = {}
+    migrations: dict[int, Migration] = {}
     for name in names:
         for value in vars(_load(name, folder)).values():
             if isinstance(value, FunctionTool):
                 tools[id(value)] = value
             elif isinstance(value, Recipe):
                 recipes[id(value)] = value
-    return Found(tuple(tools.values()), tuple(recipes.values()))
+            elif isinstance(value, Migration):
+                migrations[id(value)] = value
+    return Found(tuple(tools.values()), tuple(recipes.values()), tuple(migrations.values()))
 
 
 def _load(name: str, folder: Path) -> ModuleType:

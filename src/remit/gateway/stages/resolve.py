@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
+from remit.errors import UsageError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
@@ -14,6 +16,8 @@ from remit.tools.catalog import ResolveError
 if TYPE_CHECKING:
     from remit.gateway.services import Services
 
+_log: Final = logging.getLogger("remit.gateway")
+
 
 class Resolve:
     """Finds the tool a full name, key or model-facing name means."""
@@ -21,6 +25,7 @@ class Resolve:
     def __init__(self, services: Services) -> None:
         self._catalog = services.catalog
         self._readiness = services.readiness
+        self._migrations = services.migrations
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `tool` and the arguments meant for it.
@@ -39,11 +44,29 @@ class Resolve:
             return refused(error.code, error.reason, error.remedy)
         if args is not call.args:
             call.take(args)
+        try:
+            self._repeat(call)
+        except UsageError as error:
+            _log.warning("%s step %s: %s", call.writer.stream, call.request.step, error.message)
+            return refused(error.code, error.message, error.remedy)
         before, meta = call.request.repeats, call.tool.meta
         if before and meta.side_effects and not (meta.idempotent and meta.provider_id == before):
             why = f"{meta.name} is not what it was when {before} was called, so the call cannot be repeated safely"
             return in_doubt(why, "Find out whether it happened.")
         return await proceed(call)
+
+    def _repeat(self, call: Call) -> None:
+        """Take the arguments of an earlier attempt, in today's form. Raises UsageError if their migration fails."""
+        earlier, meta = call.request.earlier, call.tool.meta
+        if earlier is None:
+            return
+        call.take(earlier.args)
+        call.kept_key = earlier.idempotency_key
+        if (earlier.tool_version, earlier.schema) == (meta.version, call.tool.input.hash):
+            return
+        migrate = self._migrations.find(meta.name, earlier.tool_version, earlier.schema)
+        if migrate is not None:
+            call.take(migrate(call.args))
 
     async def _unknown(self, call: Call, error: ResolveError) -> Outcome:
         """Denied by default; but if something that it may need is down, it may be known once that is up."""

@@ -80,7 +80,7 @@ class Asks:
             policy=self._mismatch,
         )
         await self._recorder.record(drift)
-        if self._mismatch != "fail":
+        if self._mismatch == "warn":
             return None
         why = f"step {started.step} was asked of {recorded}; now it would be {current}"
         return VersionError(why, code=Code.MODEL_DRIFT, remedy="Name that model, or set jobs.mismatch to warn.")

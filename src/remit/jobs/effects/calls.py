@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from remit.codes import Code
-from remit.gateway.call import Progress, Request
+from remit.errors import PayloadErasedError
+from remit.gateway.call import Earlier, Progress, Request
 from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Wait
@@ -42,15 +45,17 @@ class Calls:
         questions: Questions,
         *,
         caller: JobCaller,
+        mismatch: str,
         progress: Progress,
     ) -> None:
-        """Call in the name of `caller`, within its limits."""
+        """Call in the name of `caller`, within its limits; `mismatch` is the policy for other versions."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits
         self._doubts = doubts
         self._questions = questions
         self._caller = caller
+        self._mismatch = mismatch
         self._progress = progress
 
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
@@ -66,7 +71,7 @@ class Calls:
         while True:
             if self._recorder.activity.halting:  # what the call waited for came while the worker was on its way out
                 await self._recorder.activity.halt()
-            asked = self._request(request, record, made + 1)
+            asked = await self._request(request, record, made + 1)
             outcome = await self._gateway.call(asked, self._recorder.writer, self._progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
@@ -131,7 +136,7 @@ class Calls:
             await self._approval(request.step, confirmation)
         return None
 
-    def _request(self, request: CallRequest, record: CallRecord, attempt: int) -> Request:
+    async def _request(self, request: CallRequest, record: CallRecord, attempt: int) -> Request:
         caller = self._caller
         return Request(
             tool=request.tool,
@@ -149,7 +154,26 @@ class Calls:
             tries_again=True,
             confirmation=record.confirmation,
             hash=request.hash,
+            earlier=await self._earlier(record),
             undoable=request.undo is not None,
+        )
+
+    async def _earlier(self, record: CallRecord) -> Earlier | None:
+        """The attempt before, if it is repeated as it was recorded; its arguments may have to be migrated."""
+        started = record.started
+        if started is None or self._mismatch != "migrate":
+            return None
+        try:
+            sent = await self._recorder.journal.value(started.args, started.args_blob)
+        except PayloadErasedError:
+            return None  # the recipe's own arguments are all that is left
+        if sent is None:
+            return None
+        return Earlier(
+            tool_version=started.tool_version,
+            schema=started.request_schema_hash,
+            idempotency_key=started.idempotency_key,
+            args=msgspec.json.decode(sent),
         )
 
     async def _back_off(self, request: CallRequest, failed_attempts: int) -> None:

@@ -42,7 +42,9 @@ class LiveEffects:
         self._recorder = recorder
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
-        calls = Calls(recorder, gateway, self.waits, doubts, questions, caller=caller, progress=progress)
+        calls = Calls(
+            recorder, gateway, self.waits, doubts, questions, caller=caller, mismatch=mismatch, progress=progress
+        )
         asks = Asks(
             recorder, gateway, self.waits, questions, caller=caller, tails=gateway.services.tails, mismatch=mismatch
         )

@@ -18,8 +18,11 @@ class JobSettings(Section, frozen=True):
         About("How long a job of a worker that vanished stays out of reach of others."),
     ] = 30
     mismatch: Annotated[
-        Literal["warn", "fail"],
-        About("What to do when a job resumes under other versions than it was recorded with."),
+        Literal["warn", "fail", "migrate"],
+        About(
+            "What to do when a job resumes under other versions than it was recorded with: record it and go on, "
+            "refuse, or go on if a registered migration covers it and refuse otherwise."
+        ),
     ] = "warn"
     code_version: Annotated[
         str,

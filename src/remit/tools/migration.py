@@ -1,0 +1,74 @@
+"""Migrations of arguments: what an earlier version of a tool was given, as today's version takes it.
+
+A call that was recorded under an earlier version of its tool, and is to be made again, keeps the recorded arguments. A
+migration brings them into today's form, so that the job can go on (setting `jobs.mismatch = "migrate"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from remit.codes import Code
+from remit.errors import NameInvalidError, UsageError
+
+Adapt = Callable[[dict[str, Any]], dict[str, Any]]
+"""Takes recorded arguments and returns those of today; pure."""
+_DIGEST: Final = "sha256:"
+
+
+class Migration:
+    """How arguments for one earlier version of a tool become arguments for today's."""
+
+    def __init__(self, tool: str, recorded: str, adapt: Adapt) -> None:
+        """`recorded` is the earlier version as the tool declared it, or the digest of its input schema."""
+        if not tool or not recorded:
+            msg = "a migration names a tool and the version that it migrates from"
+            raise NameInvalidError(msg, remedy='Write @migration("tool.name", recorded="1").')
+        self.tool = tool
+        self.recorded = recorded
+        self.adapt = adapt
+        self.__doc__ = adapt.__doc__
+
+    def __call__(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Arguments for today's tool. Raises UsageError (INVALID_TOOL_ARGS) if the function fails or returns others."""
+        try:
+            made: object = self.adapt(args)
+        except Exception as error:
+            raise self._failed(f"{type(error).__name__}: {error}") from error
+        if not isinstance(made, dict):
+            raise self._failed(f"it returned {type(made).__name__}, not a dict")
+        return made
+
+    def _failed(self, why: str) -> UsageError:
+        msg = f"{self.tool}: the migration from {self.recorded} failed: {why}"
+        return UsageError(msg, code=Code.INVALID_TOOL_ARGS, remedy="Mend the migration, then resume the job.")
+
+
+def migration(tool: str, *, recorded: str) -> Callable[[Adapt], Migration]:
+    """Make a migration of a function that takes the recorded arguments and returns those of today.
+
+    `recorded` is the earlier version that the tool declared, or the digest of the input schema that it had, as
+    `remit replay` shows it (`sha256:…`).
+    """
+    return lambda adapt: Migration(tool, recorded, adapt)
+
+
+class Migrations:
+    """The migrations that a process knows."""
+
+    def __init__(self, migrations: Iterable[Migration] = ()) -> None:
+        """Register some. Raises NameInvalidError if two are for the same version of a tool."""
+        self._found: dict[tuple[str, str], Migration] = {}
+        for one in migrations:
+            key = (one.tool, one.recorded.removeprefix(_DIGEST))
+            if self._found.setdefault(key, one) is not one:
+                msg = f"two migrations are for {one.tool} as of {one.recorded}"
+                raise NameInvalidError(msg, remedy="Keep one of them.")
+
+    def find(self, tool: str, version: str, schema: str) -> Migration | None:
+        """The migration for a tool as it was recorded: by its input schema's digest, else by its version."""
+        if not self._found:
+            return None
+        exact = self._found.get((tool, schema.removeprefix(_DIGEST)))
+        return exact if exact is not None else self._found.get((tool, version))
