@@ -180,6 +180,7 @@ class Code(Enum):
     BODY_TIMEOUT = Row(ERROR, 408, True, "The request's body did not arrive in time.")
     TOO_MANY_REQUESTS = Row(ERROR, 429, True, "Too many requests of this principal are under way.")
     REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
+    SERVER_STOPPING = Row(ERROR, 503, True, "The server stops; what was begun goes on, and can be asked for again.")
     SERVER_UNREACHABLE = Row(ERROR, 503, True, "The server cannot be reached, or the connection to it broke.")
     SERVER_ANSWER_INVALID = Row(ERROR, 502, False, "The server's answer is not one that this client understands.")
     LOCAL_ONLY = Row(ERROR, 400, False, "This works on a journal here, and not through a server.")

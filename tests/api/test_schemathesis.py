@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -40,9 +41,17 @@ def test_no_request_that_the_document_allows_breaks_the_server(project: Project,
         asked += ["--max-examples", EXAMPLES, "--phases", "examples,coverage,fuzzing", "--exclude-checks", UNTOLD]
         asked += ["--header", f"Authorization: Bearer {token}"] if token else []
         try:
-            (project.folder / "openapi.json").write_bytes(msgspec.json.encode(openapi(ROUTES)))
+            (project.folder / "openapi.json").write_bytes(msgspec.json.encode(_document()))
             done = subprocess.run(asked, cwd=project.folder, capture_output=True, text=True, check=False, timeout=50)
         finally:
             server.terminate()
             server.communicate(timeout=50)
     assert done.returncode == 0, done.stdout[-6_000:]
+
+
+def _document() -> dict[str, Any]:
+    """What the server documents, without the wait for a ticket: none comes here, and each would take a minute."""
+    document = openapi(ROUTES)
+    operation = document["paths"]["/v1/tickets/free"]["get"]
+    operation["parameters"] = [one for one in operation["parameters"] if one["name"] != "wait"]
+    return document

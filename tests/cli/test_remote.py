@@ -118,7 +118,7 @@ HERE_ALONE: list[tuple[str, ...]] = [
     ("verify",),
     ("doctor",),
     ("policy", "rules"),
-    ("tickets", "work", "--once"),
+    ("tickets", "work", "--once", "--no-mcp"),
     ("mcp", "serve"),
     ("confirm", "{question}", "--approve", "--as", "bob"),
 ]
@@ -160,9 +160,9 @@ def _project(folder: Path) -> Project:
 
 
 @contextmanager
-def serving(one: Project) -> Iterator[str]:
+def serving(one: Project, *words: str, port: str = "0") -> Iterator[str]:
     """A server of the project's journal; yields its address."""
-    with one.start("serve", "--port", "0") as server:
+    with one.start("serve", "--port", port, *words) as server:
         assert server.stdout is not None
         try:
             yield server.stdout.readline().strip()
@@ -300,6 +300,30 @@ def test_a_ticket_goes_its_way_the_same(project: Project, stage: Stage) -> None:
         words = ("tickets", "fill", ticket, "--outputs", '{"reply": "hi"}', *proof)
         done = far(project, stage, *words) if sent else project.here(*words)
         assert (done.status, done.out) == (0, f"{ticket}  REPLY  done\n")
+
+
+def test_tickets_are_worked_on_through_a_server_that_goes_away_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Project(tmp_path, monkeypatch, capsys)
+    (project.folder / "a.txt").write_text("hello", encoding="utf-8")
+    steps = {"tool_steps": [{"tool_name": "fs_read", "args": {"path": "a.txt"}}]}
+    document = json.dumps({**TICKET, "type": "TOOL", "tool_input": steps})
+    with serving(project, "--no-work") as url:
+        port = url.rpartition(":")[2]
+        worker = project.start("--server", url, "tickets", "work", "--owner", "far")
+        lines_until(worker, lambda line: "waits for tickets" in line)
+    with worker, project.start("worker") as jobs:
+        lines_until(worker, lambda line: "SERVER_UNREACHABLE" in line)
+        with serving(project, "--no-work", port=port) as url:
+            ticket = project.here("--server", url, "tickets", "create", document, "--json").json["id"]
+            lines_until(worker, lambda line: f"{ticket} is done" in line)
+            worker.send_signal(signal.SIGTERM)
+            out, _ = worker.communicate(timeout=50)
+        jobs.terminate()
+        jobs.communicate(timeout=50)
+    report = json.loads(out)
+    assert (report["worker"], report["counters"]["ok"]) == ("far", 1)
 
 
 def test_a_step_in_doubt_is_decided_through_a_server(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -66,10 +67,12 @@ class Api:
         if route.scope is not None:
             request.access.require(route.scope)
         async with self._places.taken(request.access.principal or ""):
-            if route.requires:
-                await self._ready()
             try:
                 await self._answer(route, segments, scope, request, receive, send)
+            except asyncio.CancelledError:
+                if not self._places.closing.is_set():
+                    raise
+                raise Problem(Code.SERVER_STOPPING) from None
             except Exception as error:
                 raise problem_of(error) from error
 
@@ -86,6 +89,7 @@ class Api:
             trace=request.trace,
             key=key_of(route, request.headers),
             request="",
+            stopping=self._places.closing,
             session=lambda: self._sessions.of(request.access.principal or ""),
         )
         if route.stream is not None:
@@ -99,13 +103,6 @@ class Api:
             if self._counts_warnings:
                 answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)
-
-    async def _ready(self) -> None:
-        """Raise Problem with the members of the contract (tickets, "Codes") if a required dependency is missing."""
-        missing = await self._service.health.missing()
-        if missing is not None:
-            said = {name: value for name, value in missing.refusal().items() if name != "error_code"}
-            raise Problem(Code.MCP_REQUIRED_UNAVAILABLE, **said)
 
     async def _once(self, route: Route, handler: Handler, asked: Asked) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""

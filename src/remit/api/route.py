@@ -6,6 +6,7 @@ type. What it raises becomes a problem with the code's HTTP status.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -46,6 +47,9 @@ class Asked(NamedTuple):
     """The trace that the request belongs to."""
     request: str
     """Names the request that the key stands for; empty without one, or if the handler honours the key itself."""
+
+    stopping: asyncio.Event
+    """Set once the server stops."""
 
     session: Callable[[], Awaitable[str]]
     """Gives the session that calls of this principal are recorded in."""
@@ -107,8 +111,6 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Codes it can be refused with, beside those of every route."""
     starts: bool = False
     """Whether it starts something: then an Idempotency-Key makes a repetition meet the first."""
-    requires: bool = False
-    """Whether it is refused while a required dependency is not ready (contract: tickets, `requireDeps`)."""
     keeps_key: bool = False
     """Whether the handler honours the key itself."""
     media: str = "application/json"

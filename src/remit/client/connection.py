@@ -1,6 +1,6 @@
 """Requests to a server: each calls one route of the table by its name, and its answer is decoded into the route's type.
 
-Reads, and commands with an Idempotency-Key, are sent again after the connection failed. Another command may have been
+Reads, and commands that may be repeated, are sent again after the connection failed. Another command may have been
 carried out although its answer was lost: its sender looks first.
 """
 
@@ -77,14 +77,17 @@ class Connection:
         answer: Any = None,
         key: str = "",
         held_s: float = 0.0,
+        repeatable: bool = False,
     ) -> Any:
         """Call a route; its answer as the route's type, or as `answer`.
 
         `path` fills the braces of the route's path, in their order. `key` is the Idempotency-Key. `held_s` are seconds
-        that the server may hold the answer. Raise the error that the problem stands for, or ServerError.
+        that the server may hold the answer. `repeatable` says that sending the request again changes nothing. Raise
+        the error that the problem stands for, or ServerError.
         """
         route = _BY_NAME[name]
-        data = await self._read(route, self._url(route, path, query), body, key, held_s)
+        pauses = _PAUSES_S if route.method == "GET" or key or repeatable else ()
+        data = await self._read(route, self._url(route, path, query), body, key, held_s, pauses)
         kind = answer if answer is not None else route.answer
         if kind is None:
             return None
@@ -108,13 +111,15 @@ class Connection:
                 raise error_of(response.status, await _whole(response))
             yield response.content.iter_any()
 
-    async def _read(self, route: Route, url: URL, body: Any, key: str, held_s: float) -> bytes:
-        pauses = iter(_PAUSES_S if route.method == "GET" or key else ())
+    async def _read(
+        self, route: Route, url: URL, body: Any, key: str, held_s: float, pauses: tuple[float, ...]
+    ) -> bytes:
+        left = iter(pauses)
         while True:
             try:
                 return await self._once(route, url, body, key, held_s)
             except FAILURES as error:
-                pause = next(pauses, None)
+                pause = next(left, None)
                 if pause is None or isinstance(error, aiohttp.ClientSSLError):
                     raise self._failed(route, error) from error
             await self.clock.sleep(pause)

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit.api.routes.tickets import (
-    BlockBody,
-    FailBody,
-    FillBody,
-    LeaseBody,
-    LeaseOneBody,
-    ProofBody,
-    RenewBody,
-    Renewed,
-    TicketPage,
-    TicketQuery,
-)
+from remit.api.routes.leases import Free, FreeQuery, LeaseBody, LeaseOneBody, ProofBody, RenewBody, Renewed
+from remit.api.routes.tickets import BlockBody, FailBody, FillBody, TicketPage, TicketQuery
 from remit.client.connection import Connection
 from remit.client.person import only_oneself
+from remit.client.runs import RemoteRuns
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.service.tickets import Filled
 from remit.service.values import encoded
+from remit.tickets.execution import ToolExecutor
+from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
+from remit.tickets.runner import Runner, RunnerConfig
+from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
 
 
@@ -57,6 +51,12 @@ class RemoteTickets:
         """The report of a TOOL ticket's newest run; None if none has begun."""
         report: RunReport | None = await self._connection.ask("tickets.report", ticket)
         return report
+
+    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
+        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        query = FreeQuery(type=kind, wait=wait_s)
+        found: Free = await self._connection.ask("tickets.free", query=query, held_s=wait_s)
+        return found.free
 
     # --- commands
 
@@ -96,17 +96,20 @@ class RemoteTickets:
             raise UsageError("outputs are a JSON object", code=Code.SCHEMA_VALIDATION_FAILED)
         encoded(outputs, Code.SCHEMA_VALIDATION_FAILED)
         body = FillBody(outputs=outputs, by=by, **_held(proof))
-        filled: Filled = await self._connection.ask("tickets.fill", ticket, body=body)
+        # Under its proof a ticket is completed once, however often that is asked for.
+        filled: Filled = await self._connection.ask("tickets.fill", ticket, body=body, repeatable=proof is not None)
         return filled
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
-        """Record that the work on a leased ticket failed."""
-        body = FailBody(code=code, reason=reason, lease_owner=proof.owner, lease_token=proof.token)
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+        """Record that the work on a leased ticket failed, with the outputs that there are."""
+        body = FailBody(code=code, reason=reason, lease_owner=proof.owner, lease_token=proof.token, outputs=outputs)
         return await self._ticket("fail", ticket, body=body)
 
-    async def block(self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None) -> Ticket:
-        """Record why a ticket cannot go on."""
-        body = BlockBody(code=code, reason=reason, source=source, **_held(proof))
+    async def block(
+        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+    ) -> Ticket:
+        """Record why a ticket cannot go on, with the outputs that there are."""
+        body = BlockBody(code=code, reason=reason, source=source, outputs=outputs, **_held(proof))
         return await self._ticket("block", ticket, body=body)
 
     async def retry(self, ticket: str, *, by: str = "") -> Ticket:
@@ -114,10 +117,24 @@ class RemoteTickets:
         only_oneself(by)
         return await self._ticket("retry", ticket)
 
+    # --- work
+
+    def executor(self) -> ToolExecutor:
+        """Run steps on the server (path Y)."""
+        return RemoteRuns(self._connection)
+
+    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
+        """A worker on TOOL tickets."""
+        return Runner(self, executor, _steps, self._connection.clock, config)
+
     async def _ticket(self, operation: str, *path: str, body: Any = None) -> Ticket:
         ticket: Ticket = await self._connection.ask(f"tickets.{operation}", *path, body=body)
         return ticket
 
 
-def _held(proof: Proof | None) -> dict[str, str]:
+def _steps(ticket: Ticket) -> tuple[ToolStep, ...]:
+    return steps_of(ticket.metadata.tool_input, ticket.tool_steps).steps
+
+
+def _held(proof: Proof | None) -> dict[str, Any]:
     return {"lease_owner": proof.owner, "lease_token": proof.token} if proof is not None else {}

@@ -20,9 +20,11 @@ from remit.policy.remembered import Remembered, Scope
 from remit.service.jobs import Options
 from remit.service.many import Replayed
 from remit.service.recipes import RecipeView
-from remit.service.tickets import Filled
 from remit.service.views import ConfirmationView, JobRow, JobView, SessionRow, StepView, ToolView, VerifyReport
+from remit.tickets.execution import ToolExecutor
+from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
+from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
 from remit.trace.narrative import Narrative
 
@@ -263,6 +265,10 @@ class TicketsPort(Protocol):
         """The report of a TOOL ticket's newest run; None if none has begun."""
         ...
 
+    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
+        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        ...
+
     async def create(self, document: Any) -> Ticket:
         """Create a ticket from JSON."""
         ...
@@ -287,16 +293,26 @@ class TicketsPort(Protocol):
         """Complete a ticket with its outputs, then derive what follows. `by` is a way in, not a person."""
         ...
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a leased ticket failed."""
         ...
 
-    async def block(self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None) -> Ticket:
+    async def block(
+        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+    ) -> Ticket:
         """Record why a ticket cannot go on."""
         ...
 
     async def retry(self, ticket: str, *, by: str = "") -> Ticket:
         """Make a failed or blocked ticket pending again."""
+        ...
+
+    def executor(self) -> ToolExecutor:
+        """What runs a ticket's steps where the tools are."""
+        ...
+
+    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
+        """A worker on TOOL tickets."""
         ...
 
 

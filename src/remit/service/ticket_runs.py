@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import AppendConflictError
+from remit.codes import Code
+from remit.errors import AppendConflictError, StateError
 from remit.ids import encode
 from remit.jobs.state import stream_of
+from remit.journal import kinds as k
+from remit.redact import line
 from remit.service.jobs import Options
 from remit.service.settling import settled
 from remit.tickets.report import RunFacts, RunReport, run_report
 from remit.tickets.run import RunHistory, key_of
 
 if TYPE_CHECKING:
+    from remit.journal.event import Event
     from remit.service.jobs import Jobs
     from remit.tickets.desk import Desk
     from remit.tickets.execution import RunRequest
@@ -64,13 +68,30 @@ class TicketRuns:
         return await self._report(run, found, max(found)) if found else None
 
     async def _attempts(self, run: RunRequest) -> dict[int, RunHistory]:
-        """What is recorded of this run's attempts."""
+        """What is recorded of this run's attempts, without earlier ones that had other steps.
+
+        Raise StateError (IDEMPOTENCY_MISMATCH) if this very attempt has other steps.
+        """
+        steps = [msgspec.to_builtins(step) for step in run.tool_steps]
         found: dict[int, RunHistory] = {}
         for attempt in range(run.attempt + 1):
             events = await self._journal.read(stream_of(job_of(run.ticket_id, attempt)))
-            if events:
+            if not events:
+                continue
+            if await self._steps(events[0]) == steps:
                 found[attempt] = RunHistory(events)
+            elif attempt == run.attempt:
+                why = f"attempt {attempt} of {line(run.ticket_id)} is a run of other steps"
+                raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt.")
         return found
+
+    async def _steps(self, first: Event) -> Any:
+        """The steps that a job was created with."""
+        created = k.decode(first.kind, first.data)
+        given = (
+            await self._journal.value(created.input, created.input_blob) if isinstance(created, k.JobCreated) else None
+        )
+        return msgspec.json.decode(given).get("steps") if given is not None else None
 
     async def _start(self, run: RunRequest, kept: list[int]) -> None:
         given = {

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from remit.errors import AppendConflictError
 from remit.service.ticket_runs import TicketRuns, leave
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
+from remit.tickets.queue import Filled
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.steps import steps_of
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     from remit.tickets.report import RunReport
 
 _log: Final = logging.getLogger("remit.tickets")
-
-
-class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed ticket, and what was derived from it."""
-
-    ticket: Ticket
-    derived: Derived | None = None
 
 
 class Tickets:
@@ -61,6 +53,10 @@ class Tickets:
         """Tickets, newest first; `before` continues after the last one of an earlier page."""
         return await self._store.page(kind=kind, states=states, thread=thread, before=before, limit=limit)
 
+    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
+        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        return await self._store.free(kind, wait_s=wait_s)
+
     async def report(self, ticket: str) -> RunReport | None:
         """The report of a TOOL ticket's newest run; None if none has begun. Raise NotFoundError or UsageError."""
         found = await self._store.get(ticket)
@@ -89,7 +85,12 @@ class Tickets:
             return await self._store.get(identifier)
 
     async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
-        """Lease the oldest tickets of a kind that are free."""
+        """Lease the oldest tickets of a kind that are free.
+
+        What a process that died has left underived is derived first: it may be what is leased.
+        """
+        if kind != "TRIAGE":
+            await self.follow_up()
         return await self._store.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)
 
     async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
@@ -131,13 +132,15 @@ class Tickets:
             await self.follow(ticket)
         return len(left)
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str) -> Ticket:
-        """Record that the work on a leased ticket failed."""
-        return await self._store.fail(ticket, proof, code=code, reason=reason)
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+        """Record that the work on a leased ticket failed, with the outputs that there are."""
+        return await self._store.fail(ticket, proof, code=code, reason=reason, outputs=outputs)
 
-    async def block(self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None) -> Ticket:
-        """Record why a ticket cannot go on."""
-        return await self._store.block(ticket, code=code, reason=reason, source=source, proof=proof)
+    async def block(
+        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+    ) -> Ticket:
+        """Record why a ticket cannot go on, with the outputs that there are."""
+        return await self._store.block(ticket, code=code, reason=reason, source=source, proof=proof, outputs=outputs)
 
     async def retry(self, ticket: str, *, by: str = "") -> Ticket:
         """Make a failed or blocked ticket pending again."""
@@ -151,8 +154,4 @@ class Tickets:
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""
-
-        async def complete(ticket: str, outputs: Any, proof: Proof) -> Derived | None:
-            return (await self.fill(ticket, outputs, proof=proof)).derived
-
-        return Runner(self._desk, executor, complete, self.follow_up, config)
+        return Runner(self, executor, self._desk.steps.read, self._desk.journal.clock, config)

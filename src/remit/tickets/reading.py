@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.journal.event import Head, HeadQuery
@@ -56,6 +57,33 @@ class TicketReader:
         query = HeadQuery(kind=STREAM_KIND, states=("done",), labels={FOLLOW: "due"}, limit=limit)
         heads = await self._journal.heads(query)
         return list(await asyncio.gather(*(self._at(head) for head in heads)))
+
+    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
+        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        clock = self._journal.clock
+        end = clock.now() + round(wait_s * SECOND)
+        mark = await self._journal.heads_changed(0)
+        while True:
+            now = clock.now()
+            due = await self._journal.next_due(STREAM_KIND, (kind,))
+            if due is not None and due <= now:
+                return True
+            if now >= end:
+                return False
+            until = min(end, due) if due is not None else end
+            mark = await self._changed(mark, (until - now) / SECOND)
+
+    async def _changed(self, mark: int, seconds: float) -> int:
+        """Wait until a head changed after `mark`, or so many seconds; the journal's new mark."""
+        changed = asyncio.ensure_future(self._journal.heads_changed(mark))
+        over = asyncio.ensure_future(self._journal.clock.sleep(seconds))
+        try:
+            await asyncio.wait({changed, over}, return_when=asyncio.FIRST_COMPLETED)
+            return changed.result() if changed.done() else mark
+        finally:
+            changed.cancel()
+            over.cancel()
+            await asyncio.wait({changed, over})
 
     async def load(self, ticket: str) -> tuple[Head, History]:
         """A ticket's head and its history up to this head. Raise NotFoundError (not_found)."""

@@ -9,41 +9,37 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
 from remit.tickets.outputs import outputs_of
 from remit.tickets.steps import ToolStep
-from remit.tickets.ticket import STREAM_KIND, Leased, Proof, Ticket, moment
+from remit.tickets.ticket import Leased, Proof, Ticket, moment
 
 if TYPE_CHECKING:
+    from remit.clock import Clock
     from remit.tickets.derivation import Derived
-    from remit.tickets.desk import Desk
     from remit.tickets.execution import ToolExecutor
+    from remit.tickets.queue import TicketQueue
     from remit.tickets.report import RunReport
 
 VERSION: Final = "1.0.0"
 _SAMPLES: Final = {"ok": 3, "blocked": 5, "failed": 5}
 _RENEWALS: Final = 3
 """A lease is renewed so many times before it would run out."""
-_LONGEST_S: Final = 60.0
+_WAIT_S: Final = 20.0
 """A runner looks for tickets at least this often."""
-_SHORTEST_S: Final = 0.05
-"""A ticket of another kind may be due; a runner does not look for it all the time."""
+_PAUSE_S: Final = 1.0
+"""Seconds after which a runner tries again what the journal or the server could not do."""
 _log: Final = logging.getLogger("remit.tickets")
 
-Complete = Callable[[str, Any, Proof], Awaitable["Derived | None"]]
-"""Complete a ticket with outputs under a lease; return what was derived from it."""
-
-
-FollowUp = Callable[[], Awaitable[int]]
-"""Derive what a runner that died has left underived; how many tickets there were."""
+ReadSteps = Callable[[Ticket], tuple[ToolStep, ...]]
+"""Gives the steps of a ticket. Raises UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad one."""
 
 
 class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,16 +87,13 @@ class Runner:
     """One worker's hold on TOOL tickets."""
 
     def __init__(
-        self, desk: Desk, executor: ToolExecutor, complete: Complete, follow_up: FollowUp, config: RunnerConfig
+        self, queue: TicketQueue, executor: ToolExecutor, steps: ReadSteps, clock: Clock, config: RunnerConfig
     ) -> None:
-        """Lease from the desk's store, run with `executor`, and end with `complete`."""
-        self._follow_up = follow_up
-        self._store = desk.store
-        self._steps = desk.steps
-        self._journal = desk.journal
+        """Lease from `queue`, and run with `executor` what `steps` reads from each ticket."""
+        self._queue = queue
         self._executor = executor
-        self._complete = complete
-        self._clock = desk.journal.clock
+        self._steps = steps
+        self._clock = clock
         self._config = config
         self._counters = Counter[str]()
         self._by_code = Counter[str]()
@@ -110,29 +103,41 @@ class Runner:
     async def run(self, stop: asyncio.Event, *, once: bool) -> ExecutorReport:
         """Work on one batch; without `once`, on batch after batch until `stop`.
 
-        Raise RemitError if tickets cannot be leased.
+        What fails for now, such as a server that is away, is tried again after a pause, unless `once` is set. Raise
+        RemitError for what fails for good.
         """
-        mark = await self._journal.heads_changed(0)
-        while not stop.is_set():
-            if not await self.batch() and not once:
-                mark = await self._news(mark, stop)
-            if once:
-                break
+        if once and not stop.is_set():
+            await self.batch()
+        while not (once or stop.is_set()):
+            try:
+                if not await self.batch():
+                    _log.info("waits for tickets")
+                    await self._unless(stop, self._queue.free("TOOL", wait_s=_WAIT_S))
+            except RemitError as error:
+                if not error.code.retryable:
+                    raise
+                _log.warning("tickets cannot be worked on now: %s", error)
+                await self._unless(stop, self._clock.sleep(_PAUSE_S))
         return self.report()
 
     async def batch(self) -> int:
-        """Lease tickets and work on them; return how many there were."""
+        """Lease tickets and work on them; return how many there were.
+
+        Raise RemitError if tickets cannot be leased, or if the work on one broke off: it was given back then.
+        """
         config = self._config
-        await self._follow_up()
         try:
-            leases = await self._store.lease("TOOL", owner=config.owner, limit=config.limit, lease_sec=config.lease_sec)
+            leases = await self._queue.lease("TOOL", owner=config.owner, limit=config.limit, lease_sec=config.lease_sec)
         except RemitError:
             self._count("lease_failed", Code.LEASE_FAILED.name)
             raise
         self._counters["total"] += len(leases)
         self._counters["leased"] += len(leases)
         places = asyncio.Semaphore(config.concurrency)
-        await asyncio.gather(*(self._work(leased, places) for leased in leases))
+        ends = await asyncio.gather(*(self._work(leased, places) for leased in leases), return_exceptions=True)
+        broken = next((end for end in ends if end is not None), None)
+        if broken is not None:
+            raise broken
         return len(leases)
 
     def report(self) -> ExecutorReport:
@@ -157,23 +162,17 @@ class Runner:
             stable_codes=sorted(self._by_code),
         )
 
-    async def _news(self, mark: int, stop: asyncio.Event) -> int:
-        """Wait until a ticket may be free, or until `stop`; the journal's new mark."""
-        due = await self._journal.next_due(STREAM_KIND)
-        pause = max(0.0, (due - self._clock.now()) / SECOND) if due is not None else _LONGEST_S
-        changed = asyncio.ensure_future(self._journal.heads_changed(mark))
-        waits: set[asyncio.Future[Any]] = {
-            changed,
-            asyncio.ensure_future(stop.wait()),
-            asyncio.ensure_future(self._clock.sleep(min(max(pause, _SHORTEST_S), _LONGEST_S))),
-        }
+    async def _unless(self, stop: asyncio.Event, wait: Coroutine[Any, Any, Any]) -> None:
+        """Wait for something, but only until `stop`."""
+        waits = [asyncio.ensure_future(wait), asyncio.ensure_future(stop.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            return changed.result() if changed.done() else mark
         finally:
-            for wait in waits:
-                wait.cancel()
+            for each in waits:
+                each.cancel()
             await asyncio.wait(waits)
+        if not waits[0].cancelled():
+            waits[0].result()
 
     # --- one ticket
 
@@ -185,13 +184,16 @@ class Runner:
                 await self._run(leased.ticket, proof)
             except StateError as error:  # another worker has the ticket: what was recorded of the run is its own
                 self._skip(leased.ticket, error)
+            except RemitError as error:
+                await self._give_back(leased.ticket.id, proof, error)
+                raise
             finally:
                 beat.cancel()
                 await asyncio.wait([beat])
 
     async def _run(self, ticket: Ticket, proof: Proof) -> None:
         try:
-            steps = self._steps.read(ticket)
+            steps = self._steps(ticket)
             policy = policy_of(ticket.metadata.tool_input)
         except UsageError as error:
             return await self._refuse(ticket, proof, error.code, error.message)
@@ -203,7 +205,12 @@ class Runner:
             tool_steps=steps,
             tool_policy=policy,
         )
-        report = await self._executor.execute(request)
+        try:
+            report = await self._executor.execute(request)
+        except StateError as error:
+            if error.code is not Code.IDEMPOTENCY_MISMATCH:
+                raise
+            return await self._refuse(ticket, proof, error.code, error.message)
         return await self._end(ticket, proof, report, steps, policy)
 
     async def _end(
@@ -213,26 +220,36 @@ class Runner:
         reason = report.tool_verdict.reason
         derived: Derived | None = None
         if report.status == "ok":
-            derived = await self._complete(ticket.id, outputs, proof)
+            derived = (await self._queue.fill(ticket.id, outputs, proof=proof)).derived
         elif report.status == "blocked":
             code = report.code or ""
-            await self._store.block(ticket.id, code=code, reason=reason, source="runner", proof=proof, outputs=outputs)
+            await self._queue.block(ticket.id, code=code, reason=reason, source="runner", proof=proof, outputs=outputs)
         else:
-            await self._store.fail(ticket.id, proof, code=report.code or "", reason=reason, outputs=outputs)
+            await self._queue.fail(ticket.id, proof, code=report.code or "", reason=reason, outputs=outputs)
         self._done(ticket, report.status, report.code, report.duration_ms)
         if derived is not None and derived.reason == Code.DERIVE_FAILED.name:
             self._count("derive_failed", Code.DERIVE_FAILED.name)
 
     async def _refuse(self, ticket: Ticket, proof: Proof, code: Code, reason: str) -> None:
-        await self._store.block(ticket.id, code=code.name, reason=reason, source="runner", proof=proof)
+        await self._queue.block(ticket.id, code=code.name, reason=reason, source="runner", proof=proof)
         self._done(ticket, "blocked", code.name, 0)
+
+    async def _give_back(self, ticket: str, proof: Proof, why: RemitError) -> None:
+        """Let another worker go on with a ticket; if that fails too, it does so once the lease has run out."""
+        _log.warning("the work on %s broke off: %s", ticket, why)
+        self._count("skipped", why.code.name)
+        try:
+            await self._queue.release(ticket, proof, why.message)
+        except RemitError as error:
+            _log.warning("%s was not given back: %s", ticket, error)
+            self._by_code[Code.RELEASE_FAILED.name] += 1
 
     async def _renew(self, ticket: str, proof: Proof) -> None:
         """Keep the lease while the ticket is worked on; once it is lost, the next write says so."""
         while True:
             await self._clock.sleep(self._config.lease_sec / _RENEWALS)
             try:
-                await self._store.renew(ticket, proof, self._config.lease_sec)
+                await self._queue.renew(ticket, proof, self._config.lease_sec)
             except StateError:
                 return
             except RemitError as error:

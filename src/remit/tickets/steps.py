@@ -87,6 +87,15 @@ def normalised(step: Any, number: int = 0) -> ToolStep:
     )
 
 
+def written(step: ToolStep) -> dict[str, Any]:
+    """A step as JSON that `normalised` reads back."""
+    document: dict[str, Any] = msgspec.to_builtins(step)
+    original = document.pop("_original_tool", None)
+    if original is None:
+        return document
+    return {"server": document.pop("tool_name"), "tool": original, **document}
+
+
 def _normalised(steps: Any) -> tuple[ToolStep, ...]:
     if not isinstance(steps, list | tuple):
         raise UsageError(f"tool_steps is {_kind(steps)}, not a list", code=Code.INVALID_TOOL_STEP, remedy=_REMEDY)

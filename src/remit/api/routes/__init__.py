@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from remit.api.route import Route
-from remit.api.routes import confirmations, conversations, events, history, jobs, recipes, server, steps, tickets, tools
+from remit.api.routes import (
+    confirmations,
+    conversations,
+    events,
+    history,
+    jobs,
+    leases,
+    recipes,
+    server,
+    steps,
+    tickets,
+    tools,
+)
 
 ROUTES: Final[tuple[Route, ...]] = (
     *server.ROUTES,
@@ -18,5 +30,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *conversations.ROUTES,
     *tools.ROUTES,
     *tickets.ROUTES,
+    *leases.ROUTES,
 )
 """The table."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import msgspec
 
+from remit.api.holding import held
 from remit.api.route import Asked, Route
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
@@ -183,9 +182,7 @@ def _labels(texts: tuple[str, ...]) -> dict[str, str]:
 async def _held(asked: Asked, job: str) -> None:
     """Hold the answer until the job is at rest, or the time is over."""
     if asked.query.wait:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(asked.query.wait):
-                await asked.service.jobs.settled([job])
+        await held(asked, asked.service.jobs.settled([job]), asked.query.wait)
 
 
 _ONE: Final = "/v1/jobs/{job}"

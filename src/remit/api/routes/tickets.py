@@ -7,15 +7,13 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from remit.api.route import Asked, Route
+from remit.api.routes.leases import Name
 from remit.codes import Code
-from remit.service.tickets import Filled
+from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
-from remit.tickets.store import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
-from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+from remit.tickets.ticket import Kind, Proof, Status, Ticket
 
 _PAGE: Final = 1_000
-Seconds = Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASE_SEC)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 
 class TicketQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,44 +35,6 @@ class TicketPage(msgspec.Struct, frozen=True, kw_only=True):
     """`before` of the next page; null if this is the last."""
 
 
-class LeaseBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tickets to lease, and for whom."""
-
-    kind: Kind
-    owner: Name
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASED)] = 1
-    lease_sec: Seconds = LEASE_SEC
-
-
-class LeaseOneBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For whom to lease the ticket."""
-
-    owner: Name
-    lease_sec: Seconds = LEASE_SEC
-
-
-class ProofBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The proof of a lease, and why the ticket is given back."""
-
-    lease_owner: Name
-    lease_token: Name
-    reason: str = ""
-
-
-class RenewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The proof of a lease, and how long it is to last from now on."""
-
-    lease_owner: Name
-    lease_token: Name
-    lease_sec: Seconds = LEASE_SEC
-
-
-class Renewed(msgspec.Struct, frozen=True):
-    """When a lease ends now."""
-
-    lease_expires: str
-
-
 class FillBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a ticket is completed with, and by whom: under a lease, or `by` someone who may fill it directly."""
 
@@ -92,6 +52,8 @@ class BlockBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: Name
     lease_owner: str = ""
     lease_token: str = ""
+    outputs: dict[str, Any] | None = None
+    """What there is so far."""
 
 
 class FailBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +63,8 @@ class FailBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reason: str
     lease_owner: Name
     lease_token: Name
+    outputs: dict[str, Any] | None = None
+    """What there is so far."""
 
 
 class BatchBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -146,32 +110,6 @@ async def batch(asked: Asked) -> list[Ticket]:
     ]
 
 
-async def lease(asked: Asked) -> list[Leased]:
-    """Lease the oldest tickets of a kind that are free. Each token is shown here and nowhere else."""
-    body: LeaseBody = asked.body
-    return await asked.service.tickets.lease(body.kind, owner=body.owner, limit=body.limit, lease_sec=body.lease_sec)
-
-
-async def lease_one(asked: Asked) -> Leased:
-    """Lease one ticket."""
-    body: LeaseOneBody = asked.body
-    return await asked.service.tickets.lease_by_id(asked.path["ticket"], owner=body.owner, lease_sec=body.lease_sec)
-
-
-async def renew(asked: Asked) -> Renewed:
-    """Prolong a lease."""
-    body: RenewBody = asked.body
-    proof = Proof(owner=body.lease_owner, token=body.lease_token)
-    return Renewed(await asked.service.tickets.renew(asked.path["ticket"], proof, body.lease_sec))
-
-
-async def release(asked: Asked) -> Ticket:
-    """Give a leased ticket back."""
-    body: ProofBody = asked.body
-    proof = Proof(owner=body.lease_owner, token=body.lease_token)
-    return await asked.service.tickets.release(asked.path["ticket"], proof, body.reason)
-
-
 async def fill(asked: Asked) -> Filled:
     """Complete a ticket, and derive what follows. A ticket that is done is returned unchanged."""
     body: FillBody = asked.body
@@ -182,14 +120,21 @@ async def fail(asked: Asked) -> Ticket:
     """Record that the work on a leased ticket failed."""
     body: FailBody = asked.body
     proof = Proof(owner=body.lease_owner, token=body.lease_token)
-    return await asked.service.tickets.fail(asked.path["ticket"], proof, code=body.code, reason=body.reason)
+    return await asked.service.tickets.fail(
+        asked.path["ticket"], proof, code=body.code, reason=body.reason, outputs=body.outputs
+    )
 
 
 async def block(asked: Asked) -> Ticket:
     """Record why a pending or leased ticket cannot go on."""
     body: BlockBody = asked.body
     return await asked.service.tickets.block(
-        asked.path["ticket"], code=body.code, reason=body.reason, source=body.source, proof=_proof(body)
+        asked.path["ticket"],
+        code=body.code,
+        reason=body.reason,
+        source=body.source,
+        proof=_proof(body),
+        outputs=body.outputs,
     )
 
 
@@ -246,18 +191,6 @@ ROUTES: Final = (
         example={"events": [_MESSAGE]},
     ),
     Route(
-        method="POST",
-        path="/v1/tickets/lease",
-        name="tickets.lease",
-        scope="work",
-        summary="Lease tickets of a kind.",
-        handler=lease,
-        body=LeaseBody,
-        answer=list[Leased],
-        codes=(Code.USAGE,),
-        example={"kind": "TRIAGE", "owner": "triage-1"},
-    ),
-    Route(
         method="GET",
         path=_ONE,
         name="tickets.view",
@@ -276,40 +209,6 @@ ROUTES: Final = (
         handler=report,
         answer=RunReport | None,
         codes=(Code.not_found, Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET),
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/lease",
-        name="tickets.lease_one",
-        scope="work",
-        summary="Lease one ticket.",
-        handler=lease_one,
-        body=LeaseOneBody,
-        answer=Leased,
-        codes=(Code.not_found, Code.lease_conflict, Code.USAGE),
-        example={"owner": "triage-1"},
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/renew",
-        name="tickets.renew",
-        scope="work",
-        summary="Prolong a lease.",
-        handler=renew,
-        body=RenewBody,
-        answer=Renewed,
-        codes=(*_HELD, Code.USAGE),
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/release",
-        name="tickets.release",
-        scope="work",
-        summary="Give a leased ticket back.",
-        handler=release,
-        body=ProofBody,
-        answer=Ticket,
-        codes=_HELD,
     ),
     Route(
         method="POST",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from remit.api.readiness import require_deps
 from remit.api.route import Answer, Asked, Route
 from remit.codes import Code
 from remit.errors import UsageError
@@ -84,9 +85,11 @@ async def execute(asked: Asked) -> Answer:
     """Call a tool through the gateway, or run a ticket's steps.
 
     A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
-    approve first: the outcome names the confirmation, and the same call made again goes on with it.
+    approve first: the outcome names the confirmation, and the same call made again goes on with it. 503 while a
+    required dependency is missing.
 
-    A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated.
+    A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated. What a missing
+    dependency refuses is in the report, step by step.
     """
     body: ExecuteBody = asked.body
     if (body.tool_steps is None) == (not body.tool_name) or (body.tool_steps is not None and not body.ticket_id):
@@ -94,6 +97,7 @@ async def execute(asked: Asked) -> Answer:
         raise UsageError(why, code=Code.INVALID_TOOL_STEP)
     if body.tool_steps is not None:
         return Answer(value=await _run(asked, body, body.tool_steps))
+    await require_deps(asked.service.health)
     outcome = await asked.service.sessions.call(
         await asked.session(),
         body.tool_name,
@@ -170,8 +174,7 @@ ROUTES: Final = (
         also=(_PENDING,),
         starts=True,
         keeps_key=True,
-        requires=True,
-        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.MCP_REQUIRED_UNAVAILABLE),
+        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.MCP_REQUIRED_UNAVAILABLE, Code.IDEMPOTENCY_MISMATCH),
         example={"tool_name": "fs_read", "args": {"path": "README.md"}},
     ),
     Route(

@@ -14,7 +14,7 @@ from remit.cli.values import json_value
 
 if TYPE_CHECKING:
     from remit.service.ports import TicketsPort
-    from remit.service.tickets import Filled
+    from remit.tickets.queue import Filled
 
 
 @click.command("fill")

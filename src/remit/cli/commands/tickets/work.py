@@ -10,13 +10,18 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.tickets import LEASE
+from remit.codes import Code
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
-    from remit.tickets.runner import ExecutorReport
+    from remit.tickets.runner import ExecutorReport, RunnerConfig
 
 STATUS: Final = {"ok": 0, "blocked": 2, "failed": 3}
 """The exit status by the report's (contract: tickets, "Execution"); 1 is a fatal error."""
+
+
+_AT_SERVER: Final = "Set NO_MCP or tools.no_mcp where the server runs: the steps run there."
 
 
 @click.command("work")
@@ -30,26 +35,40 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     """Work on TOOL tickets: lease them, run their steps through the gateway, complete, block or fail them.
 
     When it ends, a report is printed to stdout as JSON, and nothing else; logs go to stderr. Without --once it waits
-    for more tickets until it is stopped. Exit status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
+    for more tickets until it is stopped. With --server the steps run there, and this process only leases tickets and
+    ends them. Exit status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
     state.logs = 0 if state.quiet else 1
 
-    async def work(stop: Stop) -> ExecutorReport:
-        from remit.tickets.runner import RunnerConfig
+    async def there(stop: Stop) -> ExecutorReport:
+        from remit.engines.owner import Owner
 
+        if no_mcp:
+            raise UsageError("--no-mcp does without MCP servers here", code=Code.LOCAL_ONLY, remedy=_AT_SERVER)
+        config = _config(owner or str(Owner.this()))
+        async with state.open(code="unused") as remit:
+            runner = remit.service.tickets.runner(config, remit.service.tickets.executor())
+            return await runner.run(stop.requested, once=once)
+
+    async def here(stop: Stop) -> ExecutorReport:
         flags = {"tools.no_mcp": True} if no_mcp else None
         async with state.remit(creates=True, flags=flags) as remit:
             engine, mine = remit.runtime.engine, set[str]()
             stop.hurry = engine.stop
             engine.start(only=mine)
-            config = RunnerConfig(limit=limit, lease_sec=lease_sec, owner=owner or engine.owner, no_mcp=no_mcp)
+            config = _config(owner or engine.owner)
             runner = remit.service.tickets.runner(config, remit.service.tickets.executor(mine.add))
             return await runner.run(stop.requested, once=once)
 
+    def _config(owner: str) -> RunnerConfig:
+        from remit.tickets.runner import RunnerConfig
+
+        return RunnerConfig(limit=limit, lease_sec=lease_sec, owner=owner, no_mcp=no_mcp)
+
     with reserved_stdout():
-        report = run_async(work, gentle=True)
+        report = run_async(there if state.server else here, gentle=True)
     state.output.json(report)
     return STATUS.get(report.status, exit_codes.ERROR)

@@ -1,0 +1,51 @@
+"""What a runner needs of the tickets it works on, in this process or behind a server."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from remit.tickets.derivation import Derived
+from remit.tickets.ticket import Kind, Leased, Proof, Ticket
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
+    """A completed ticket, and what was derived from it."""
+
+    ticket: Ticket
+    derived: Derived | None = None
+
+
+class TicketQueue(Protocol):
+    """Tickets that are leased, worked on, and ended under the lease's proof."""
+
+    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
+        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds. Leases nothing."""
+        ...
+
+    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
+        """Lease the oldest tickets of a kind that are free."""
+        ...
+
+    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
+        """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
+        ...
+
+    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+        """Give a leased ticket back. Raise StateError as `renew` does."""
+        ...
+
+    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
+        """Complete a ticket with its outputs, then derive what follows. Raise StateError as `renew` does."""
+        ...
+
+    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+        """Record that the work on a leased ticket failed. Raise StateError as `renew` does."""
+        ...
+
+    async def block(
+        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+    ) -> Ticket:
+        """Record why a ticket cannot go on. Raise StateError as `renew` does."""
+        ...
