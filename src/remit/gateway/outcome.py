@@ -33,6 +33,10 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+UNSENT: Final = frozenset({Code.ProviderClosed.name, Code.SpawnFailed.name})
+"""Causes after which the tool certainly did not get the call, so that anybody may make it again."""
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """`ok` with a value; or `failed`, `blocked`, `pending` with a code, the reason and what to do."""
 

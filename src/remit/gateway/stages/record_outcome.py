@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from remit.gateway.call import Call, Proceed
-from remit.gateway.outcome import Outcome
+from remit.gateway.outcome import UNSENT, Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 _UNCHECKED: Final = Checked()
+_UNSENT_ATTEMPTS: Final = 3
+"""Attempts in all at a call that does not reach its provider, whatever the tool allows."""
 
 
 class RecordOutcome:
@@ -33,7 +35,7 @@ class RecordOutcome:
             value=checked.value,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
-            again=_again(call) if step_outcome == "retryable_failure" else None,
+            again=_again(call, outcome) if step_outcome == "retryable_failure" else None,
             duration_us=call.duration_us,
         )
         events, blobs = events_of(
@@ -48,10 +50,10 @@ class RecordOutcome:
         return outcome
 
 
-def _again(call: Call) -> str:
-    """Who may repeat it: what changes nothing anybody, else nobody but who knows its idempotency key."""
+def _again(call: Call, outcome: Outcome) -> str:
+    """Who may repeat it: what changes nothing or was not sent anybody, else nobody but who knows its key."""
     meta = call.tool.meta
-    return meta.provider_id if meta.side_effects else ""
+    return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT else ""
 
 
 def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
@@ -61,7 +63,8 @@ def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
     if outcome.uncertain:
         return "uncertain"
     retryable = outcome.code is not None and outcome.code.retryable
-    again = retryable and request.tries_again and request.attempt < meta.attempts
+    attempts = meta.attempts if outcome.cause not in UNSENT else max(meta.attempts, _UNSENT_ATTEMPTS)
+    again = retryable and request.tries_again and request.attempt < attempts
     if again:
         return "retryable_failure"
     # An attempt that may be repeated, and was not heard of to the end, may have had its effect all the same.

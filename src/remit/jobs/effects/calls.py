@@ -9,6 +9,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
+from remit.gateway.outcome import UNSENT
 from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Wait
@@ -129,7 +130,8 @@ class Calls:
             if settled is not None:
                 return settled
         elif started is not None and record.finished is not None:
-            record.repeats = repeats(started)
+            error = record.finished.error
+            record.repeats = "" if error is not None and error.cause in UNSENT else repeats(started)
             await self._back_off(request, record.attempts)
             await self._require(request, record)
         for confirmation in self._unanswered(request.step) if record.confirmation else ():
