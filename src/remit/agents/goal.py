@@ -22,6 +22,8 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent is asked; the newest message of its conversation."""
     tools: tuple[str, ...] = ()
     """Full names of tools that it may call, or patterns of them."""
+    recipes: tuple[str, ...] = ()
+    """Names of recipes that it may run as parts of its job, or patterns of them; never the agent's own."""
     model: str = ""
     """Name of the model; empty: the configured one."""
     instructions: str = ""
@@ -41,20 +43,3 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of a tool's result that the model gets at once; it can read on."""
     context_tokens: int | None = None
     """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of it."""
-
-    answer: Any
-    """The text of the answer, or the value in the form asked for; None if there is none."""
-    ended: str
-    """`answer`, or why it stopped without one: `turns`, `time`, `budget`, `repeats`."""
-    turns: int
-    calls: int
-    """Calls of tools, those included that were refused."""
-    tokens: int
-    cost: float | None
-    """US dollars, estimated; None: a price is not known."""
-    shortened: int = 0
-    """How often older turns were left out or summarised."""

@@ -13,13 +13,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.agents import words
-from remit.agents.goal import CHAT, Ended, Goal
+from remit.agents.goal import CHAT, Goal
+from remit.agents.helpers import Helpers
 from remit.agents.repeats import ENOUGH, Repeats
 from remit.agents.results import NO_RESULTS, READ_MORE, SPEC, Results, text_of
 from remit.agents.shortening import size_of, summarised, to_summarise, without_old_results
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.jobs.answers import ModelError
+from remit.jobs.answers import AgentAnswer, ModelError
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
 from remit.models.thread import EMPTY, Thread
@@ -47,6 +48,7 @@ class Agent:
         self._goal = goal
         self._results = Results(goal.long_result, results)
         self._repeats = Repeats()
+        self._helpers = Helpers(run, goal.recipes)
         self._called: Counter[str] = Counter()
         self._turns = self._calls = self._tokens = self._shortened = self._cuts = 0
         self._cost: float | None = 0.0
@@ -55,7 +57,7 @@ class Agent:
         self._due = False
         """Whether room is to be made before the next question."""
 
-    async def run(self) -> Ended:
+    async def run(self) -> AgentAnswer:
         """Go on until there is an answer or a limit is reached. Raises ModelError if the model gives none."""
         goal = self._goal
         if goal.wall_s is not None:
@@ -81,8 +83,8 @@ class Agent:
                 return self._ended("repeats")
         return self._ended("turns")
 
-    def _ended(self, how: str, answer: Any = None) -> Ended:
-        return Ended(
+    def _ended(self, how: str, answer: Any = None) -> AgentAnswer:
+        return AgentAnswer(
             answer=answer,
             ended=how,
             turns=self._turns,
@@ -114,7 +116,8 @@ class Agent:
                 model=goal.model,
                 output=goal.output,
                 tools=goal.tools,
-                extra=(SPEC,) if goal.tools else (),
+                extra=(SPEC,) if goal.tools or goal.recipes else (),
+                offered=self._helpers.specs,
                 sampling=goal.sampling,
                 budget=goal.budget,
             )
@@ -206,7 +209,7 @@ class Agent:
             text, found = self._results.read(args)
             return refused(text, failed=not found)
         name = call.name.replace("__", ".")
-        if not any(fnmatchcase(name, pattern) for pattern in self._goal.tools):
+        if not self._helpers.has(call.name) and not any(fnmatchcase(name, pattern) for pattern in self._goal.tools):
             return refused(words.NOT_OFFERED)
         stale = self._repeats.stale(name, call.arguments)
         self._repeats.insist(stale=stale)
@@ -221,7 +224,8 @@ class Agent:
     async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
         """Call a tool; whatever comes of it is a result."""
         name = call.name.replace("__", ".")
-        outcome = await self._run.attempt(name, args)
+        helped = self._helpers.has(call.name)
+        outcome = await (self._helpers.run(call.name, args) if helped else self._run.attempt(name, args))
         text = self._results.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
         self._repeats.note(name, call.arguments, text, changes=outcome.ok)
         return ToolResult(call.id, call.name, text, failed=not outcome.ok)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.agents import words
 from remit.agents.goal import LONG_RESULT
+from remit.agents.helpers import RUN
 from remit.agents.results import Results, text_of
 from remit.agents.shortening import is_brief
 from remit.canonical import digest, sha256
@@ -123,7 +124,8 @@ async def transcript_of(prompts: Prompts, history: History, journal: Journal, ea
 
 async def _result(call: ToolCall, record: CallRecord | None, kept: Results, journal: Journal) -> ToolResult:
     if record is None:
-        return ToolResult(call.id, call.name, words.STOPPED, failed=True)
+        text = words.UNKNOWN if call.name.startswith(RUN) else words.STOPPED
+        return ToolResult(call.id, call.name, text, failed=True)
     if not record.ended:
         return ToolResult(call.id, call.name, words.UNKNOWN if record.unknown else words.STOPPED, failed=True)
     outcome: Outcome = await recorded_outcome(record, journal)
@@ -139,7 +141,7 @@ def _steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: Hist
     """
     walk: list[tuple[list[tuple[int, str]], str, tuple[ToolCall, ...] | None]] = [
         *((_order(step), step, calls) for step, calls in answers),
-        *((_order(step), step, None) for step in history.calls),
+        *((_order(step), step, None) for step in history.calls if step.count(".") < _OWN),
     ]
     wanted: list[ToolCall] = []
     found: dict[str, str] = {}

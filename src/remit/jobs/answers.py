@@ -63,6 +63,23 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return self.reply.text
 
 
+class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an agent."""
+
+    answer: Any
+    """The text of the answer, or the value in the form asked for; None if there is none."""
+    ended: str
+    """`answer`, or why it stopped without one: `turns`, `time`, `budget`, `repeats`."""
+    turns: int
+    calls: int
+    """Calls of tools, those included that were refused."""
+    tokens: int
+    cost: float | None
+    """US dollars, estimated; None: a price is not known."""
+    shortened: int = 0
+    """How often older turns were left out or summarised."""
+
+
 class Form(NamedTuple):
     """The form an answer must have."""
 
@@ -87,16 +104,23 @@ class Form(NamedTuple):
             raise ValueError(str(error)) from error
 
 
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON schema of a type, without references; a JSON schema is one already. Raises SchemaError."""
+    if isinstance(kind, dict):
+        return kind
+    try:
+        return _inlined(msgspec.json.schema(kind))
+    except (TypeError, RecursionError) as error:
+        raise SchemaError(f"{kind!r} cannot be the form of an answer: {error}") from error
+
+
 def form_of(kind: Any) -> Form:
     """The form of a type, or of a JSON schema. Raises SchemaError if it has none."""
+    schema, name = schema_of(kind), "answer"
     if isinstance(kind, dict):
-        schema, kind, name = kind, Any, "answer"
+        kind = Any
     else:
-        try:
-            schema = _inlined(msgspec.json.schema(kind))
-        except (TypeError, RecursionError) as error:
-            raise SchemaError(f"{kind!r} cannot be the form of an answer: {error}") from error
-        name = getattr(kind, "__name__", "answer")
+        name = getattr(kind, "__name__", name)
     wrapped = schema.get("type") != "object"
     if wrapped:
         schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE]}

@@ -32,6 +32,18 @@ class Body(Protocol[T_co]):
         ...
 
 
+class KnownRecipes(Protocol):
+    """The recipes that this process can run."""
+
+    def get(self, name: str, recorded: str = "") -> Body[Any]:
+        """The recipe of a name. Raises NotFoundError."""
+        ...
+
+    def names(self) -> list[str]:
+        """Every name, sorted."""
+        ...
+
+
 class Bound(Generic[T]):
     """A recipe with its arguments: nothing runs before it is given to Remit or to a run."""
 

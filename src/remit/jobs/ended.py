@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -10,6 +10,18 @@ from remit.codes import Code
 from remit.errors import RunError
 from remit.journal.kinds import ErrorInfo
 from remit.tools.hints import to_json
+
+FATAL: Final = frozenset(
+    {
+        Code.NONDETERMINISTIC,
+        Code.EXECUTION_VERSION_MISMATCH,
+        Code.TOOL_SCHEMA_DRIFT,
+        Code.MODEL_DRIFT,
+        Code.UNKNOWN_RECIPE,
+        Code.JOB_CANCELLED,
+    }
+)
+"""Errors of the run as a whole, which are no result of a part of it."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -147,7 +147,8 @@ class JobExecution:
         return live, Effects(self._history, self._journal, live, self._activity)
 
     def _run_of(self, effects: Effects, version: str = "") -> Run:
-        return Run(self.job, self._history.principal, effects, declared(self._history.began or version))
+        version = declared(self._history.began or version)
+        return Run(self.job, self._history.principal, effects, self._services.programs.recipes, version)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         self._services.report(self.job, done, total, message)

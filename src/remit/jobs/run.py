@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -16,20 +16,25 @@ from remit.clock import SECOND
 from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
-from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, ModelAnswer, answer_to, form_of
+from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
+from remit.jobs.bound import Bound
 from remit.jobs.branch import Branch, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
+from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
     from remit.gateway.asking import Budget
-    from remit.jobs.bound import Bound
+    from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
+    from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec
 
 T = TypeVar("T")
+AGENT: Final = "agent"
+"""The recipe that agents run."""
 
 
 class CallError(RunError):
@@ -68,10 +73,12 @@ class Run:
     recorded values only, read clock and chance here, and keep other I/O inside tools.
     """
 
-    def __init__(self, job_id: str, principal: str, effects: Effects, version: str = "") -> None:
+    def __init__(self, job_id: str, principal: str, effects: Effects, recipes: KnownRecipes, version: str = "") -> None:
         """Made by Remit, one for each pass over a job."""
         self.job_id = job_id
         self.principal = principal
+        self.recipes = recipes
+        """What this process can run; a recipe that decides on it takes another way where others are known."""
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
         self._effects = effects
@@ -124,24 +131,26 @@ class Run:
 
     async def model(
         self,
-        prompt: str | Thread,
+        prompt: str | Thread | Sequence[Message],
         *,
         model: str = "",
         output: Any = None,
         tools: Sequence[str] = (),
         extra: Sequence[ToolSpec] = (),
+        offered: Sequence[ToolSpec] = (),
         sampling: Sampling = NO_SAMPLING,
         budget: Budget = NO_BUDGET,
         key: str | None = None,
     ) -> ModelAnswer:
         """Ask a model and return its whole answer; recorded, it is never asked again.
 
-        `prompt` is a text, or a conversation so far. `model` is a name such as `openai:MODEL`; empty: the configured
-        one. `output` is a type or a JSON schema that the answer must have the form of: `value` is it then. `tools` are
-        names of tools that the answer may call, or patterns of them; `extra` are tools that the recipe answers itself.
-        Raises ModelError if there is no such answer.
+        `prompt` is a text, or the messages of a conversation so far. `model` is a name such as `openai:MODEL`; empty:
+        the configured one. `output` is a type or a JSON schema that the answer must have the form of: `value` is it
+        then. `tools` are names of tools that the answer may call, or patterns of them. `extra` and `offered` are tools
+        that the recipe answers itself: the wording of the first has to stay the same while the job lasts, that of the
+        second may change. Raises ModelError if there is no such answer.
         """
-        thread = EMPTY.add(user(prompt)) if isinstance(prompt, str) else prompt
+        thread = prompt if isinstance(prompt, Thread) else _thread_of(prompt)
         step = current.get().place(key)
         form = form_of(output) if output is not None else None
         question = Question(
@@ -150,11 +159,51 @@ class Run:
             thread=thread,
             tools=tuple(tools),
             extra=tuple(extra),
+            offered=tuple(offered),
             sampling=sampling,
             output=form.output if form else None,
             budget=budget,
         )
         return await self._in_branch(answer_to(self._effects, question, form), f"{step}.0.")
+
+    async def agent(
+        self,
+        task: str,
+        *,
+        tools: Sequence[str] = (),
+        recipes: Sequence[str] = (),
+        model: str = "",
+        instructions: str = "",
+        output: Any = None,
+        turns: int | None = None,
+        budget: Budget = NO_BUDGET,
+        seconds: float | None = None,
+        key: str | None = None,
+    ) -> AgentAnswer:
+        """Have an agent work on a task as a part of this run, and return what became of it.
+
+        `tools` and `recipes` are names of what it may call and run, or patterns. `output` is a type or a JSON schema
+        that `answer` must have the form of. `turns` and `seconds` bound it; `budget` bounds the models of the whole
+        job. Raises ModelError if its model cannot be asked, or declines.
+        """
+        given = {
+            "task": task,
+            "tools": list(tools),
+            "recipes": list(recipes),
+            "model": model,
+            "instructions": instructions,
+            "output": None if output is None else schema_of(output),
+            "turns": turns,
+            "tokens": budget.tokens,
+            "dollars": budget.cost,
+            "seconds": seconds,
+        }
+        bound: Bound[AgentAnswer] = Bound(
+            self.recipes.get(AGENT), {name: value for name, value in given.items() if value}
+        )
+        found: AgentAnswer = await self.child(bound, key=key)
+        typed = output is not None and not isinstance(output, dict) and found.answer is not None
+        return msgspec.structs.replace(found, answer=from_json(found.answer, output)) if typed else found
 
     async def gather(self, *branches: Awaitable[T]) -> list[T]:
         """Run branches in parallel and return their results in order.
@@ -284,6 +333,10 @@ class Run:
             return await work
         finally:
             current.reset(token)
+
+
+def _thread_of(prompt: str | Sequence[Message]) -> Thread:
+    return EMPTY.add(*([user(prompt)] if isinstance(prompt, str) else prompt))
 
 
 def _undo(undo: Undo | None) -> Undo | None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from remit.agents.goal import Ended, Goal
+from remit.agents.goal import Goal
 from remit.agents.loop import Agent
 from remit.agents.openai_messages import from_openai
 from remit.gateway.asking import Budget
+from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.models.message import Message
@@ -33,17 +34,19 @@ async def agent(
     messages: list[dict[str, Any]] | None = None,
     earlier: list[dict[str, Any]] | None = None,
     results: dict[str, str] | None = None,
-) -> Ended:
+    recipes: list[str] | None = None,
+) -> AgentAnswer:
     """Have a model work on `task` with `tools` (names or patterns, also separated by commas) until it has answered.
 
+    It may also run `recipes`, named likewise, as parts of its own job.
     `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
     `messages` is a conversation to go on with, in OpenAI's format; `earlier` is one in Remit's own, and `results` are
     those that are cut in it, whole, as `remit chat` gives them.
     """
-    patterns = tuple(name.strip() for one in tools or () for name in one.split(",") if name.strip())
     goal = Goal(
         task=task,
-        tools=patterns,
+        tools=_patterns(tools),
+        recipes=_patterns(recipes),
         model=model,
         instructions=instructions,
         output=output,
@@ -55,3 +58,7 @@ async def agent(
     )
     before = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
     return await Agent(run, goal, EMPTY.add(*before), results or {}).run()
+
+
+def _patterns(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for one in given or () for name in one.split(",") if name.strip())

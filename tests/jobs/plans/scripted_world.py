@@ -16,6 +16,7 @@ from remit.jobs.activity import Activity
 from remit.jobs.branch import Branch, current
 from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
 from remit.jobs.effects.recorded import Effects
+from remit.jobs.recipe import Recipes
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.run import Run
 from remit.jobs.state import History, Value
@@ -58,7 +59,7 @@ class ScriptedWorld:
 
     async def run(self, program: Callable[[Run], Awaitable[Any]], choose: Choose = lambda _count: 0) -> Any:
         """Run to the end; `choose` says which of so many pending effects ends next."""
-        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self, self.activity))
+        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self, self.activity), Recipes())
         task = asyncio.ensure_future(self._rooted(run, program))
         task.add_done_callback(lambda _task: self.activity.attention.set())
         try:

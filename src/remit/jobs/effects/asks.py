@@ -120,7 +120,7 @@ class Asks:
             step=question.step,
             principal=self._caller.principal,
             tools=question.tools,
-            extra=question.extra,
+            extra=(*question.extra, *question.offered),
             choice=question.choice,
             sampling=question.sampling,
             output=question.output,

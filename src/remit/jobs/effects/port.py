@@ -48,6 +48,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Names and patterns of tools; which ones they mean is found out when the model is asked."""
     extra: tuple[ToolSpec, ...] = ()
     """Tools that the recipe answers itself."""
+    offered: tuple[ToolSpec, ...] = ()
+    """The same; they are looked up when the model is asked, as the catalog's are, and do not count for `hash`."""
     choice: str = "auto"
     sampling: Sampling = Sampling()
     output: Output | None = None

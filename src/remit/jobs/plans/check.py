@@ -44,7 +44,9 @@ MAX_CONCURRENCY: Final = 1_000
 
 PLAN_FIELDS: Final = ("version", "name", "description", "inputs", "nodes", "output")
 INPUT_FIELDS: Final = ("type", "default", "description")
-ACTIONS: Final = ("tool", "recipe", "wait")
+RECIPES: Final = {"model": "ask_model", "agent": "agent"}
+"""Recipes of Remit's own that a node names in one word, with their input."""
+ACTIONS: Final = ("tool", "recipe", *RECIPES, "wait")
 NODE_FIELDS: Final = (
     "id", "description", *ACTIONS, "args", "input", "timeout", "for_each", "max_items", "concurrency", "when", "after",
     "on_failure", "undo",
@@ -59,6 +61,7 @@ _INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
 _RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 _SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+_ONE_ACTION: Final = "exactly one of `tool`, `recipe`, `model`, `agent` and `wait`"
 _A_REFERENCE: Final = "one reference and nothing else, such as ${find.value.items}"
 
 
@@ -210,7 +213,7 @@ class _Check:
         kinds = [kind for kind in ACTIONS if kind in fields]
         if len(kinds) != 1:
             found = f"found {_listed(kinds)} in one node" if kinds else "found a node that does nothing"
-            self.findings.add((*path, *kinds[1:2]), found, "exactly one of `tool`, `recipe` and `wait`", key=True)
+            self.findings.add((*path, *kinds[1:2]), found, _ONE_ACTION, key=True)
         else:
             self.misplaced(fields, kinds[0], path)
         args = self.arguments(fields, "args", index, path, item=item)
@@ -227,6 +230,8 @@ class _Check:
             case ["recipe"]:
                 name = self.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
                 return Child(recipe=name, input=given)
+            case [("model" | "agent") as kind]:
+                return Child(recipe=RECIPES[kind], input=self.arguments(fields, kind, index, path, item=item))
             case ["wait"]:
                 return self.wait(fields["wait"], index, (*path, "wait"), item=item)
             case _:
@@ -248,6 +253,7 @@ class _Check:
         """Fields that belong to another action."""
         homes = {"args": "tool", "input": "recipe", "timeout": "tool", "undo": "tool"}
         own = {"tool": "`args`", "recipe": "`input`", "wait": "what belongs to a wait inside `wait`"}
+        own |= {one: f"what it is given inside `{one}`" for one in RECIPES}
         for name, home in homes.items():
             if name in fields and home != kind:
                 self.findings.add((*path, name), f"found `{name}` beside `{kind}`", own[kind], key=True)

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
 from remit.jobs.branch import current
-from remit.jobs.ended import encoded_result
+from remit.jobs.ended import FATAL, encoded_result
 from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, Undo, bind_inputs
 from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, references, resolve
 from remit.jobs.recipe import Recipes
@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from remit.jobs.bound import Bound
     from remit.jobs.run import Run
 
-_FATAL: Final = frozenset(
-    {
-        Code.NONDETERMINISTIC,
-        Code.EXECUTION_VERSION_MISMATCH,
-        Code.TOOL_SCHEMA_DRIFT,
-        Code.MODEL_DRIFT,
-        Code.UNKNOWN_RECIPE,
-        Code.JOB_CANCELLED,
-    }
-)
-"""Errors of the run as a whole, which no `on_failure` of a node may swallow."""
 _FAILURES: Final = (RunError, UsageError)
 """What counts as a node's failure; anything else ends the run at once."""
 _Failure = RunError | UsageError
@@ -106,7 +95,7 @@ class _Course:
             if all(other in self.scope for other in self.needs[node.id]):  # else it goes with one that failed
                 self.scope[node.id] = await self._result(node)
         except _FAILURES as error:
-            if error.code in _FATAL:
+            if error.code in FATAL:
                 raise
             self.failed[node.id] = error
         finally:
@@ -281,7 +270,7 @@ def _together(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _tolerated(node: Node, error: _Failure) -> dict[str, Any]:
     """The result of a node that goes on after its failure. Raises the error where it must not."""
-    if node.on_failure == "fail" or error.code in _FATAL:
+    if node.on_failure == "fail" or error.code in FATAL:
         raise error
     return _failed(error.code, error.message)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from remit.jobs.plans.check import MAX_CONCURRENCY, MAX_NODES
+from remit.jobs.plans.check import ACTIONS, MAX_CONCURRENCY, MAX_NODES
 from remit.jobs.plans.plan import MAX_ITEMS_CEILING, SCHEMA_VERSION, InputType, OnFailure
 
 _TEXT: Final = {"type": "string"}
@@ -63,6 +63,8 @@ _NODE: Final = {
         "timeout": _DURATION,
         "recipe": {"type": "string", "pattern": "^[a-z][a-z0-9_]*(?:\\.[a-z][a-z0-9_]*)*$"},
         "input": _VALUES,
+        "model": _VALUES,
+        "agent": _VALUES,
         "wait": _WAIT,
         "for_each": _REFERENCE,
         "max_items": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS_CEILING},
@@ -89,7 +91,7 @@ _NODE: Final = {
         "max_items": ["for_each"],
         "concurrency": ["for_each"],
     },
-    "oneOf": [{"required": ["tool"]}, {"required": ["recipe"]}, {"required": ["wait"]}],
+    "oneOf": [{"required": [action]} for action in ACTIONS],
 }
 
 TASKGRAPH_V1: Final[dict[str, Any]] = {

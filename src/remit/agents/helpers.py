@@ -1,0 +1,69 @@
+"""Recipes as tools of an agent: each runs as a part of the agent's own job, so its effects are recorded there."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.codes import Code
+from remit.errors import RunError, SchemaError, UsageError
+from remit.gateway.outcome import Outcome, failed, refused
+from remit.jobs.bound import Bound
+from remit.jobs.ended import FATAL
+from remit.jobs.run import AGENT, CallError
+from remit.models.prompt import ToolSpec
+from remit.tools import hints
+
+if TYPE_CHECKING:
+    from remit.jobs.bound import Body
+    from remit.jobs.run import Run
+
+RUN: Final = "run__"
+"""How the names of such tools begin, as models see them."""
+
+
+class Helpers:
+    """The recipes that one agent may run."""
+
+    def __init__(self, run: Run, patterns: tuple[str, ...]) -> None:
+        """Those whose names fit a pattern, and that JSON arguments can be given to."""
+        self._run = run
+        self._recipes: dict[str, Body[Any]] = {}
+        self.specs: list[ToolSpec] = []
+        """How they are offered."""
+        for name in run.recipes.names() if patterns else ():
+            if name != AGENT and any(fnmatchcase(name, pattern) for pattern in patterns):
+                self._offer(run.recipes.get(name))
+
+    def _offer(self, recipe: Body[Any]) -> None:
+        try:
+            schema = hints.read(recipe.function, leading=1).input_schema
+        except SchemaError:  # as with recipes that clients may start: what has no schema is not offered
+            return
+        told = " ".join((recipe.function.__doc__ or "").partition("\n\n")[0].split())
+        tool = RUN + recipe.name.replace(".", "__")
+        self._recipes[tool] = recipe
+        self.specs.append(
+            ToolSpec(name=tool, description=told or f"Runs the recipe {recipe.name}.", schema=schema or {})
+        )
+
+    def has(self, tool: str) -> bool:
+        """Whether a tool, by the name that models see, is one of these."""
+        return tool in self._recipes
+
+    async def run(self, tool: str, args: dict[str, Any]) -> Outcome:
+        """Run a recipe to its end; what it fails with is the outcome."""
+        recipe = self._recipes[tool]
+        try:
+            recipe.arguments(args)
+        except UsageError as error:
+            return refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
+        try:
+            value = await self._run.child(Bound(recipe, args))
+        except CallError as error:
+            return error.outcome
+        except (RunError, UsageError) as error:
+            if error.code in FATAL:
+                raise
+            return failed(error.code, error.message, error.remedy)
+        return Outcome(status="ok", value=hints.to_json(value))
