@@ -14,6 +14,10 @@ from typing import Final, Protocol
 SECOND: Final = 1_000_000
 """Microseconds in a second."""
 DAY: Final = 86_400 * SECOND
+_TEN_MS: Final = 10_000
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3_600
+_DAY_S: Final = 86_400
 
 
 class Clock(Protocol):
@@ -51,3 +55,26 @@ class SystemClock:
 def isoformat(micros: int) -> str:
     """An instant as RFC 3339 in UTC with milliseconds, as every face shows it."""
     return datetime.fromtimestamp(micros / SECOND, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def duration(micros: int) -> str:
+    """A length of time, as short as it can be said."""
+    if micros < SECOND:
+        return f"{micros / 1000:.{0 if micros >= _TEN_MS else 1}f} ms"
+    seconds = micros / SECOND
+    if seconds < _MINUTE_S:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"
+
+
+def age(micros: int) -> str:
+    """A length of time in its largest unit."""
+    seconds = max(0, micros) // SECOND
+    units = ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "min"), (1, "s"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit}"

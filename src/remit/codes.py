@@ -172,6 +172,12 @@ class Code(Enum):
     SCOPE_REQUIRED = Row(ERROR, 403, False, "The request's token lacks the scope that this needs.")
     HOST_REFUSED = Row(ERROR, 421, False, "The server does not go by the name in the Host header.")
     ORIGIN_REFUSED = Row(ERROR, 403, False, "The request comes from a web page of another origin.")
+    FORM_OUTDATED = Row(
+        ERROR,
+        403,
+        False,
+        "The form was made for another session, or before the server was started. Load its page again.",
+    )
     PATH_UNKNOWN = Row(ERROR, 404, False, "Nothing is served at this path.")
     METHOD_NOT_ALLOWED = Row(ERROR, 405, False, "The path does not take this HTTP method.")
     NOT_ACCEPTABLE = Row(ERROR, 406, False, "The request accepts none of the media types that are answered here.")

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.cli.output import Channel
-from remit.cli.tables import Column, age, duration, fields, table
+from remit.cli.tables import Column, fields, table
 from remit.cli.text import cells, clean, cut, one_line, pad
 
 

@@ -50,6 +50,11 @@ class Api:
             by_shape.setdefault(shape, {})[route.method] = route
         self._shapes = sorted(by_shape.items(), key=lambda each: each[0].count(""))
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The first parts of all paths that it answers at."""
+        return tuple(dict.fromkeys(f"/{shape[0]}" for shape, _ in self._shapes))
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve within the block."""

@@ -35,41 +35,51 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive) ->
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
-    try:
-        async with asyncio.timeout(BODY_S):
-            data = await _read(headers, receive)
-    except TimeoutError:
-        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {BODY_S:g} s.") from None
+    data = await bytes_of(headers, receive)
     try:
         return msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
 
 
+async def bytes_of(headers: Mapping[str, str], receive: Receive) -> bytes:
+    """The body as it comes. Raise Problem if it is too large or too slow."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await _read(headers, receive)
+    except TimeoutError:
+        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {BODY_S:g} s.") from None
+
+
 def query_of(route: Route, raw: bytes) -> Any:
     """The query as the route's type; a name that may come several times becomes a list. Raise Problem."""
     if len(raw) > MAX_QUERY:
         raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
+    return pairs_of(raw, route.query, "The query")
+
+
+def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str) -> Any:
+    """Names and values, as a query and a form have them, as a type; `what` they are begins a refusal. Raise Problem."""
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=100)
     except (ValueError, UnicodeDecodeError) as error:
-        raise Problem(Code.INVALID_INPUT, f"The query cannot be read: {line(str(error))}") from error
-    many = {field.encode_name for field in msgspec.structs.fields(route.query) if _is_list(field.type)}
+        raise Problem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
+    fields = {field.encode_name: _is_list(field.type) for field in msgspec.structs.fields(kind)}
     given: dict[str, Any] = {}
     for name, value in pairs:
-        if name in many:
+        if fields.get(name):
             given.setdefault(name, []).append(value)
         elif name in given:
-            raise Problem(Code.INVALID_INPUT, f"The query names {line(name)!r} twice.")
+            raise Problem(Code.INVALID_INPUT, f"{what} names {line(name)!r} twice.")
         else:
             given[name] = value
-    unknown = set(given) - {field.encode_name for field in msgspec.structs.fields(route.query)}
+    unknown = set(given) - set(fields)
     if unknown:
-        raise Problem(Code.INVALID_INPUT, f"The query has unknown names: {line(', '.join(sorted(unknown)))}")
+        raise Problem(Code.INVALID_INPUT, f"{what} has unknown names: {line(', '.join(sorted(unknown)))}")
     try:
-        return msgspec.convert(given, route.query, strict=False)
+        return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(Code.INVALID_INPUT, f"The query: {line(str(error))}") from error
+        raise Problem(Code.INVALID_INPUT, f"{what}: {line(str(error))}") from error
 
 
 def key_of(route: Route, headers: Mapping[str, str]) -> str:

@@ -7,9 +7,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Self
 
-from remit.cli.tables import duration
 from remit.cli.text import cut, one_line, pad
-from remit.clock import SECOND, SystemClock
+from remit.clock import SECOND, SystemClock, duration
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.cli.errors import describe, show
-from remit.cli.tables import duration, fields, moment
+from remit.cli.tables import fields, moment
 from remit.cli.terminal import forget_typed, read_line
 from remit.cli.text import clean, one_line
-from remit.clock import SystemClock
+from remit.clock import SystemClock, duration
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.service.views import ConfirmationView, ToolView

@@ -1,4 +1,4 @@
-"""Serves the API and MCP over HTTP, with a worker on jobs and TOOL tickets beside them, all in one process."""
+"""Serves the API, pages and MCP over HTTP, with a worker on jobs and TOOL tickets beside them, all in one process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from remit.cli import exit_codes
@@ -16,6 +17,7 @@ from remit.errors import SettingsError
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
+    from remit.http.guard import Guard
     from remit.http.router import Mount
     from remit.settings.clients import Clients
 
@@ -41,7 +43,7 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         tokens = [bearer(client, os.environ) for client in known.clients]
         guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
         stop.hurry = remit.runtime.engine.stop
-        async with _mounts(state, remit) as mounts, _working(remit, stop, work=work):
+        async with _mounts(state, remit, guard) as mounts, _working(remit, stop, work=work):
             with access_log(listening, remit.runtime.journal.clock) as log, socket_for(listening) as taken:
                 announce(state, listening, taken, "")
                 _tell(state, known)
@@ -52,22 +54,34 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
 
 
 @asynccontextmanager
-async def _mounts(state: State, remit: Remit) -> AsyncIterator[list[Mount]]:
-    """The API everywhere, and MCP at its path if it is installed."""
+async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[list[Mount]]:
+    """The API at its paths, pages at all others, and MCP at its path if it is installed."""
     from remit.api.limits import Places
     from remit.api.part import Api
     from remit.api.routes import ROUTES
     from remit.http.router import Mount
 
-    counts = remit.settings.tickets.expose_warn_count
-    api = Mount("/", Api(remit.service, ROUTES, Places(REQUESTS), counts_warnings=counts), None)
+    counts, places = remit.settings.tickets.expose_warn_count, Places(REQUESTS)
+    api = Api(remit.service, ROUTES, places, counts_warnings=counts)
+    mounts = [Mount(path, api, None) for path in api.paths]
+    if find_spec("jinja2") is None:
+        state.note("without pages: jinja2 is not installed")
+        mounts.append(Mount("/", api, None))
+    else:
+        from remit.pages.entry import Entry
+        from remit.pages.part import Pages
+        from remit.pages.table import PAGES
+
+        clock = remit.runtime.journal.clock
+        entry = Entry(guard, clock)
+        mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
     try:
         from remit.mcp_server.endpoint import PATH, Endpoint
         from remit.mcp_server.face import Face
         from remit.mcp_server.names import WireNames
     except ModuleNotFoundError as error:
         state.note(f"without MCP: {error.name} is not installed")
-        yield [api]
+        yield mounts
         return
     from remit.wiring import principal
 
@@ -80,7 +94,7 @@ async def _mounts(state: State, remit: Remit) -> AsyncIterator[list[Mount]]:
         confirm=state.command("confirm"),
     )
     try:
-        yield [api, Mount(PATH, Endpoint(face), "call")]
+        yield [*mounts, Mount(PATH, Endpoint(face), "call")]
     finally:
         await face.close()
 

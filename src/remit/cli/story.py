@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.live import short
-from remit.cli.tables import clock_time, duration, fields, moment
+from remit.cli.tables import clock_time, fields, moment
 from remit.cli.text import clean, cut, one_line, pad
+from remit.clock import duration
 from remit.redact import line
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.cli.text import cells, cut, one_line, pad
+from remit.clock import SECOND
 
 if TYPE_CHECKING:
     from remit.cli.output import Channel
@@ -15,11 +16,6 @@ _GAP: Final = 2
 _BELOW: Final = 4
 _LEAST: Final = 8
 """Columns a column that may be cut keeps at least."""
-_SECOND: Final = 1_000_000
-_TEN_MS: Final = 10_000
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 3_600
-_DAY_S: Final = 86_400
 
 
 class Column(NamedTuple):
@@ -100,28 +96,5 @@ def clock_time(micros: int) -> str:
     return _local(micros).strftime("%H:%M:%S.%f")[:-3]
 
 
-def duration(micros: int) -> str:
-    """A length of time, as short as it can be said."""
-    if micros < _SECOND:
-        return f"{micros / 1000:.{0 if micros >= _TEN_MS else 1}f} ms"
-    seconds = micros / _SECOND
-    if seconds < _MINUTE_S:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
-    if whole < _DAY_S:
-        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
-    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"
-
-
-def age(micros: int) -> str:
-    """A length of time in its largest unit."""
-    seconds = max(0, micros) // _SECOND
-    units = ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "min"), (1, "s"))
-    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
-    return f"{seconds // size} {unit}"
-
-
 def _local(micros: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(micros / _SECOND).astimezone()
+    return dt.datetime.fromtimestamp(micros / SECOND).astimezone()

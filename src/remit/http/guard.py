@@ -49,12 +49,37 @@ class Guard:
         A page in a browser can be made to reach us under a name of its own (DNS rebinding); it cannot hide that name.
         """
         access = self._access(headers.get("authorization", "")) if self._tokens else ANYBODY
+        self.admit_page(headers)
+        return access
+
+    def admit_page(self, headers: Mapping[str, str]) -> None:
+        """The same for a request that shows in another way in whose name it comes. Raises Problem."""
         if not self._known(headers.get("host", "")):
             raise Problem(Code.HOST_REFUSED)
         scheme, between, host = headers.get("origin", "").partition("://")
         if (scheme or between) and not (scheme in _SCHEMES and self._known(host)):
             raise Problem(Code.ORIGIN_REFUSED)
-        return access
+
+    @property
+    def open(self) -> bool:
+        """Whether everybody on this machine is let in."""
+        return not self._tokens
+
+    def token(self, text: str) -> Token:
+        """The token whose text somebody brings. Raises Problem if there is none, or it has expired.
+
+        Every digest is compared, in constant time, so that no token can be guessed by measuring.
+        """
+        given = digest_of(text)
+        found = None
+        for known in self._tokens:
+            if hmac.compare_digest(known.digest, given):
+                found = known
+        if found is None:
+            raise _unauthenticated("The request brings no valid token.")
+        if found.expires is not None and self._clock.now() >= found.expires:
+            raise _unauthenticated("The token has expired.")
+        return found
 
     def _known(self, host: str) -> bool:
         """Whether we go by this name, with any port."""
@@ -64,18 +89,8 @@ class Guard:
         return name in self._names and port.isascii() and port.isdigit()
 
     def _access(self, authorization: str) -> Access:
-        """Every digest is compared, in constant time, so that no token can be guessed by measuring."""
         kind, _, token = authorization.partition(" ")
-        given = digest_of(token if kind.lower() == "bearer" else "")
-        found = None
-        for known in self._tokens:
-            if hmac.compare_digest(known.digest, given):
-                found = known
-        if found is None:
-            raise _unauthenticated("The request brings no valid token.")
-        if found.expires is not None and self._clock.now() >= found.expires:
-            raise _unauthenticated("The token has expired.")
-        return found.access
+        return self.token(token if kind.lower() == "bearer" else "").access
 
 
 def _unauthenticated(why: str) -> Problem:

@@ -27,6 +27,7 @@ class Problem(Refusal):
         self.code = code
         self.name = code.name
         self.detail = detail or code.meaning
+        self.remedy = str(members.get("remedy", ""))
         body = {
             "type": "about:blank",
             "title": _PHRASES.get(code.http, "Client Closed Request"),

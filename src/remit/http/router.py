@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -56,6 +56,8 @@ class Mount(NamedTuple):
     part: Part
     scope: Scope | None
     """What a token needs to reach it at all; None: the part looks for itself."""
+    admit: Callable[[Mapping[str, str]], Access] | None = None
+    """Says in whose name a request comes, by its headers, if not by a bearer token. May raise Refusal."""
 
 
 class Router:
@@ -85,9 +87,11 @@ class Router:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         exchange = Exchange(scope, TraceContext.of(headers.get("traceparent", "")), send)
         try:
-            access = self._guard.admit(headers)
-            exchange.principal = access.principal or ""
             mount = self._mount(scope["path"])
+            access = self._access(mount, headers)
+            exchange.principal = access.principal or ""
+            if mount is None:
+                raise Problem(Code.PATH_UNKNOWN)
             if mount.scope is not None:
                 access.require(mount.scope)
             request = Request(headers, access, exchange.trace)
@@ -99,8 +103,14 @@ class Router:
             if self._log is not None:
                 self._log.write(exchange.answered())
 
-    def _mount(self, path: str) -> Mount:
+    def _access(self, mount: Mount | None, headers: dict[str, str]) -> Access:
+        if mount is None or mount.admit is None:
+            return self._guard.admit(headers)
+        self._guard.admit_page(headers)
+        return mount.admit(headers)
+
+    def _mount(self, path: str) -> Mount | None:
         for mount in self._mounts:
             if path == mount.path or path.startswith(f"{mount.path.rstrip('/')}/"):
                 return mount
-        raise Problem(Code.PATH_UNKNOWN)
+        return None

@@ -226,6 +226,10 @@ class Journal:
         """Heads that match, newest stream first."""
         return await self._store.heads(query)
 
+    async def counts(self, kind: str) -> dict[str, int]:
+        """How many streams of a kind there are in each state; a state without one is left out."""
+        return await self._store.counts(kind)
+
     async def read(self, stream: str, after: int = 0) -> list[Event]:
         """Every event with seq > `after`."""
         events: list[Event] = []

@@ -58,6 +58,10 @@ class Store(Protocol):
         """Heads that match, newest stream first."""
         ...
 
+    async def counts(self, kind: str) -> dict[str, int]:
+        """How many streams of a kind there are in each state; a state without one is left out."""
+        ...
+
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order, at most `limit`."""
         ...

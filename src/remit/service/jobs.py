@@ -124,6 +124,10 @@ class Jobs:
         query = HeadQuery(kind=KIND, states=states, labels=labels or {}, limit=limit, before=after)
         return [job_row(head) for head in await self._journal.heads(query)]
 
+    async def counts(self) -> dict[str, int]:
+        """How many jobs are in each state; a state without one is left out."""
+        return await self._journal.counts(KIND)
+
     async def row(self, job: str) -> JobRow:
         """A job's row. Raises NotFoundError."""
         return job_row(await head_of(self._journal, job))

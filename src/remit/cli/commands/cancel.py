@@ -46,7 +46,7 @@ def command(state: State, job: str, reason: str) -> int:
     if row.state == "cancelled":
         state.note(f"{row.job} is cancelled")
         return exit_codes.OK
-    from remit.cli.states import holder
+    from remit.service.states import holder
 
     who = f"; {holder(row)} has not stopped it yet" if row.worker else ""
     state.note(f"{row.job} was asked to stop and is {row.state}{who}")

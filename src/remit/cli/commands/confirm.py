@@ -95,8 +95,8 @@ def command(
 
 
 async def _list(state: State) -> int:
-    from remit.cli.tables import Column, age, table
-    from remit.clock import SystemClock
+    from remit.cli.tables import Column, table
+    from remit.clock import SystemClock, age
 
     async with state.open(code="unused") as remit:
         found = await remit.service.confirmations.pending()

@@ -52,9 +52,9 @@ def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limi
 
 
 def _print(state: State, rows: list[JobRow]) -> None:
-    from remit.cli.states import about, shown_state
-    from remit.cli.tables import Column, age, moment, table
-    from remit.clock import SystemClock
+    from remit.cli.tables import Column, moment, table
+    from remit.clock import SystemClock, age
+    from remit.service.states import about, shown_state
 
     out = state.output.out
     wide = out.width is None or out.width >= _WIDE

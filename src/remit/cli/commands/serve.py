@@ -1,4 +1,4 @@
-"""`remit serve`: the HTTP API, MCP and a worker in one process."""
+"""`remit serve`: the HTTP API, pages, MCP and a worker in one process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PORT = 8_320
 def command(
     state: State, host: str, port: int, known_as: tuple[str, ...], access_log: str | None, no_work: bool
 ) -> int:
-    """Serve the HTTP API and MCP, and work on jobs and TOOL tickets.
+    """Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets.
 
-    It answers at /v1, /mcp, /metrics, /health and /openapi.json, on this machine alone unless told otherwise. Who may
-    connect stands in [[clients]]; beyond this machine every client needs a token. SIGTERM or Ctrl-C lets calls under
+    It answers at /v1, /mcp, /metrics, /health and /openapi.json, and with pages for a browser at /, on this machine
+    alone unless told otherwise. Who may connect stands in [[clients]]; beyond this machine every client needs a token. SIGTERM or Ctrl-C lets calls under
     way end, for jobs.drain_seconds; a second one ends at once.
     """
     from remit.cli.server import serve

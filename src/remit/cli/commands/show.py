@@ -83,9 +83,10 @@ def _seen(waits: Iterable[OpenWait]) -> set[tuple[str, int]]:
 
 def _print(state: State, view: JobView, followed: Followed) -> None:
     from remit.cli.ends import failed, waiting
-    from remit.cli.states import holder, is_held, shown_state
-    from remit.cli.tables import duration, fields, moment
+    from remit.cli.tables import fields, moment
     from remit.cli.text import one_line
+    from remit.clock import duration
+    from remit.service.states import holder, is_held, shown_state
 
     out, row = state.output.out, view.row
     shown = shown_state(row)
@@ -121,7 +122,8 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
 
 def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
     from remit.cli.live import short
-    from remit.cli.tables import Column, duration, table
+    from remit.cli.tables import Column, table
+    from remit.clock import duration
 
     columns = (
         Column("STEP"),

@@ -73,8 +73,9 @@ def _calls(tool: ToolView) -> str:
 
 def _one(state: State, tool: ToolView) -> None:
     from remit.cli.prompt import pretty
-    from remit.cli.tables import duration, fields
+    from remit.cli.tables import fields
     from remit.cli.text import clean, one_line
+    from remit.clock import duration
 
     out = state.output.out
     out.line(out.style(tool.name, "bold"))

@@ -51,8 +51,8 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
 
 
 async def _story(state: State, remit: Opened, job: str) -> None:
-    from remit.cli.states import shown_state
     from remit.cli.story import Story
+    from remit.service.states import shown_state
 
     row = await remit.service.jobs.row(job)
     told = await remit.service.streams.narrative(job)

@@ -106,6 +106,12 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
     return [to_head(row) for row in await db.fetch(sql, *values)]
 
 
+async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:
+    """How many streams of a kind are in each state."""
+    rows = await db.fetch("SELECT state, count(*) FROM heads WHERE kind = $1 GROUP BY state", kind)
+    return {row[0]: row[1] for row in rows}
+
+
 async def events(db: asyncpg.Connection, stream: str, after: int, limit: int) -> list[Event]:
     """Events with seq > `after`, in order."""
     return [Event(stream, *row) for row in await db.fetch(_EVENTS, stream, after, limit)]

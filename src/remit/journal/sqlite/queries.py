@@ -107,6 +107,11 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
 
 
+def counts(db: apsw.Connection, kind: str) -> dict[str, int]:
+    """How many streams of a kind are in each state; the index on states answers it alone."""
+    return dict(db.execute("SELECT state, count(*) FROM heads WHERE kind = ? GROUP BY state", (kind,)))
+
+
 def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Event]:
     """Events with seq > `after`, in order."""
     rows: list[tuple[Any, ...]] = db.execute(_EVENTS, (stream, after, limit)).fetchall()

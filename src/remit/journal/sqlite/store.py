@@ -181,6 +181,10 @@ class SqliteStore:
         """Heads that match, newest stream first."""
         return await self._reading(lambda db: queries.heads(db, query))
 
+    async def counts(self, kind: str) -> dict[str, int]:
+        """How many streams of a kind are in each state."""
+        return await self._reading(lambda db: queries.counts(db, kind))
+
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events of a stream with seq > `after`, in order."""
         return await self._reading(lambda db: queries.events(db, stream, after, limit))

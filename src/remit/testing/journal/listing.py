@@ -33,6 +33,16 @@ async def check_lists_by_kind_and_state(storage: Storage) -> None:
         assert await _names(journal, HeadQuery(kind="job", states=("gone",))) == []
 
 
+async def check_counts_by_state(storage: Storage) -> None:
+    """Of one kind; a state that no stream is in is left out."""
+    async with opened(storage) as journal:
+        assert await journal.counts("job") == {}
+        for number, state in enumerate(("pending", "running", "done", "running")):
+            await job(journal, f"job/{number}", HeadPatch(state=state))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        assert await journal.counts("job") == {"pending": 1, "running": 2, "done": 1}
+
+
 async def check_lists_by_prefix(storage: Storage) -> None:
     """The characters of the prefix stand for themselves, and end nowhere but where it ends."""
     async with opened(storage) as journal:

@@ -1,0 +1,139 @@
+"""What a reader may do with a job: each is a form, and the service judges it like any other request."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.jobs.replay import ReplayReport
+from remit.pages.page import Asked, File, Nothing, Page, See, View
+from remit.pages.text import link
+from remit.redact import line
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job is to stop."""
+
+    reason: str = ""
+
+
+class Signal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal; the payload is JSON, and may be left out."""
+
+    name: str
+    payload: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a step whose end nobody saw."""
+
+    decision: Literal["done", "retry", "fail"]
+    attempt: int
+    value: str = ""
+    """What the call returned, as JSON, if it is `done`."""
+    reason: str = ""
+
+
+class Replayed(View, frozen=True, kw_only=True):
+    """What a replay found."""
+
+    template: ClassVar[str] = "replayed.html"
+    report: ReplayReport
+
+
+async def cancel(asked: Asked) -> See:
+    """Ask a job to stop."""
+    job = asked.path["job"]
+    await asked.service.jobs.cancel(job, by=asked.principal, reason=asked.form.reason)
+    return _back(job)
+
+
+async def resume(asked: Asked) -> See:
+    """Make a job due now, whatever it waits for."""
+    job = asked.path["job"]
+    await asked.service.jobs.resume(job)
+    return _back(job)
+
+
+async def signal(asked: Asked) -> See:
+    """Send a job a signal."""
+    job, form = asked.path["job"], asked.form
+    await asked.service.jobs.signal(job, form.name, _json(form.payload, "The payload"), by=asked.principal)
+    return _back(job)
+
+
+async def decide(asked: Asked) -> See:
+    """Say what came of a step."""
+    job, form = asked.path["job"], asked.form
+    value = _json(form.value, "The value") if form.decision == "done" else None
+    await asked.service.steps.decide(
+        job,
+        asked.path["step"],
+        form.decision,
+        value,
+        attempt=form.attempt,
+        by=asked.principal,
+        reason=form.reason,
+    )
+    return _back(job)
+
+
+async def replay(asked: Asked) -> Replayed:
+    """Run a job's recipe again on its record alone: nothing is called."""
+    report = await asked.service.jobs.replay(asked.path["job"])
+    return Replayed(title="Replay", report=report)
+
+
+async def kept(asked: Asked) -> File:
+    """A value that is too large for a page: a job's input or result, a step's arguments or value."""
+    job, what = asked.path["job"], asked.path["what"]
+    view = await asked.service.jobs.view(job)
+    values = {"input": view.input, "result": view.result}
+    if what not in values:
+        raise UsageError("There is no such value.", code=Code.PATH_UNKNOWN)
+    return File(f"{job}-{what}.json", _saved(values[what]))
+
+
+async def kept_of_step(asked: Asked) -> File:
+    """The same of a step: its arguments or its value."""
+    job, step, what = (asked.path[name] for name in ("job", "step", "what"))
+    view = await asked.service.steps.view(job, step)
+    values = {"args": view.args, "value": view.value}
+    if what not in values:
+        raise UsageError("There is no such value.", code=Code.PATH_UNKNOWN)
+    return File(f"{job}-{step}-{what}.json", _saved(values[what]))
+
+
+def _saved(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def _json(text: str, what: str) -> Any:
+    """The value of a field; nothing stands for null. Raises UsageError."""
+    if not text.strip():
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        remedy = 'Text stands in quotes: "done".'
+        raise UsageError(f"{what} is not JSON: {line(str(error))}", code=Code.INVALID_INPUT, remedy=remedy) from error
+
+
+def _back(job: str) -> See:
+    return See(link("/jobs/{}", job))
+
+
+_ONE: Final = "/jobs/{job}"
+
+PAGES: Final = (
+    Page(path=f"{_ONE}/cancel", scope="decide", handler=cancel, form=Cancel),
+    Page(path=f"{_ONE}/resume", scope="decide", handler=resume, form=Nothing),
+    Page(path=f"{_ONE}/signal", scope="decide", handler=signal, form=Signal),
+    Page(path=f"{_ONE}/steps/{{step}}/decide", scope="decide", handler=decide, form=Decision),
+    Page(path=f"{_ONE}/replay", scope="read", handler=replay, form=Nothing),
+    Page(path=f"{_ONE}/kept/{{what}}", scope="read", handler=kept),
+    Page(path=f"{_ONE}/steps/{{step}}/kept/{{what}}", scope="read", handler=kept_of_step),
+)

@@ -1,0 +1,182 @@
+"""Who is at a page: sessions of people who logged in with a token, and what guards their forms.
+
+A browser sends its cookie along with whatever any page asks of us. So a form counts only with a token that belongs to
+the cookie, and only from our own origin, with its port. Sessions live in memory: they end with the process, with their
+token, after an hour without a request, or after twelve.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from remit.chance import salt
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.http.access import ANYBODY, Access
+from remit.http.problem import Problem
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.http.guard import Guard
+
+IDLE_S: Final = 3_600
+"""Seconds without a request after which a session ends."""
+LONGEST_S: Final = 12 * 3_600
+"""Seconds after which a session ends in any case."""
+SESSIONS: Final = 1_000
+"""Sessions at once; the one that was idle longest ends first."""
+NOBODY: Final = Access("", frozenset())
+"""Who has not logged in."""
+_BYTES: Final = 32
+_COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class Session(msgspec.Struct):
+    """Somebody who logged in."""
+
+    access: Access
+    until: int
+    """When it ends in any case, in microseconds since the epoch."""
+    seen: int
+    """When its last request came."""
+
+
+class Visitor(NamedTuple):
+    """Who asks for a page."""
+
+    access: Access
+    cookie: str
+    """The cookie's value; empty if none came that counts."""
+    csrf: str
+    """What a form of theirs must bring; empty without a cookie."""
+    until: int | None
+    """When their session ends at the latest; None: it has no end."""
+
+    @property
+    def known(self) -> bool:
+        """Whether they may see pages at all."""
+        return self.access is not NOBODY
+
+
+class Entry:
+    """Lets people in, and remembers them."""
+
+    def __init__(self, guard: Guard, clock: Clock, random: Callable[[int], bytes] = salt) -> None:
+        """Let in whom `guard` would let in with a token."""
+        self._guard = guard
+        self._clock = clock
+        self._random = random
+        self._key = random(_BYTES)
+        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+
+    @property
+    def open(self) -> bool:
+        """Whether everybody on this machine is let in without a token."""
+        return self._guard.open
+
+    def admit(self, headers: Mapping[str, str]) -> Access:
+        """In whose name a request comes."""
+        return self.visitor(headers).access
+
+    def visitor(self, headers: Mapping[str, str]) -> Visitor:
+        """Who sends a request."""
+        cookie = _cookie(headers)
+        if self._guard.open:
+            return Visitor(ANYBODY, cookie, self._csrf(cookie), None)
+        session = self._session(cookie)
+        if session is None:
+            return Visitor(NOBODY, cookie, self._csrf(cookie), None)
+        return Visitor(session.access, cookie, self._csrf(cookie), session.until)
+
+    def newcomer(self, headers: Mapping[str, str]) -> tuple[Visitor, str]:
+        """A visitor with a new cookie, which is no session yet, and the header that sets it."""
+        cookie = self._new()
+        access = ANYBODY if self._guard.open else NOBODY
+        return Visitor(access, cookie, self._csrf(cookie), None), _set(headers, cookie)
+
+    def log_in(self, headers: Mapping[str, str], text: str) -> str:
+        """Begin a session with a token's text; the header that sets its cookie. Raises Problem."""
+        token = self._guard.token(text)
+        self._end(_cookie(headers))
+        cookie, now = self._new(), self._clock.now()
+        until = now + LONGEST_S * SECOND
+        if token.expires is not None:
+            until = min(until, token.expires)
+        self._sessions[_digest(cookie)] = Session(token.access, until, now)
+        if len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return _set(headers, cookie)
+
+    def log_out(self, headers: Mapping[str, str]) -> str:
+        """End a session; the header that removes its cookie."""
+        self._end(_cookie(headers))
+        return _set(headers, "")
+
+    def check(self, visitor: Visitor, headers: Mapping[str, str], given: str) -> None:
+        """Raise Problem unless a form comes from a page of ours, made for this visitor."""
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
+        site = headers.get("sec-fetch-site", "same-origin")
+        if origin not in {f"http://{host}", f"https://{host}"} or site != "same-origin":
+            raise Problem(Code.ORIGIN_REFUSED, "The form was not sent from a page of this server.")
+        if not (visitor.csrf and hmac.compare_digest(visitor.csrf.encode(), given.encode())):
+            raise Problem(Code.FORM_OUTDATED)
+
+    def _session(self, cookie: str) -> Session | None:
+        digest = _digest(cookie)
+        session, now = self._sessions.get(digest), self._clock.now()
+        if session is None:
+            return None
+        if now >= session.until or now >= session.seen + IDLE_S * SECOND:
+            del self._sessions[digest]
+            return None
+        session.seen = now
+        self._sessions.move_to_end(digest)
+        return session
+
+    def _end(self, cookie: str) -> None:
+        self._sessions.pop(_digest(cookie), None)
+
+    def _new(self) -> str:
+        return base64.urlsafe_b64encode(self._random(_BYTES)).decode().rstrip("=")
+
+    def _csrf(self, cookie: str) -> str:
+        """Who has the cookie alone cannot make it: it takes the key of this process."""
+        return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest() if cookie else ""
+
+
+def _digest(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode()).digest()
+
+
+def _cookie(headers: Mapping[str, str]) -> str:
+    """The value of our cookie; empty if there is none, or it is not one that we make."""
+    found = {}
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        found[name] = value
+    secure, plain = (_name(headers, secure=secure) for secure in (True, False))
+    value = found.get(secure) or found.get(plain, "")
+    return value if _COOKIE.fullmatch(value) else ""
+
+
+def _name(headers: Mapping[str, str], *, secure: bool) -> str:
+    """By port, since cookies are shared by all servers of a host."""
+    port = headers.get("host", "").rpartition(":")[2]
+    name = f"remit-{port}" if port.isascii() and port.isdigit() else "remit"
+    return f"__Host-{name}" if secure else name
+
+
+def _set(headers: Mapping[str, str], value: str) -> str:
+    """Where the browser came over TLS, which only its Origin tells us behind a proxy, the cookie stays there."""
+    secure = headers.get("origin", "").startswith("https://")
+    age = LONGEST_S if value else 0
+    mark = "; Secure" if secure else ""
+    return f"{_name(headers, secure=secure)}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{mark}"

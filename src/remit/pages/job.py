@@ -1,0 +1,206 @@
+"""A job: where it stands and why, every step it took, and one of them whole."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal
+
+import msgspec
+
+from remit.pages.page import Asked, Page, View
+from remit.pages.steps import Only, Row, chosen, lines, scale_of
+from remit.pages.value import INLINE, Shown, shown
+from remit.service.standing import Standing, standing
+from remit.service.views import ConfirmationView, JobView, OpenWait, StepView
+from remit.trace.narrative import Narrative
+from remit.trace.step import Drift, StepNarrative
+from remit.trace.words import words
+
+WHOLE: Final = 1_000
+"""Rows up to which a page shows all of them."""
+WINDOW: Final = 200
+"""Rows of a page that cannot show all."""
+_EVENTS: Final = 200
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown of a job."""
+
+    step: str = ""
+    """The step that is shown whole."""
+    open: tuple[str, ...] = ()
+    """The folded rows that are opened, by their first step."""
+    only: Only = ""
+    find: str = ""
+    time: Literal["", "whole"] = ""
+    """`whole`: idle time is not folded."""
+    from_: int = msgspec.field(default=1, name="from")
+    """The first row of a window."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A mark below the scale."""
+
+    x: float
+    text: str
+
+
+class Detail(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, whole."""
+
+    view: StepView
+    told: StepNarrative | None
+    args: Shown | None
+    value: Shown | None
+    curl: str
+
+
+class Job(View, frozen=True, kw_only=True):
+    """A job, whole."""
+
+    template: ClassVar[str] = "job.html"
+    job: JobView
+    told: Narrative
+    query: Query
+    standing: Standing
+    why: tuple[str, ...]
+    """Sentences: what it waits for, or how it ended."""
+    questions: tuple[ConfirmationView, ...]
+    decisions: tuple[OpenWait, ...]
+    """Steps whose outcome a person has to find out."""
+    signals: tuple[OpenWait, ...]
+    drifts: tuple[Drift, ...]
+    until: int
+    rows: tuple[Row, ...]
+    steps: int
+    found: int
+    """Rows in all; a window shows some of them."""
+    marks: tuple[Mark, ...]
+    detail: Detail | None
+    input: Shown
+    result: Shown | None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """An event."""
+
+    seq: int
+    at: int
+    kind: str
+    words: str
+    data: str
+
+
+class Events(View, frozen=True, kw_only=True):
+    """The record itself, page by page."""
+
+    template: ClassVar[str] = "events.html"
+    job: str
+    lines: tuple[Line, ...]
+    next: int
+    """Continue after this event; 0: this is the last page."""
+
+
+class After(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events."""
+
+    after: int = 0
+
+
+async def job(asked: Asked) -> Job:
+    """The job's page. Raises NotFoundError."""
+    query: Query = asked.query
+    name = await asked.service.jobs.find(asked.path["job"])
+    view, told = await asked.service.jobs.view(name), await asked.service.streams.narrative(name)
+    by_step = {step.step: step for step in told.steps}
+    until = told.ended_at if told.ended_at is not None else asked.now
+    scale = scale_of(told, asked.now, fold=query.time != "whole")
+    steps = chosen(view.steps, by_step, query.only, query.find)
+    rows = lines(steps, by_step, scale, until, query.open)
+    start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
+    stands = standing(view.row, asked.now)
+    return Job(
+        title=f"{view.task_type} {name[-6:]}",
+        job=view,
+        told=told,
+        query=query,
+        standing=stands,
+        why=_why(view, stands),
+        questions=tuple(await asked.service.confirmations.pending(name)),
+        decisions=tuple(wait for wait in view.waits if wait.attempt or wait.key == "undo"),
+        signals=tuple(wait for wait in view.waits if wait.type == "signal"),
+        drifts=told.drifts,
+        until=until,
+        rows=tuple(rows if len(rows) <= WHOLE else rows[start : start + WINDOW]),
+        steps=len(view.steps),
+        found=len(rows),
+        marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
+        detail=await _detail(asked, name, query.step, by_step.get(query.step)) if query.step else None,
+        input=shown(view.input),
+        result=shown(view.result) if view.state == "completed" else None,
+    )
+
+
+async def events(asked: Asked) -> Events:
+    """A page of the record. Raises NotFoundError."""
+    name = await asked.service.jobs.find(asked.path["job"])
+    stream = asked.service.streams.name(name)
+    found = await asked.service.streams.events(stream, asked.query.after)
+    shown_now = found[:_EVENTS]
+    return Events(
+        title=f"Events of {name}",
+        job=name,
+        lines=tuple(
+            Line(event.seq, event.at, event.kind, words(event), event.data.decode("utf-8", "replace"))
+            for event in shown_now
+        ),
+        next=shown_now[-1].seq if len(found) > _EVENTS else 0,
+    )
+
+
+async def _detail(asked: Asked, name: str, step: str, told: StepNarrative | None) -> Detail:
+    view = await asked.service.steps.view(name, step)
+    return Detail(
+        view=view,
+        told=told,
+        args=shown(view.args) if view.args is not None else None,
+        value=shown(view.value) if view.value is not None or view.row.ok else None,
+        curl=_curl(view),
+    )
+
+
+def _curl(view: StepView) -> str:
+    """The same call over HTTP; empty for a step that is no call, or one too large for a command line."""
+    if not view.row.meta.tool_name or view.args is None:
+        return ""
+    body = msgspec.json.encode({"tool_name": view.row.meta.tool_name, "args": view.args}).decode()
+    if len(body) > INLINE:
+        return ""
+    quoted = body.replace("'", "'\\''")
+    return f"curl -X POST \"$URL/v1/tools/execute\" -H 'content-type: application/json' -d '{quoted}'"
+
+
+def _why(view: JobView, stands: Standing) -> tuple[str, ...]:
+    if view.error is not None:
+        where = f"Step {view.error.step}: " if view.error.step else ""
+        return (f"{where}{view.error.message}",)
+    sentences = tuple(_waits(wait) for wait in view.waits)
+    return sentences or ((stands.why,) if stands.why else ())
+
+
+def _waits(wait: OpenWait) -> str:
+    if wait.type == "signal":
+        return f"Step {wait.step} waits for the signal {wait.key}."
+    if wait.type == "timer":
+        again = wait.key.startswith("retry:")
+        return f"Step {wait.step} is tried again." if again else f"Step {wait.step} waits for a timer."
+    if wait.attempt or wait.key == "undo":
+        return f"Step {wait.step} needs a decision: {wait.reason}"
+    if wait.reason == "approval":
+        return f"Step {wait.step} waits for approval."
+    return f"Step {wait.step} asks: {wait.reason}"
+
+
+PAGES: Final = (
+    Page(path="/jobs/{job}", scope="read", handler=job, query=Query),
+    Page(path="/jobs/{job}/events", scope="read", handler=events, query=After),
+)

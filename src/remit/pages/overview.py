@@ -1,0 +1,62 @@
+"""Overview: does anything wait for me, is anything wrong, what goes on."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.pages.jobs import Line, line_of
+from remit.pages.page import Asked, Page, View
+from remit.service.views import ConfirmationView
+
+_SHOWN: Final = 10
+_LOOKED_AT: Final = 200
+"""Open jobs that are looked at for trouble."""
+_STATES: Final = ("running", "waiting", "pending", "completed", "failed", "cancelled")
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How many jobs are in a state."""
+
+    state: str
+    number: int
+
+
+class Overview(View, frozen=True, kw_only=True):
+    """What needs somebody first, then the newest jobs."""
+
+    template: ClassVar[str] = "overview.html"
+    questions: tuple[ConfirmationView, ...]
+    asked: int
+    """How many questions there are in all."""
+    asking: tuple[Line, ...]
+    """Jobs that need somebody for another reason than a question."""
+    trouble: tuple[Line, ...]
+    troubled: int
+    counts: tuple[Count, ...]
+    newest: tuple[Line, ...]
+
+
+async def overview(asked: Asked) -> Overview:
+    """Look at the open questions, the newest open jobs, the newest failures, and the counts."""
+    jobs, now = asked.service.jobs, asked.now
+    questions = await asked.service.confirmations.pending()
+    opened = await jobs.rows(("running", "waiting", "pending"), limit=_LOOKED_AT)
+    lines = [line_of(row, now) for row in opened]
+    trouble = [line for line in lines if line.standing.tone == "bad"]
+    asking = [line for line in lines if line.standing.word == "uncertain"]
+    counts = await jobs.counts()
+    return Overview(
+        title="Overview",
+        questions=tuple(questions[:_SHOWN]),
+        asked=len(questions),
+        asking=tuple(asking[:_SHOWN]),
+        trouble=tuple(trouble[:_SHOWN]),
+        troubled=len(trouble),
+        counts=tuple(Count(state, counts.get(state, 0)) for state in _STATES),
+        newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
+    )
+
+
+PAGES: Final = (Page(path="/", scope="read", handler=overview),)

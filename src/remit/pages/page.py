@@ -1,0 +1,89 @@
+"""A page: its path, what it needs, and the function that makes its view.
+
+A handler gets the service and what the request asks, already decoded and checked, and returns a View, which names its
+template, a See, which sends the browser to another page, or a File. What it raises becomes a page that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from remit.http.access import Access, Scope
+
+if TYPE_CHECKING:
+    from remit.service.service import Service
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a template shows, as plain values; it finds them as `view`."""
+
+    template: ClassVar[str]
+    """The template's file in `templates/`."""
+    title: str
+    """The page's title, and its first heading."""
+
+
+class See(NamedTuple):
+    """Where the browser goes next, after a form was taken."""
+
+    path: str
+
+
+class File(NamedTuple):
+    """Bytes to keep, never to show: what a tool returned may be anything."""
+
+    name: str
+    data: bytes
+
+
+class Asked(NamedTuple):
+    """A request for a page, decoded."""
+
+    service: Service
+    path: dict[str, str]
+    """What stands in the braces of the page's path."""
+    query: Any
+    """Of the page's query type."""
+    form: Any
+    """Of the page's form type; None for a page that takes none."""
+    access: Access
+    now: int
+    """The time, in microseconds since the Unix epoch."""
+    zone: tzinfo
+    """The reader's time zone."""
+    here: str
+    """Path and query of the request."""
+
+    @property
+    def principal(self) -> str:
+        """In whose name the request comes; empty if the server knows no tokens."""
+        return self.access.principal or ""
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """A query or a form without fields."""
+
+
+Handler = Callable[[Asked], Awaitable[View | See | File]]
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One page, or one form that it takes."""
+
+    path: str
+    """Such as `/jobs/{job}`."""
+    scope: Scope
+    """What a token needs."""
+    handler: Handler
+    query: type[msgspec.Struct] = Nothing
+    form: type[msgspec.Struct] | None = None
+    """The fields of a form that is posted here; None: the page is only looked at."""
+
+    @property
+    def method(self) -> str:
+        """`GET`, or `POST` for a form."""
+        return "GET" if self.form is None else "POST"

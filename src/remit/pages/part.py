@@ -1,0 +1,211 @@
+"""Answers requests for pages: who asks, may they, what is the view, and the headers that keep a page what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from remit.api.errors import problem_of
+from remit.api.limits import Places
+from remit.api.request import MAX_QUERY, bytes_of, pairs_of
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.http.router import REQUEST, Request
+from remit.pages import assets, login
+from remit.pages.entry import Entry, Visitor
+from remit.pages.failure import Failure
+from remit.pages.navigation import items
+from remit.pages.page import Asked, File, Page, See, View
+from remit.pages.rendering import Shell, render
+from remit.pages.routes import find
+from remit.pages.zone import zone_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+    from remit.clock import Clock
+    from remit.service.service import Service
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SAFE: Final = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # With no-referrer a browser would send "Origin: null" with our own forms.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Headers of every answer."""
+_HTML: Final = "text/html; charset=utf-8"
+_FOR_EVER: Final = "public, max-age=31536000, immutable"
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LOGIN: Final = 401
+
+
+class Reply(NamedTuple):
+    """An answer, ready to be sent."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+
+class Pages:
+    """The pages, as a part of the server."""
+
+    def __init__(self, service: Service, pages: Sequence[Page], entry: Entry, places: Places, clock: Clock) -> None:
+        """Serve `pages` over `service` to whom `entry` knows."""
+        self._service = service
+        self._pages = tuple(pages)
+        self._entry = entry
+        self._places = places
+        self._clock = clock
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block."""
+        yield
+
+    def hush(self) -> None:
+        """End streams that pages listen to."""
+        self._places.close()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer a request that the guard let in (ASGI). Raise Problem if too many are under way."""
+        request: Request = scope[REQUEST]
+        found = assets.served(scope["path"])
+        if found is not None and scope["method"] in {"GET", "HEAD"}:
+            kept = {"content-type": found.kind, "cache-control": _FOR_EVER}
+            await _say(Reply(200, found.data, kept), send)
+            return
+        visitor, headers = self._entry.visitor(request.headers), dict[str, str]()
+        if not visitor.cookie:
+            visitor, headers["set-cookie"] = self._entry.newcomer(request.headers)
+        async with self._places.taken(f"page:{visitor.access.principal}"):
+            reply = await self._answer(scope, request, visitor, receive)
+        await _say(reply._replace(headers={**headers, **reply.headers}), send)
+
+    async def _answer(self, scope: Any, request: Request, visitor: Visitor, receive: Receive) -> Reply:
+        here = _here(scope)
+        try:
+            if scope["path"] == login.PATH and scope["method"] == "POST":
+                return await self._log_in(request, visitor, receive)
+            if scope["path"] == login.LOGOUT and scope["method"] == "POST":
+                await self._form(login.Leave, request, visitor, receive)
+                return _see("/", {"set-cookie": self._entry.log_out(request.headers)})
+            if not visitor.known:
+                return await self._stranger(request, visitor, here)
+            return await self._known(scope, request, visitor, receive, here)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reader gets a page
+            problem = problem_of(error)
+            view = Failure.of(problem, here)
+            return await self._page(view, request, visitor, here, status=problem.status)
+
+    async def _known(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, here: str) -> Reply:
+        page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
+        request.access.require(page.scope)
+        asked = Asked(
+            service=self._service,
+            path=path,
+            query=_query(page, scope["query_string"]),
+            form=await self._form(page.form, request, visitor, receive) if page.form is not None else None,
+            access=request.access,
+            now=self._clock.now(),
+            zone=zone_of(request.headers),
+            here=here,
+        )
+        answer = await page.handler(asked)
+        match answer:
+            case View():
+                return await self._page(answer, request, visitor, here)
+            case See():
+                return _see(answer.path, {})
+            case File():
+                return _file(answer)
+
+    async def _stranger(self, request: Request, visitor: Visitor, here: str) -> Reply:
+        """A form to log in, at the address that was asked for; nothing says which addresses there are."""
+        headers = request.headers
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") == "navigate":
+            # A link from elsewhere brings no cookie. The page that loads itself again is ours, and then it does.
+            return await self._page(login.Again(title="Remit", here=here), request, visitor, here)
+        if "hx-request" in headers:
+            return Reply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
+        return await self._page(login.Login(title="Log in", to=here), request, visitor, here, status=_LOGIN)
+
+    async def _log_in(self, request: Request, visitor: Visitor, receive: Receive) -> Reply:
+        given: login.Given = await self._form(login.Given, request, visitor, receive)
+        try:
+            cookie = self._entry.log_in(request.headers, given.token.strip())
+        except Problem as problem:
+            view = login.Login(title="Log in", to=login.local(given.to), wrong=problem.detail)
+            return await self._page(view, request, visitor, "/", status=_LOGIN)
+        return _see(login.local(given.to), {"set-cookie": cookie})
+
+    async def _form(self, kind: type[msgspec.Struct], request: Request, visitor: Visitor, receive: Receive) -> Any:
+        """A form's fields, once it is clear that a page of ours sent it. Raises Problem."""
+        headers = request.headers
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+            raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
+        fields = await bytes_of(headers, receive)
+        mark, _, rest = fields.partition(b"&")
+        given = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
+        self._entry.check(visitor, headers, given)
+        return pairs_of(rest, kind, "The form")
+
+    async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, status: int = 200) -> Reply:
+        access, now = visitor.access, self._clock.now()
+        shell = Shell(
+            items=await items(self._service, access, here) if visitor.known else (),
+            who="" if self._entry.open or not visitor.known else (access.principal or ""),
+            csrf=visitor.csrf,
+            can=frozenset(access.scopes),
+            now=now,
+            zone=zone_of(request.headers),
+            here=here,
+        )
+        return Reply(status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
+
+
+def _query(page: Page, raw: bytes) -> Any:
+    if len(raw) > MAX_QUERY:
+        raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
+    return pairs_of(raw, page.query, "The query")
+
+
+def _here(scope: Any) -> str:
+    query = scope["query_string"].decode("latin-1")
+    path: str = scope["raw_path"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _see(path: str, headers: Mapping[str, str]) -> Reply:
+    return Reply(303, b"", {"location": path, "cache-control": "no-store", **headers})
+
+
+def _file(file: File) -> Reply:
+    """Bytes that a browser saves and never shows, under a name that cannot leave its header."""
+    name = _UNFIT.sub("-", file.name)[:80] or "file"
+    headers = {
+        "content-type": "application/octet-stream",
+        "content-disposition": f'attachment; filename="{name}"',
+        "content-security-policy": "sandbox; default-src 'none'",
+        "cache-control": "no-store",
+    }
+    return Reply(200, file.data, headers)
+
+
+async def _say(reply: Reply, send: Send) -> None:
+    headers = {**SAFE, **reply.headers, "content-length": str(len(reply.body))}
+    encoded = [(name.encode(), text.encode("latin-1", "replace")) for name, text in headers.items()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": reply.body})

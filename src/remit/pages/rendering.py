@@ -1,0 +1,104 @@
+"""Views as HTML. Every value is escaped and made visible on its way out, whatever its template does."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.clock import age, duration, isoformat
+from remit.pages.assets import asset
+from remit.pages.page import View
+from remit.pages.text import clock_time, exact, link, moment, visible, written
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from jinja2.runtime import Context
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+
+class Item(msgspec.Struct, frozen=True):
+    """An entry of the navigation."""
+
+    name: str
+    path: str
+    current: bool
+    count: int = 0
+    """How many things there wait for this reader."""
+
+
+class Shell(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands around every view."""
+
+    items: tuple[Item, ...]
+    who: str
+    """Who has logged in; empty if nobody needs to."""
+    csrf: str
+    """What every form brings back."""
+    can: frozenset[str]
+    """The scopes of whoever looks; pages leave out what they could not do."""
+    now: int
+    zone: tzinfo
+    here: str
+    """Path and query of this page."""
+
+
+def render(view: View, shell: Shell) -> bytes:
+    """The whole page."""
+    return _environment().get_template(view.template).render(view=view, shell=shell).encode()
+
+
+@cache
+def _environment() -> Environment:
+    # Loaded with the first page: it takes a tenth of a second, and many servers are never looked at.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # noqa: PLC0415
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals.update(link=link, asset=_asset_path)
+    environment.filters.update(
+        duration=duration,
+        written=written,
+        iso=isoformat,
+        exact=pass_context(_exact),
+        moment=pass_context(_moment),
+        clock_time=pass_context(_clock_time),
+        ago=pass_context(_ago),
+    )
+    return environment
+
+
+def _finalized(value: Any) -> Any:
+    """Every value that a template writes passes here; markup of our own is left alone."""
+    return visible(value) if type(value) is str else value
+
+
+def _asset_path(name: str) -> str:
+    return asset(name).path
+
+
+def _exact(context: Context, micros: int) -> str:
+    return exact(micros, context["shell"].zone)
+
+
+def _moment(context: Context, micros: int) -> str:
+    return moment(micros, context["shell"].zone, context["shell"].now)
+
+
+def _clock_time(context: Context, micros: int) -> str:
+    return clock_time(micros, context["shell"].zone)
+
+
+def _ago(context: Context, micros: int) -> str:
+    return age(context["shell"].now - micros)

@@ -1,0 +1,39 @@
+"""Which page a path and a method belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.pages.page import Page
+
+
+def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str, str]]:
+    """The page, and what stands in the braces of its path. Raises Problem if there is none."""
+    asked = "GET" if method == "HEAD" else method
+    segments = path.split("/")
+    allowed = set[str]()
+    for page in pages:
+        given = _given(page.path.split("/"), segments)
+        if given is not None:
+            if page.method == asked:
+                return page, given
+            allowed.add(page.method)
+    if allowed:
+        raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
+    raise Problem(Code.PATH_UNKNOWN)
+
+
+def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:
+    """What stands in the braces; None for another path. A slash inside a name comes as %2F."""
+    if len(shape) != len(segments):
+        return None
+    given = {}
+    for part, segment in zip(shape, segments, strict=True):
+        if part.startswith("{"):
+            given[part[1:-1]] = unquote(segment)
+        elif part != segment:
+            return None
+    return given

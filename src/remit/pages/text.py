@@ -1,0 +1,64 @@
+"""What pages show of values that somebody else wrote: nothing hides in it, and nothing in it turns a line around."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, tzinfo
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from remit.clock import SECOND, isoformat
+
+_HIDDEN: Final = re.compile(r"[^\x20-\x7e\n\t]")
+
+
+def visible(text: str) -> str:
+    """The text with each character that does not print as ⟨U+202E⟩: control, zero-width, and those that turn text."""
+    return text if text.isprintable() else _HIDDEN.sub(_shown, text)
+
+
+def written(value: Any) -> str:
+    """A JSON value over several lines, as it stands in the record: every digit of a number, every character."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def clock_time(micros: int, zone: tzinfo) -> str:
+    """The time of day."""
+    return _at(micros, zone).strftime("%H:%M:%S")
+
+
+def moment(micros: int, zone: tzinfo, now: int) -> str:
+    """An instant: its time of day, with the date unless that is today's."""
+    at = _at(micros, zone)
+    return at.strftime("%H:%M:%S" if at.date() == _at(now, zone).date() else "%Y-%m-%d %H:%M")
+
+
+def exact(micros: int, zone: tzinfo) -> str:
+    """An instant with everything that is known of it."""
+    at = _at(micros, zone)
+    return f"{at:%Y-%m-%d %H:%M:%S.%f} {at.tzname()} ({isoformat(micros)})"
+
+
+def link(path: str, *names: str, **query: object) -> str:
+    """The address of a page: `{}` in `path` stand for `names`, and what is empty is left out of the query.
+
+    The one place where addresses are made, so that a slash in a name and a filter over pages stay what they are.
+    """
+    filled = path.format(*(quote(name, safe="") for name in names))
+    pairs = [(key.rstrip("_"), value) for key, given in query.items() for value in _each(given)]
+    return f"{filled}?{urlencode(pairs)}" if pairs else filled
+
+
+def _each(given: object) -> list[str]:
+    values = given if isinstance(given, list | tuple) else [given]
+    return [str(value) for value in values if value not in {"", None, False}]
+
+
+def _at(micros: int, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(micros / SECOND, zone)
+
+
+def _shown(found: re.Match[str]) -> str:
+    char = found[0]
+    return char if char.isprintable() else f"⟨U+{ord(char):04X}⟩"

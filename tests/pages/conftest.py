@@ -1,0 +1,100 @@
+"""A Remit whose pages are served on loopback, and a browser without a screen: cookies and forms."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+
+from remit import Remit
+from remit.api.limits import Places
+from remit.api.part import Api
+from remit.api.routes import ROUTES
+from remit.clock import Clock, SystemClock
+from remit.http.access import Access, Scope
+from remit.http.guard import Guard
+from remit.http.router import Mount, Router
+from remit.http.serving import listen, serve
+from remit.http.token import Token, digest_of
+from remit.pages.entry import Entry
+from remit.pages.part import Pages
+from remit.pages.table import PAGES
+
+
+class Got(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    text: str
+
+    @property
+    def csrf(self) -> str:
+        """What the page's forms bring back."""
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.text)
+        assert found is not None, self.text
+        return found[1]
+
+
+class Browser:
+    """Keeps cookies, and sends forms as a browser does."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self.session = session
+        self.url = url
+
+    async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
+        async with self.session.get(self.url + path, headers=headers, allow_redirects=False) as answer:
+            return await _got(answer)
+
+    async def send(self, path: str, fields: Sequence[tuple[str, str]], headers: Mapping[str, str] | None = None) -> Got:
+        """Send a form with these fields in this order."""
+        given = {"origin": self.url, "sec-fetch-site": "same-origin", **(headers or {})}
+        body = aiohttp.FormData(fields)
+        async with self.session.post(self.url + path, data=body, headers=given, allow_redirects=False) as answer:
+            return await _got(answer)
+
+    async def log_in(self, text: str) -> Got:
+        page = await self.get("/login")
+        return await self.send("/login", [("csrf", page.csrf), ("token", text), ("to", "/jobs")])
+
+
+async def _got(answer: aiohttp.ClientResponse) -> Got:
+    headers = {name.lower(): text for name, text in answer.headers.items()}
+    return Got(answer.status, headers, await answer.text())
+
+
+Served = Callable[..., AbstractAsyncContextManager[Browser]]
+
+
+@asynccontextmanager
+async def _served(remit: Remit, tokens: Sequence[Token] = (), clock: Clock | None = None) -> AsyncIterator[Browser]:
+    """Serve the pages and the API of a Remit that is open."""
+    clock = clock or SystemClock()
+    guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), Places(64), asyncio.Event()
+    entry = Entry(guard, clock)
+    api = Api(remit.service, ROUTES, places)
+    mounts = [Mount(path, api, None) for path in api.paths]
+    mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
+    with listen("127.0.0.1", 0) as listening:
+        serving = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        stop.set()
+        await serving
+
+
+@pytest.fixture
+def served() -> Served:
+    return _served
+
+
+def token(name: str, *scopes: Scope, expires: int | None = None) -> Token:
+    """The token of a client; its text is `secret-NAME`."""
+    return Token(digest_of(f"secret-{name}"), Access(name, frozenset(scopes)), expires)
