@@ -85,9 +85,3 @@ def test_fields_leave_out_what_has_no_value() -> None:
     screen = Screen(None)
     fields(screen, [("name", "x"), ("nothing", ""), ("longer name", "y")])
     assert screen.lines == ["  name         x", "  longer name  y"]
-
-
-def test_lengths_of_time_are_said_shortly() -> None:
-    given_us = [400, 12_345, 1_500_000, 61_000_000, 3_700_000_000, 100_000_000_000]
-    assert [duration(one) for one in given_us] == ["0.4 ms", "12 ms", "1.5 s", "1 min 1 s", "1 h 1 min", "1 d 3 h"]
-    assert [age(one) for one in given_us] == ["0 s", "0 s", "1 s", "1 min", "1 h", "1 d"]

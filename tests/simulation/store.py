@@ -7,7 +7,7 @@ before. Unlike there, nothing happens by itself: `step` does the oldest operatio
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -159,6 +159,13 @@ class ShelfStore:
     async def heads(self, query: HeadQuery) -> list[Head]:
         """Heads that match, newest stream first."""
         return await self._done("heads", lambda: self.shelf.listed(query))
+
+    async def counts(self, kind: str) -> dict[str, int]:
+        """How many streams of a kind are in each state."""
+        return await self._done(
+            "counts",
+            lambda: dict(Counter(one.state for one in self.shelf.listed(HeadQuery(kind=kind, limit=1_000_000)))),
+        )
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order."""

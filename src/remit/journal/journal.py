@@ -334,14 +334,11 @@ class Journal:
         return erased + more
 
     async def verify(self, stream: str) -> int:
-        """Check a stream's chain, that its head says the same, and the values its events refer to; how many events.
-
-        Raises as `examine` does.
-        """
+        """Check a stream as `examine` does, and raise as it does; how many events it has."""
         return (await self.examine(stream)).events
 
     async def examine(self, stream: str) -> Examined:
-        """The same, with how many of the values were erased with their subject; an erasure has to be on record.
+        """Check a stream's chain, that its head agrees, and the values it refers to; an erasure has to be on record.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says otherwise, or the value
         that is gone or was changed.

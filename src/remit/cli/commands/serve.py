@@ -23,8 +23,8 @@ def command(
     """Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets.
 
     It answers at /v1, /mcp, /metrics, /health and /openapi.json, and with pages for a browser at /, on this machine
-    alone unless told otherwise. Who may connect stands in [[clients]]; beyond this machine every client needs a token. SIGTERM or Ctrl-C lets calls under
-    way end, for jobs.drain_seconds; a second one ends at once.
+    alone unless told otherwise. Who may connect stands in [[clients]]; beyond this machine every client needs a
+    token. SIGTERM or Ctrl-C lets calls under way end, for jobs.drain_seconds; a second one ends at once.
     """
     from remit.cli.server import serve
     from remit.cli.serving import Listening
