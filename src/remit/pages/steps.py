@@ -59,12 +59,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     took: int
     """Microseconds; 0: no time is recorded."""
     segments: tuple[Segment, ...]
-
-    @property
-    def spoken(self) -> str:
-        """The bar in words."""
-        tries = f", {self.attempts} attempts" if self.attempts > 1 else ""
-        return f"step {self.step} {self.name}: {self.state}{tries}"
+    spoken: str
+    """The bar in words."""
 
 
 Only = Literal["", "failed", "waiting", "writes", "drift"]
@@ -115,16 +111,20 @@ def _folded(run: list[Row]) -> Row:
     if bars:
         x = min(bar.x for bar in bars)
         joined = (Segment("work", x, max(bar.x + bar.width for bar in bars) - x),)
+    spoken = f"{len(run)} steps {run[0].name}: all {run[0].state}"
     took = sum(row.took for row in run)
-    return msgspec.structs.replace(run[0], number=len(run), note="", segments=joined, took=took)
+    return msgspec.structs.replace(run[0], number=len(run), note="", segments=joined, took=took, spoken=spoken)
 
 
 def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> Row:
     mark, tone = _MARKS[row.state]
     attempts = len(told.attempts) if told and told.attempts else row.attempt
+    name = row.name.removeprefix("tool.")
+    tries = f", {attempts} attempts" if attempts > 1 else ""
     return Row(
         step=row.step,
-        name=row.name.removeprefix("tool."),
+        name=name,
+        spoken=f"step {row.step} {name}: {row.state}{tries}",
         state=row.state,
         mark=mark,
         tone=tone,
