@@ -42,6 +42,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "sandbox.file_bytes": (1, 2, 3),
     "sandbox.tmp_bytes": (1, 2, 3),
     "sandbox.workspace_bytes": (1, 2, 3),
+    "sandbox.workspace_files": (1, 2, 3),
     "sandbox.stdout_bytes": (1, 2, 3),
     "sandbox.stderr_bytes": (1, 2, 3),
     "sandbox.artifact_bytes": (1, 2, 3),

@@ -29,6 +29,8 @@ from remit.settings.terms import SandboxTerms
 
 _YEAR_MS: Final = 365 * 24 * 3_600_000
 """The time of a program that lasts, if its terms say nothing."""
+_HOME_FILES: Final = 100_000
+"""A home keeps what a program caches; it is never walked as a workspace is."""
 _TIMES: Final = ("wall_ms", "cpu_ms")
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _KERNELS: Final = ("/proc", "/dev", "/sys")
@@ -109,7 +111,7 @@ class Enclosures:
         policy = self._sandbox.policy
         limits = policy.limits
         if lasts:
-            limits = msgspec.structs.replace(limits, **dict.fromkeys(_TIMES, _YEAR_MS))
+            limits = msgspec.structs.replace(limits, **dict.fromkeys(_TIMES, _YEAR_MS), workspace_files=_HOME_FILES)
         return msgspec.structs.replace(policy, limits=tightened(limits, terms.limits), network=terms.network)
 
     def _placed(self, program: Program) -> tuple[tuple[str, ...], dict[str, str], tuple[Mount, ...]]:

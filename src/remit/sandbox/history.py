@@ -50,6 +50,10 @@ class RunHistory:
         """The workspace as the run left it. Raises OSError or TooManyError."""
         return self.snapshots.take(self._workspace.work, now_ns, keep=False)
 
+    def undo(self, before: Snapshot) -> None:
+        """Make the workspace what it was before the run. Raises SnapshotLostError or OSError."""
+        self.snapshots.restore(before, self._workspace.work)
+
     def _read(self) -> list[_Before]:
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=list[_Before])

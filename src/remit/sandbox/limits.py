@@ -30,6 +30,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """`/tmp`."""
     workspace_bytes: int = 512 * MB
     """All files of the workspace together."""
+    workspace_files: int = 10_000
+    """Its files and folders."""
     stdout_bytes: int = 1_000_000
     stderr_bytes: int = 1_000_000
     artifact_bytes: int = 50 * MB

@@ -24,6 +24,7 @@ from remit.sandbox.limits import LooserError
 from remit.sandbox.policy import SandboxPolicy, merged
 from remit.sandbox.snapshots import Snapshot
 from remit.sandbox.spec import INPUTS, Mount, Spec
+from remit.sandbox.walking import TooManyError
 from remit.sandbox.workspaces import Workspace, Workspaces
 
 _LISTED: Final = 100
@@ -146,7 +147,11 @@ class Sandbox:
         history = self._histories.setdefault(workspace.folder, RunHistory(workspace))
         before, restored = await asyncio.to_thread(history.begin, key, _now(workspace))
         execution = await self.driver.exec(spec, listener)
-        after = await asyncio.to_thread(history.end, _now(workspace))
+        try:
+            after = await asyncio.to_thread(history.end, _now(workspace))
+        except TooManyError:  # nothing could run on it any more
+            await asyncio.to_thread(history.undo, before)
+            after, execution = before, _full(execution)
         files = _changes(before, after)
         return Ran(
             execution=execution,
@@ -183,6 +188,11 @@ def _now(workspace: Workspace) -> int:
     stamp = workspace.state / "now"
     stamp.touch()
     return stamp.stat().st_mtime_ns
+
+
+def _full(execution: Execution) -> Execution:
+    """A run that left more files than can be kept."""
+    return msgspec.structs.replace(execution, status="FAILED", limit=execution.limit or "workspace_files")
 
 
 def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:

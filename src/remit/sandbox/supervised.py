@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -24,9 +25,11 @@ _SIGNALLED: Final = 128
 class Supervised:
     """A program that was started as a child of ours."""
 
-    def __init__(self, spec: Spec, listener: Listener) -> None:
+    def __init__(self, spec: Spec, listener: Listener, tmp: Path | None = None) -> None:
+        """Run `spec`; `tmp` is the folder that is its `/tmp`, if there is one."""
         self.limit = ""
         self._spec = spec
+        self._tmp = tmp
         self._clock = SystemClock()
         self._began = self._clock.monotonic()
         self._child: Child | None = None
@@ -57,7 +60,7 @@ class Supervised:
                 os.close(fd)
         self._stdout.follow(out_r)
         self._stderr.follow(err_r)
-        self._watch = Watch(self._spec, self._child.pid, None, self.stop)
+        self._watch = Watch(self._spec, self._child.pid, None, self.stop, self._tmp)
 
     def stop(self, limit: str) -> None:
         """Have it end, for a limit that was hit if one is named."""
@@ -80,7 +83,7 @@ class Supervised:
         stdout, stderr = await self._stdout.ended(), await self._stderr.ended()
         number = -code if code < 0 else code - _SIGNALLED
         name = signal.Signals(number).name if number in signal.valid_signals() else ""
-        limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "")
+        limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "") or self._watch.found
         seen = self._watch.seen
         usage = (
             Usage(wall_ms=wall)

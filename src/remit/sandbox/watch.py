@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from remit.clock import SystemClock
@@ -21,7 +22,10 @@ _SHARE: Final = 10
 class Watch:
     """Watches one run, from when its program begins."""
 
-    def __init__(self, spec: Spec, first: int, leaf: Leaf | None, stop: Callable[[str], None]) -> None:
+    def __init__(
+        self, spec: Spec, first: int, leaf: Leaf | None, stop: Callable[[str], None], tmp: Path | None = None
+    ) -> None:
+        """Watch processes from `first` on, the workspace, and the folder `tmp` if that is what `/tmp` is."""
         self.seen: Seen | None = None
         """The most that was seen."""
         self.found = ""
@@ -29,6 +33,7 @@ class Watch:
         self._spec = spec
         self._first = first
         self._leaf = leaf
+        self._tmp = tmp
         self._stop = stop
         self._clock = SystemClock()
         self._timer = asyncio.get_running_loop().call_later(spec.limits.wall_ms / 1000, stop, "wall_ms")
@@ -41,6 +46,7 @@ class Watch:
             return
         self._task.cancel()
         await asyncio.wait([self._task])
+        self.found = await self._measured()
 
     async def _look(self) -> None:
         limits, measured = self._spec.limits, 0.0
@@ -56,11 +62,20 @@ class Watch:
                 self._stop("pids")
             began = self._clock.monotonic()
             if began >= measured:
-                size, _ = await asyncio.to_thread(size_of, self._spec.workspace)
-                if size > limits.workspace_bytes:
-                    self._stop("workspace_bytes")
+                if found := await self._measured():
+                    self._stop(found)
                 took = self._clock.monotonic() - began
                 measured = began + max(every, took * _SHARE)
+
+    async def _measured(self) -> str:
+        """The limit that the workspace or `/tmp` passed, if one did."""
+        limits = self._spec.limits
+        size, files = await asyncio.to_thread(size_of, self._spec.workspace)
+        if size > limits.workspace_bytes:
+            return "workspace_bytes"
+        if self._tmp is not None and (await asyncio.to_thread(size_of, self._tmp))[0] > limits.tmp_bytes:
+            return "tmp_bytes"
+        return "workspace_files" if files > limits.workspace_files else ""
 
     def _used(self) -> Seen:
         if self._leaf is not None:

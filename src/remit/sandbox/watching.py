@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _TICK: Final = 1000 // os.sysconf("SC_CLK_TCK")
-_MOST_FILES: Final = 100_000
-"""A workspace of more is taken for full: looking costs as well."""
+_MOST_FILES: Final = 100_001
+"""No limit is higher, and looking costs as well."""
 
 
 class Seen(NamedTuple):

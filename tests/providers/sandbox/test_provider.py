@@ -104,6 +104,21 @@ async def test_the_same_call_again_finds_the_workspace_as_it_was(folder: Path) -
     await provider.close()
 
 
+async def test_more_files_than_can_be_kept_fail_and_leave_the_workspace_as_it_was(folder: Path) -> None:
+    provider = sandbox(folder)
+    ctx = call_context()
+    await provider.invoke("sandbox.write_files", {"files": [{"path": "mine", "text": "mine"}]}, ctx)
+    deep = "rm mine; for i in {1..80}; do mkdir d; cd d; done; echo made"
+    ran = await provider.invoke("sandbox.exec", {"command": ["bash", "-c", deep]}, ctx)
+    assert (ran.value["status"], ran.value["limit"], ran.value["stdout"]) == ("FAILED", "workspace_files", "made\n")
+    assert ran.value["workspace_before"] == ran.value["workspace_after"]
+    later = await provider.invoke(
+        "sandbox.exec", {"command": ["bash", "-c", "ls"]}, call_context(idempotency_key="2" * 64)
+    )
+    assert later.value["stdout"] == "mine\n"
+    await provider.close()
+
+
 @pytest.mark.parametrize(
     ("args", "field"),
     [

@@ -113,6 +113,13 @@ async def test_a_workspace_that_grows_too_large_ends_it(box: Box) -> None:
     assert (found.status, found.limit) == ("FAILED", "workspace_bytes")
 
 
+async def test_a_workspace_that_was_filled_in_a_burst_fails_too(box: Box) -> None:
+    found = await box.python("open('x', 'wb').write(bytes(9_000_000))", workspace_bytes=MB)
+    assert (found.status, found.limit) == ("FAILED", "workspace_bytes")
+    found = await box("/bin/true", workspace_bytes=100 * MB, workspace_files=0)
+    assert (found.status, found.limit) == ("FAILED", "workspace_files")
+
+
 async def test_endless_output_is_cut_and_then_ended(box: Box) -> None:
     found = await box("/bin/sh", "-c", "exec cat /dev/zero", stdout_bytes=10_000)
     assert (found.status, found.limit) == ("FAILED", "stdout_bytes")

@@ -57,12 +57,11 @@ _KERNEL: Final = [
     "--ro-bind",
     "/proc/sys",
     "/proc/sys",
-    "--ro-bind",
-    "/dev/null",
-    "/proc/cmdline",
     "--dev",
     "/dev",
 ]
+_HIDDEN: Final = ("/proc/cmdline", "/proc/keys", "/proc/key-users")
+"""What no namespace keeps the machine's own of; not every kernel has all of them."""
 _CLOSED: Final = ["--remount-ro", "/dev", "--remount-ro", "/"]
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -115,6 +114,8 @@ def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] =
     for fd, path in zip(fds.files, FILES, strict=True):
         words += ["--perms", "0444", "--file", str(fd), path]
     words += _KERNEL
+    for path in filter(os.path.exists, _HIDDEN):
+        words += ["--ro-bind", "/dev/null", path]
     for place in ("/dev/shm", "/tmp"):  # noqa: S108 - the sandbox's own
         words += ["--size", size, "--perms", "1777", "--tmpfs", place]
     words += ["--bind", str(spec.workspace), WORKSPACE]

@@ -34,6 +34,7 @@ _HELD: Final = {
     "file_bytes": "rlimit",
     "tmp_bytes": "size of the tmpfs",
     "workspace_bytes": _SOFT,
+    "workspace_files": _SOFT,
     "stdout_bytes": "reader",
     "stderr_bytes": "reader",
     "artifact_bytes": "collector",

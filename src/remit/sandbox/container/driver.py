@@ -30,6 +30,7 @@ _HELD: Final = {
     "file_bytes": "rlimit",
     "tmp_bytes": "size of the tmpfs",
     "workspace_bytes": "looked at every 50 ms (soft)",
+    "workspace_files": "looked at every 50 ms (soft)",
     "stdout_bytes": "reader",
     "stderr_bytes": "reader",
     "artifact_bytes": "collector",

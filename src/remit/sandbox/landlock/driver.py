@@ -49,8 +49,9 @@ _HELD: Final = {
     "cpu_percent": "not held",
     "descriptors": "rlimit",
     "file_bytes": "rlimit",
-    "tmp_bytes": "not held: /tmp is a folder of the run",
+    "tmp_bytes": _SOFT,
     "workspace_bytes": _SOFT,
+    "workspace_files": _SOFT,
     "stdout_bytes": "reader",
     "stderr_bytes": "reader",
     "artifact_bytes": "collector",
@@ -96,7 +97,7 @@ class LandlockDriver(SupervisingDriver):
             driver=self.name,
             version=str(_version()),
             isolation=Isolation.process.name,
-            filter_hash=seccomp.digest(platform.machine(), network=False),
+            filter_hash=seccomp.digest(platform.machine(), alone=False),
             limits=_HELD,
         )
         try:
@@ -111,10 +112,10 @@ class _Run(Supervised):
     """A run, and the folder that is its `/tmp`."""
 
     def __init__(self, spec: Spec, listener: Listener) -> None:
-        super().__init__(spec, listener)
+        self._folder = Path(tempfile.mkdtemp(prefix="remit-sandbox-tmp-"))
+        identity().own(self._folder)
+        super().__init__(spec, listener, self._folder)
         self._task = spec
-        self._tmp = Path(tempfile.mkdtemp(prefix="remit-sandbox-tmp-"))
-        identity().own(self._tmp)
 
     def launch(self) -> None:
         """Start the launcher. Raises OSError."""
@@ -127,16 +128,16 @@ class _Run(Supervised):
                     return source + word[len(target) :]
             return word
 
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": work, "TMPDIR": str(self._tmp), "LANG": "C.UTF-8"}
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": work, "TMPDIR": str(self._folder), "LANG": "C.UTF-8"}
         task = {
             "parent": os.getpid(),
             "argv": [placed(word) for word in spec.argv],
             "env": {**env, **{name: placed(value) for name, value in spec.env.items()}},
             "cwd": placed(spec.cwd),
             "reads": [*_READS, *(str(mount.source) for mount in spec.mounts if not mount.writable)],
-            "writes": [work, str(self._tmp), *(str(mount.source) for mount in spec.mounts if mount.writable)],
+            "writes": [work, str(self._folder), *(str(mount.source) for mount in spec.mounts if mount.writable)],
             "devices": _DEVICES,
-            "filter": seccomp.encoded(platform.machine(), network=False).hex(),
+            "filter": seccomp.encoded(platform.machine(), alone=False).hex(),
             "limits": limiting.inherited(spec.limits),
         }
         fd = os.memfd_create("remit-task", os.MFD_CLOEXEC)
@@ -157,7 +158,7 @@ class _Run(Supervised):
         """End it, and delete its `/tmp`."""
         await super().close()
         with suppress(FileNotFoundError):
-            delete(self._tmp)
+            delete(self._folder)
 
 
 def _python() -> str | None:

@@ -22,7 +22,14 @@ from remit.sandbox.seccomp.bpf import (
     errno_verdict,
     packed,
 )
-from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED, Argument
+from remit.sandbox.seccomp.rules import (
+    ABSENT,
+    FORBIDDEN,
+    FORBIDDEN_IN_SIGHT,
+    REFUSED,
+    REFUSED_IN_SIGHT,
+    Argument,
+)
 from remit.sandbox.seccomp.syscalls import AARCH64, X86_64
 
 _X32: Final = 0x40000000
@@ -47,14 +54,14 @@ ARCHITECTURES: Final = {
 
 
 @cache
-def program(machine: str, *, network: bool = True) -> tuple[Instruction, ...]:
+def program(machine: str, *, alone: bool = True) -> tuple[Instruction, ...]:
     """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table.
 
-    `network=False`: without a network namespace around it, so that sockets reach nothing but their own pair.
+    `alone=False`: without namespaces around it, so that it must be kept from the machine's sockets and processes.
     """
     architecture = ARCHITECTURES[machine]
     leaves = sorted(
-        (number, leaf(name, network=network)) for name, number in architecture.numbers.items() if name not in ABSENT
+        (number, leaf(name, alone=alone)) for name, number in architecture.numbers.items() if name not in ABSENT
     )
     found = _search(_ranges(leaves))
     known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), found)
@@ -62,24 +69,24 @@ def program(machine: str, *, network: bool = True) -> tuple[Instruction, ...]:
 
 
 @cache
-def encoded(machine: str, *, network: bool = True) -> bytes:
+def encoded(machine: str, *, alone: bool = True) -> bytes:
     """The filter's bytes. Raises KeyError."""
-    return packed(list(program(machine, network=network)))
+    return packed(list(program(machine, alone=alone)))
 
 
 @cache
-def digest(machine: str, *, network: bool = True) -> str:
+def digest(machine: str, *, alone: bool = True) -> str:
     """`sha256:…` of the filter, as receipts hold it. Raises KeyError."""
-    return "sha256:" + hashlib.sha256(encoded(machine, network=network)).hexdigest()
+    return "sha256:" + hashlib.sha256(encoded(machine, alone=alone)).hexdigest()
 
 
 @cache
-def leaf(name: str, *, network: bool = True) -> Node:
+def leaf(name: str, *, alone: bool = True) -> Node:
     """What becomes of a call, once its number is known."""
-    if name in FORBIDDEN or (name == "socket" and not network):
+    if name in FORBIDDEN or (not alone and name in FORBIDDEN_IN_SIGHT):
         return _FORBIDDEN
     found: Node = _ALLOW
-    for test in REFUSED.get(name, ()):
+    for test in (*REFUSED.get(name, ()), *(() if alone else REFUSED_IN_SIGHT.get(name, ()))):
         found = _tested(test, found)
     return found
 

@@ -34,6 +34,7 @@ _HELD: Final = {
     "file_bytes": "rlimit",
     "tmp_bytes": "there is no /tmp",
     "workspace_bytes": "looked at every 50 ms (soft)",
+    "workspace_files": "looked at every 50 ms (soft)",
     "stdout_bytes": "reader",
     "stderr_bytes": "reader",
     "artifact_bytes": "collector",

