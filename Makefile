@@ -19,6 +19,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
+PACKAGES_READY := build/peers-packages/.ready
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
@@ -82,7 +83,11 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	@touch $@
 
-peers: $(MCP_PEERS_READY) ## Install the MCP servers and the conformance suite that tests run against
+peers: $(MCP_PEERS_READY) $(PACKAGES_READY) ## Install the MCP servers, the conformance suite and the packages that tests run
+
+build/peers-packages/.ready: tests/peers/python/packages.txt
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --upgrade --target $(@D) -r $<
+	@touch $@
 
 build/peers-mcp/npm/.ready: tests/peers/npm/package.json tests/peers/npm/package-lock.json
 	@mkdir -p $(@D)
@@ -117,6 +122,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
-	for name in git sqlite time; do \
+	for name in git sqlite time packages; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

@@ -28,6 +28,8 @@ from remit.sandbox.walking import TooManyError
 from remit.sandbox.workspaces import Workspace, Workspaces
 
 _LISTED: Final = 100
+_CACHES: Final = {"XDG_CACHE_HOME": "/tmp/cache", "MPLCONFIGDIR": "/tmp/matplotlib"}  # noqa: S108 - the sandbox's own
+"""What programs keep for the next time would otherwise be artifacts."""
 _BUSY_S: Final = 0.01
 """Between two looks at a workspace that is in use."""
 
@@ -114,7 +116,7 @@ class Sandbox:
                 id=new_id("run"),
                 argv=(command.program, *rest),
                 workspace=workspace.work,
-                env={**command.env, **asked.env},
+                env={**_CACHES, **command.env, **asked.env},
                 stdin=asked.stdin,
                 mounts=(*command.mounts, Mount(workspace.inputs, INPUTS)),
                 limits=policy.limits,

@@ -71,7 +71,6 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
     "LANG": "C.UTF-8",
     "USER": "sandbox",
-    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108 - its cache would otherwise be an artifact
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 FILES: Final[Mapping[str, bytes]] = {

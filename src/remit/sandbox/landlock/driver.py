@@ -35,6 +35,7 @@ _READS: Final = (
     "/etc/ld.so.cache",
     "/etc/alternatives",
     "/etc/localtime",
+    "/etc/fonts",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 )
@@ -62,7 +63,7 @@ _HELD: Final = {
 class LandlockDriver(SupervisingDriver):
     """Keeps programs to their folders and off the network, without namespaces.
 
-    `/workspace` in a program's arguments and variables becomes the folder itself.
+    `/workspace` and `/tmp` in a program's arguments and variables become the folders themselves.
     """
 
     name = "landlock"
@@ -120,7 +121,8 @@ class _Run(Supervised):
     def launch(self) -> None:
         """Start the launcher. Raises OSError."""
         spec, work = self._task, str(self._task.workspace)
-        places = {mount.target: str(mount.source) for mount in spec.mounts} | {WORKSPACE: work}
+        places = {mount.target: str(mount.source) for mount in spec.mounts}
+        places |= {WORKSPACE: work, "/tmp": str(self._folder)}  # noqa: S108 - the run's own
 
         def placed(word: str) -> str:
             for target, source in places.items():
@@ -128,7 +130,14 @@ class _Run(Supervised):
                     return source + word[len(target) :]
             return word
 
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": work, "TMPDIR": str(self._folder), "LANG": "C.UTF-8"}
+        env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": work,
+            "TMPDIR": str(self._folder),
+            "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
         task = {
             "parent": os.getpid(),
             "argv": [placed(word) for word in spec.argv],
