@@ -25,10 +25,10 @@ KILLS = int(os.environ.get("REMIT_TEST_KILLS", "8"))
 EVENT = {"type": "message", "thread_id": "t1", "content": "pay"}
 
 
-async def create(remit: Remit) -> list[str]:
+async def create(remit: Remit, tickets: int) -> list[str]:
     """TRIAGE tickets, filled so that each has a TOOL ticket of two charges."""
     tools = []
-    for number in range(TICKETS):
+    for number in range(tickets):
         triage = await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})
         steps = [{"tool_name": "bank_charge", "args": {"number": number * 10 + each}} for each in range(2)]
         filled = await remit.service.tickets.fill(triage.id, {"tool_steps": steps}, by="http_fill")
@@ -60,7 +60,7 @@ async def work_through(url: str, folder: Path) -> None:
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.crash.ticket_worker", "remit.app"])
     async with opened(url, folder) as remit:
-        tools = await create(remit)
+        tools = await create(remit, TICKETS)
         kills = 0
         while len(await remit.service.tickets.page(kind="TOOL", states=("done",), limit=1_000)) < TICKETS:
             worker = processes.Process(target=run_until_killed, args=(url, str(folder)))

@@ -181,8 +181,7 @@ class TicketStore(TicketReader):
             try:
                 return await self._append(head, completed, patch, packed)
             except AppendConflictError:
-                if not direct:
-                    raise self._lost(ticket, "complete") from None
+                continue  # completed at the same moment, or leased by another: the next look tells
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many others write at the same moment")
 
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:

@@ -1,0 +1,172 @@
+"""kill -9 of servers: between taking a request and answering it, and together with runners at random moments."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import http.client
+import json
+import multiprocessing
+import os
+import random
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.server_worker import MOMENTS, Moment, free_port, serve_until_killed, work_until_killed
+from tests.crash.test_tickets import create, settle
+from tests.crash.ticket_worker import opened
+from tests.journal.postgres.conftest import postgres, schema, storage
+from tests.journal.storages import PostgresStorage
+
+__all__ = ["postgres", "schema", "storage"]
+
+TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "30"))
+KILLS = int(os.environ.get("REMIT_TEST_KILLS", "6"))
+EVENT = {"type": "message", "thread_id": "t1", "content": "pay"}
+CHARGE = {"tool_name": "bank_charge", "args": {"number": 7}}
+STARTS: dict[str, Any] = {
+    "/events": EVENT,
+    "/v1/tickets": {"type": "TRIAGE", "event": EVENT},
+    "/v1/triage/batch": {"events": [EVENT, EVENT]},
+    "/v1/jobs": {"recipe": "ticket_run", "input": {"ticket": "t", "steps": [], "kept": [], "policy": {}}},
+    "/v1/tools/execute": CHARGE,
+}
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.crash.server_worker", "remit.app", "remit.client"])
+
+
+def ask(port: int, path: str, body: Any, key: str) -> tuple[int, Any] | None:
+    """The answer; None if the server died instead."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
+    try:
+        headers = {"content-type": "application/json", "idempotency-key": key}
+        connection.request("POST", path, json.dumps(body), headers)
+        with connection.getresponse() as response:
+            return response.status, json.loads(response.read())
+    except (ConnectionError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+async def answered(port: int, path: str, body: Any, key: str) -> tuple[int, Any]:
+    """The answer of a server that may still be starting."""
+    while True:
+        found = await asyncio.to_thread(ask, port, path, body, key)
+        if found is not None:
+            return found
+
+
+async def a_retry_finds_the_first(url: str, folder: Path, moment: Moment) -> None:
+    for path, body in STARTS.items():
+        port = free_port()
+        server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port, moment))
+        server.start()
+        while await asyncio.to_thread(ask, port, path, body, path) is None and server.is_alive():
+            pass  # it is starting
+        await asyncio.to_thread(server.join)
+        assert server.exitcode == -9
+    port = free_port()
+    server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port))
+    server.start()
+    try:
+        for path, body in STARTS.items():
+            first, second = [await answered(port, path, body, path) for _ in range(2)]
+            assert first == second
+            assert first[0] == (200 if path == "/v1/tools/execute" else 201)
+    finally:
+        server.kill()
+        server.join()
+    async with opened(url, folder) as remit:
+        assert len(await remit.service.tickets.page()) == 4
+        assert len(await remit.service.jobs.rows()) == 1
+        witness = folder / "witness"
+        assert witness.read_text().split() == ["7"]
+        assert (await remit.service.streams.verify()).problems == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_retry_under_the_same_key_finds_what_a_killed_server_had_begun(tmp_path: Path, moment: Moment) -> None:
+    await a_retry_finds_the_first(str(tmp_path / "journal.db"), tmp_path, moment)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_the_same_on_postgresql(tmp_path: Path, storage: PostgresStorage, moment: Moment) -> None:
+    await a_retry_finds_the_first(storage.url, tmp_path, moment)
+
+
+class Pair:
+    """A server and a runner over HTTP, of which one is killed now and then."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.port = free_port()
+        self._targets: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+            (serve_until_killed, (url, str(folder), self.port)),
+            (work_until_killed, (f"http://127.0.0.1:{self.port}",)),
+        )
+        self._running: list[ForkServerProcess] = [self._start(which) for which in range(2)]
+
+    def _start(self, which: int) -> ForkServerProcess:
+        target, args = self._targets[which]
+        process = PROCESSES.Process(target=target, args=args)
+        process.start()
+        return process
+
+    def wait(self, which: int, seconds: float) -> None:
+        """Let both work for a while; return at once if that one has ended."""
+        self._running[which].join(seconds)
+
+    def kill(self, which: int) -> None:
+        """Kill one of the two, and start it anew."""
+        self.end(which)
+        self._running[which] = self._start(which)
+
+    def end(self, which: int) -> None:
+        """Kill one of the two."""
+        self._running[which].kill()
+        self._running[which].join()
+
+
+async def work_through(url: str, folder: Path) -> None:
+    witness = folder / "witness"
+    witness.touch()
+    chance = random.Random(11)
+    async with opened(url, folder) as remit:
+        tools = await create(remit, TICKETS)
+        pair = Pair(url, folder)
+        kills = 0
+        try:
+            while len(await remit.service.tickets.page(kind="TOOL", states=("done",), limit=10_000)) < TICKETS:
+                which = chance.randrange(2)
+                await asyncio.to_thread(pair.wait, which, chance.uniform(0.2, 1.2))
+                if kills < KILLS:
+                    pair.kill(which)
+                    kills += 1
+                await settle(remit, witness)
+        finally:
+            pair.end(0)
+            pair.end(1)
+        effects = collections.Counter(witness.read_text().splitlines())
+        assert effects == {f"{ticket} {n * 10 + each}": 1 for n, ticket in enumerate(tools) for each in range(2)}
+        await remit.service.tickets.follow_up()
+        replies = await remit.service.tickets.page(kind="REPLY", limit=10_000)
+        assert sorted(reply.metadata.parent_ticket_id for reply in replies) == sorted(tools)
+        assert (await remit.service.streams.verify()).problems == ()
+        assert kills > 0
+
+
+@pytest.mark.slow
+async def test_killed_servers_and_runners_do_each_ticket_once(tmp_path: Path) -> None:
+    await work_through(str(tmp_path / "journal.db"), tmp_path)
+
+
+@pytest.mark.slow
+async def test_killed_servers_and_runners_do_each_ticket_once_on_postgresql(
+    tmp_path: Path, storage: PostgresStorage
+) -> None:
+    await work_through(storage.url, tmp_path)
