@@ -21,6 +21,9 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("remit"), max_examples=20)
 settings.load_profile("remit")
 
+# Tests make their own projects, and trust them; tests of trust take this away again. It reaches children too.
+os.environ["REMIT_TRUST"] = "1"
+
 # A shell starts what runs in its background with Ctrl-C ignored, and ignored it would stay, here and in every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

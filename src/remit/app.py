@@ -32,9 +32,12 @@ from remit.service.outcome import outcome_of
 from remit.service.service import Service
 from remit.service.views import ConfirmationView, JobRow
 from remit.settings import Settings, load
+from remit.settings.places import data_folder
 from remit.tools.function import FunctionTool
 from remit.tools.migration import Migration
 from remit.tools.provider import ToolProvider
+from remit.trust.register import Register
+from remit.trust.standing import made_here, missing_journal, standing, untrusted
 from remit.wiring import Report, Runtime, open_runtime
 
 __all__ = ["Job", "JobEndedError", "Remit"]
@@ -90,9 +93,8 @@ class Remit:
             flags["journal.url"] = os.fspath(journal)
         if policy is not None:
             flags["policy.rules"] = [dict(rule) for rule in policy]
-        if settings is None:
-            settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
-        self.settings = settings
+        self._found = settings is None
+        self.settings = settings or load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
         self._migrations = tuple(migrations)
         self._clock, self._report = clock, report
@@ -104,7 +106,14 @@ class Remit:
     # --- life
 
     async def __aenter__(self) -> Self:
-        """Open the journal and begin to work. Raises JournalError, SettingsError or UsageError."""
+        """Open the journal and begin to work. Raises JournalError, SettingsError or UsageError.
+
+        A remit.toml that was found, not given, has to be trusted (`remit trust`): FOLDER_NOT_TRUSTED.
+        """
+        register = Register(data_folder(os.environ) / "trust")
+        if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
+            raise untrusted(found)
+        missing = missing_journal(self.settings, os.environ)
         self._runtime = open_runtime(
             self.settings,
             tools=self._tools,
@@ -115,6 +124,8 @@ class Remit:
             report=self._report,
             step_by_step=self._always_replay,
         )
+        if missing is not None:
+            made_here(missing, register)
         if self._work:
             self._runtime.engine.start()
         return self

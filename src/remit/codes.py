@@ -154,6 +154,12 @@ class Code(Enum):
 
     # --- ours: settings, policy file, input
     SETTINGS_INVALID = Row(ERROR, 400, False, "A setting is unknown, or its value does not fit.")
+    FOLDER_NOT_TRUSTED = Row(
+        ERROR,
+        403,
+        False,
+        "The folder's settings or journal would run code or loosen what is allowed; nobody trusts it.",
+    )
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule cannot be understood.")
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
     NOT_CANONICAL = Row(

@@ -57,6 +57,7 @@ from remit.service.service import Service, service_over
 from remit.settings import Settings
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import configured_servers
+from remit.settings.places import data_folder
 from remit.settings.sections.journal import SERVERS
 from remit.tickets.derivation import Derivation
 from remit.tickets.desk import Desk, DeskSettings
@@ -70,6 +71,8 @@ from remit.tools.provider import ToolProvider
 from remit.tools.remote import Authorizer
 
 _log: Final = logging.getLogger("remit.mcp")
+_ALWAYS: Final = frozenset({"builtin", "folder", "jobs", "sandbox"})
+"""Providers of every process."""
 Report = Callable[[str, float | None, float | None, str], None]
 
 
@@ -257,11 +260,6 @@ def principal(settings: Settings) -> str:
         return f"uid-{os.getuid()}"
 
 
-def data_folder() -> Path:
-    """Where a user's own things are kept, outside any project."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "remit"
-
-
 def cache_folder(settings: Settings) -> Path:
     """Where indexes live that can be made again: beside the project's journal."""
     return settings.folder / ".remit" / "cache"
@@ -317,7 +315,7 @@ def _mcp_providers(
         from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415
     except ModuleNotFoundError as error:
         return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
-    login = Login(data_folder() / "mcp-auth", authorizer)
+    login = Login(data_folder(os.environ) / "mcp-auth", authorizer)
     return [
         McpProvider(
             server,
@@ -329,6 +327,21 @@ def _mcp_providers(
             launch=launch_of(server, enclosures),
         )
         for server in servers
+    ]
+
+
+def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:
+    """Providers that list these tools and run none: for looking at a catalog without starting what offers it.
+
+    Tools that are always there are left out, since they speak for themselves.
+    """
+    by_provider: dict[str, list[ToolMeta]] = {}
+    for tool in tools:
+        if tool.provider_id not in _ALWAYS:
+            by_provider.setdefault(tool.provider_id, []).append(tool)
+    return [
+        StubProvider(listed, provider_id=name if name.startswith("mcp_") else f"recorded_{name}")
+        for name, listed in by_provider.items()
     ]
 
 

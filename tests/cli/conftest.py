@@ -61,6 +61,7 @@ class Project:
             "PYTHONWARNINGS": "error",
             "LANG": "C.UTF-8",
             "REMIT_PRINCIPAL": "alice",
+            "REMIT_TRUST": "1",
         }
         self.configure()
 

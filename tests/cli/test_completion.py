@@ -43,6 +43,7 @@ def test_commands_and_options_are_offered(project: Project) -> None:
 def test_jobs_questions_recipes_and_tools_are_offered(project: Project) -> None:
     job = project.job("notes", "--path", "n.txt")
     (question,) = project.here("confirm", "--json").json
+    project.here("tools")
     assert offered(project, "show", "") == ["plain,last", f"plain,{job}"]
     assert offered(project, "confirm", "c_") == [f"plain,{question['confirmation']}"]
     assert offered(project, "run", "no") == ["plain,notes"]

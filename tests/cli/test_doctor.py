@@ -10,18 +10,18 @@ from tests.cli.conftest import Project
 
 
 def checks(project: Project, *words: str) -> dict[str, dict[str, Any]]:
-    found: list[dict[str, Any]] = project.here(*words, "doctor", "--json").json
+    found: list[dict[str, Any]] = project.here(*words, "doctor", "--live", "--json").json
     return {check["name"]: check for check in found}
 
 
 def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
     project.job("report")
-    done = project.here("doctor")
+    done = project.here("doctor", "--live")
     assert done.status == 0
     assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
     names = [line.split()[1] for line in done.out.splitlines()]
     expected = [
-        "python", "sqlite", "settings", "policy", "module", "disk", "journal", "integrity", "wal", "tools",
+        "python", "sqlite", "settings", "policy", "trust", "module", "disk", "journal", "integrity", "wal", "tools",
         "sandbox", "folder", "terminal",
     ]  # fmt: skip
     assert names == expected
@@ -29,7 +29,7 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
 
 def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project) -> None:
     project.configure("[jobs]\nnope = 1\n")
-    done = project.here("doctor")
+    done = project.here("doctor", "--live")
     assert done.status == 1
     assert any(line.startswith("fail  settings") for line in done.out.splitlines())
     assert any(line.startswith("ok    python") for line in done.out.splitlines())
@@ -49,7 +49,7 @@ def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, mo
     assert found["verdict"] == "fail"
     assert said in found["detail"]
     assert found["remedy"]
-    assert project.here("doctor").status == 1
+    assert project.here("doctor", "--live").status == 1
 
 
 def test_a_module_that_cannot_be_imported_is_named(project: Project) -> None:
@@ -102,6 +102,6 @@ bad.meta = msgspec.structs.replace(bad.meta, input_schema={"type": 5})
 
 
 def test_json_is_a_list_of_checks(project: Project) -> None:
-    found = json.loads(project.here("doctor", "--json").out)
+    found = json.loads(project.here("doctor", "--live", "--json").out)
     assert set(found[0]) == {"name", "verdict", "detail", "remedy"}
     assert Path(project.folder / ".remit").exists() is False

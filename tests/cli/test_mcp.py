@@ -172,7 +172,7 @@ def test_add_proposes_the_sandbox_with_the_paths_that_the_command_names(project:
     assert "npx downloads what it runs" in more.err
     rows = [line.split() for line in project.here("mcp", "list").out.splitlines()]
     assert [row[3] for row in rows[1:]] == ["sandbox", "sandbox"]
-    isolation = [one for one in project.here("doctor", "--json").json if one["name"] == "isolation"]
+    isolation = [one for one in project.here("doctor", "--live", "--json").json if one["name"] == "isolation"]
     assert isolation == []
 
 
@@ -199,7 +199,7 @@ name = "web"
 url = "http://127.0.0.1:9/mcp"
 """
     project.configure(servers, modules=False)
-    said = project.here("doctor", "--json").json
+    said = project.here("doctor", "--live", "--json").json
     isolation = [check for check in said if check["name"] == "isolation"]
     assert [(check["verdict"], check["detail"]) for check in isolation] == [
         ("warn", "none: gone; each runs as you, and may do here what you may")
@@ -210,7 +210,7 @@ url = "http://127.0.0.1:9/mcp"
     assert down["mcp.gone"]["verdict"] == "warn"
     assert "degraded" in next(check["detail"] for check in said if check["name"] == "readiness")
     project.env["REMIT_READINESS_REQUIRED"] = "mcp.gone"
-    done = project.here("doctor", "--json")
+    done = project.here("doctor", "--live", "--json")
     required = next(check for check in done.json if check["detail"].startswith("mcp.gone is required"))
     assert (required["verdict"], done.status) == ("fail", 1)
 

@@ -264,7 +264,8 @@ def test_a_wrapped_server_looks_like_itself_and_every_call_is_governed(project: 
         assert "error" in talk.ask("tools/call", {"name": "fs.read", "arguments": {"path": "remit.toml"}})
         status, out, _ = talk.leave()
     assert (status, out) == (0, "")
-    assert len({stream for stream, _ in recorded(project)}) == 1
+    kept = project.folder / ".local/share/remit/journal.db"
+    assert len({stream for stream, _ in recorded(project, str(kept))}) == 1
     assert project.here("verify", "--all").status == 0
 
 

@@ -26,13 +26,13 @@ expect = "%s"
 
 def test_explain_says_what_decides_and_what_part_every_rule_has(project: Project) -> None:
     project.configure(RULES)
-    done = project.here("policy", "explain", "note.write", "--args", '{"path": "no.txt"}')
+    done = project.here("policy", "explain", "--live", "note.write", "--args", '{"path": "no.txt"}')
     assert done.out.startswith("deny  note.write\n")
     assert "No means no." in done.out
     parts = {line.split()[0]: line.split()[1:3] for line in done.out.splitlines()[-3:]}
     assert parts["never"] == ["deny", "decided"]
     assert parts["notes"] == ["allow", "overruled"]
-    found = project.here("policy", "explain", "note.write", "--args", '{"path": "n.txt"}', "--json").json
+    found = project.here("policy", "explain", "--live", "note.write", "--args", '{"path": "n.txt"}', "--json").json
     assert (found["decision"]["effect"], found["decision"]["rule_id"]) == ("allow", "notes")
 
 
@@ -40,17 +40,19 @@ def test_explain_asks_for_whoever_is_named(project: Project) -> None:
     project.configure('[[policy.rules]]\nid = "bobs"\neffect = "deny"\ncallers = ["session:bob"]\n')
 
     def effect(*words: str) -> str:
-        return str(project.here("policy", "explain", "note.read", *words, "--json").json["decision"]["effect"])
+        return str(
+            project.here("policy", "explain", "--live", "note.read", *words, "--json").json["decision"]["effect"]
+        )
 
     assert effect() == "allow"
     assert effect("--as", "bob") == "deny"
     assert effect("--as", "bob", "--recipe", "notes") == "allow", "that is a job's call"
     assert effect("--as", "bob", "--recipe", "notes", "--kind", "session") == "deny"
-    assert project.here("--as", "bob", "policy", "explain", "note.read").out.startswith("deny")
+    assert project.here("--as", "bob", "policy", "explain", "--live", "note.read").out.startswith("deny")
 
 
 def test_explain_of_an_unknown_tool_is_a_denial(project: Project) -> None:
-    done = project.here("policy", "explain", "nope.nope")
+    done = project.here("policy", "explain", "--live", "nope.nope")
     assert (done.status, done.out.startswith("deny  nope.nope")) == (0, True)
 
 
@@ -67,33 +69,33 @@ def test_rules_are_listed_with_what_they_are_about(project: Project) -> None:
 
 def test_lint_of_good_rules_has_nothing_to_say(project: Project) -> None:
     project.configure(RULES)
-    done = project.here("policy", "lint")
+    done = project.here("policy", "lint", "--live")
     assert (done.status, done.out) == (0, "ok 3 rules, nothing to say\n")
 
 
 def test_lint_warns_of_useless_rules_and_fails_for_wrong_ones(project: Project) -> None:
     project.configure('[[policy.rules]]\nid = "dead"\neffect = "deny"\ntools = ["note.wrote"]\n')
-    done = project.here("policy", "lint")
+    done = project.here("policy", "lint", "--live")
     assert done.status == 0
     assert "warning dead: rule dead matches no tool of the catalog" in done.out
     assert "note.write" in done.out
     project.configure('[[policy.rules]]\nid = "x"\neffect = "perhaps"\n')
-    done = project.here("policy", "lint", "--json")
+    done = project.here("policy", "lint", "--live", "--json")
     assert done.status == 2
     assert [one["kind"] for one in done.json["findings"]] == ["invalid"]
 
 
 def test_tests_pass_or_fail(project: Project) -> None:
-    assert "there are no tests" in project.here("policy", "test").err
+    assert "there are no tests" in project.here("policy", "test", "--live").err
     project.configure(RULES + TEST % "allow")
-    assert project.here("policy", "test").out == "1 of 1 tests passed\n"
+    assert project.here("policy", "test", "--live").out == "1 of 1 tests passed\n"
     project.configure(RULES + TEST % "allow" + TEST % "deny")
     for command in ("test", "lint"):
-        done = project.here("policy", command)
+        done = project.here("policy", command, "--live")
         assert done.status == 1
         assert "failed test 2 (note.write): expected deny" in done.out
         assert done.out.endswith("1 of 2 tests passed\n")
-    results = project.here("policy", "test", "--json").json
+    results = project.here("policy", "test", "--live", "--json").json
     assert [one["passed"] for one in results] == [True, False]
 
 

@@ -131,13 +131,13 @@ async def test_one_of_two_approvals_leaves_the_question_to_others(
 
 def shown(asked: ConfirmationView) -> str:
     screen = Screen(80)
-    show_question(screen, asked, None, now=0)
+    show_question(screen, asked, now=0)
     return "\n".join(screen.lines)
 
 
 def test_everything_that_a_decision_is_made_from_is_shown() -> None:
     text = shown(question(approvals=2, approvers=("bob", "eve"), approved_by=("bob",), expires_at=3_600_000_000))
-    for part in ("c_1", "note.write", "not known here", "The tool writes.", "alice", "job_1 step 2", "d" * 64):
+    for part in ("c_1", "note.write", "not recorded", "The tool writes.", "alice", "job_1 step 2", "d" * 64):
         assert part in text
     assert "2 needed, so far bob" in text
     assert "bob, eve" in text

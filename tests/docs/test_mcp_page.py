@@ -49,7 +49,14 @@ def block(label: str) -> str:
 def environment(home: Path) -> dict[str, str]:
     """What a shell of somebody who has Remit installed knows."""
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {"HOME": str(home), "PATH": path, "ALICE_TOKEN": "of-alice", "CI_TOKEN": "of-ci", "NO_COLOR": "1"}
+    return {
+        "HOME": str(home),
+        "PATH": path,
+        "ALICE_TOKEN": "of-alice",
+        "CI_TOKEN": "of-ci",
+        "NO_COLOR": "1",
+        "REMIT_TRUST": "1",
+    }
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from remit.cli.context import MEMORY, State, file_of
+from remit.cli.context import MEMORY, Code, State, file_of
 from remit.errors import JournalError, RemitError
 
 if TYPE_CHECKING:
@@ -39,8 +39,11 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-async def checks(state: State) -> AsyncIterator[Check]:
-    """Every check, in order; those that need settings are left out where there are none."""
+async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
+    """Every check, in order; those that need settings are left out where there are none.
+
+    Only `live` imports modules, starts servers and connects to them.
+    """
     yield _python()
     yield _sqlite()
     try:
@@ -52,11 +55,16 @@ async def checks(state: State) -> AsyncIterator[Check]:
             "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
         )
         yield _policy(settings)
-        for check in _modules(settings):
-            yield check
+        yield _trust(state, settings)
+        if live:
+            settings = state.trusted()
+            for check in _modules(settings):
+                yield check
+        else:
+            settings = state.looked_at()
         async for check in _journal(settings):
             yield check
-        async for check in _tools(state):
+        async for check in _tools(state, live=live):
             yield check
         yield await _sandbox(settings)
         for check in _isolation(settings):
@@ -112,6 +120,15 @@ def _policy(settings: Settings) -> Check:
     except RemitError as error:
         return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
     return Check("policy", "ok", f"{len(policy.rules)} rules, {policy.hash[:19]}…")
+
+
+def _trust(state: State, settings: Settings) -> Check:
+    from remit.cli.trusting import standing_of
+
+    found = standing_of(settings, trusted=state.trust)
+    if not found.trusted:
+        return Check("trust", "warn", f"{settings.folder} is not trusted", "Look at what it would do: remit trust")
+    return Check("trust", "ok", "the folder is trusted" if found.claims else "nothing in the folder needs trust")
 
 
 def _modules(settings: Settings) -> Iterator[Check]:
@@ -249,19 +266,20 @@ def _wal(path: Path) -> Check:
 # --- tools
 
 
-async def _look_at_tools(state: State) -> tuple[list[ToolView], dict[str, str], Snapshot]:
-    async with state.remit(code="wanted") as remit:
+async def _look_at_tools(state: State, code: Code) -> tuple[list[ToolView], dict[str, str], Snapshot]:
+    async with state.remit(code=code) as remit:
         tools = remit.service.tools
         return await tools.views(), await tools.failures(), await tools.readiness()
 
 
-async def _tools(state: State) -> AsyncIterator[Check]:
+async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
+    code: Code = "wanted" if live else "recorded"
     try:
-        tools, failures, readiness = await _look_at_tools(state)
+        tools, failures, readiness = await _look_at_tools(state, code)
     except JournalError:  # which has a check of its own
         journal, state.journal = state.journal, MEMORY
         try:
-            tools, failures, readiness = await _look_at_tools(state)
+            tools, failures, readiness = await _look_at_tools(state, code)
         finally:
             state.journal = journal
     for provider, why in failures.items():

@@ -41,8 +41,13 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
     """Recipes, or files, which may be plans."""
     from click.shell_completion import CompletionItem
 
+    from remit.app import Remit
+    from remit.cli.recorded import recorded
+
     async def look(remit: Opened) -> Found:
-        return [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
+        here = {one.name: one.about.partition("\n")[0] for one in await remit.service.recipes.views()}
+        known = recorded(remit.settings) if isinstance(remit, Remit) else None
+        return list({**here, **dict(known.recipes if known is not None else ())}.items())
 
     return _offered(context, incomplete, look, code=True) or [CompletionItem(incomplete, type="file")]
 
@@ -69,7 +74,7 @@ def _offered(
     state.journal = MEMORY if code else given.get("journal")
 
     async def found() -> Found:
-        async with state.open(code="wanted" if code else "unused") as remit:
+        async with state.open(code="recorded" if code else "unused") as remit:
             return await look(remit)
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.opened import Opened
     from remit.settings import Settings
+    from remit.tools.provider import ToolProvider
     from remit.wiring import Report
 
 MEMORY: Final = ":memory:"
-Code = Literal["needed", "wanted", "unused"]
-"""Whether a command needs the user's modules: without `needed`, one that cannot be imported does not stop it."""
+_NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
+Code = Literal["needed", "wanted", "recorded", "unused"]
+"""What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
+stop it; `recorded` uses the catalog as it was last listed. The last two import no module and start no server.
+"""
 
 
 class State:
@@ -30,6 +35,10 @@ class State:
         self.server = ""
         """The URL of the server that commands are sent to; empty: they work on a journal here."""
         self.config: Path | None = None
+        self.search = True
+        """Whether a remit.toml counts that is not named, because the command is run below it."""
+        self.trust = False
+        """Whether whatever the folder holds is trusted for this command."""
         self.principal: str | None = None
         self.color: Color | None = None
         self.quiet = False
@@ -45,12 +54,22 @@ class State:
         if color is not None:
             self.output.set_color(color)
 
-    def settings(self, flags: dict[str, Any] | None = None) -> Settings:
-        """The settings, with the global options over them. Raises SettingsError."""
+    def settings(self, flags: dict[str, Any] | None = None, doubted: Collection[str] = ()) -> Settings:
+        """The settings, with the global options over them; trusted or not. Raises SettingsError.
+
+        What the file says of the keys in `doubted` does not count.
+        """
         from remit.settings import load
 
         given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
-        settings = load(cwd=Path.cwd(), file=self.config, env=os.environ, flags={**given, **(flags or {})})
+        settings = load(
+            cwd=Path.cwd(),
+            file=self.config,
+            env=os.environ,
+            flags={**given, **(flags or {})},
+            search=self.search,
+            doubted=doubted,
+        )
         self.output.set_color(settings.output.color)
         return settings
 
@@ -58,13 +77,17 @@ class State:
         self,
         *,
         code: Code = "needed",
+        writes: bool = False,
+        servers: bool = False,
         creates: bool = False,
         report: Report | None = None,
         flags: dict[str, Any] | None = None,
     ) -> Remit:
         """A Remit over the chosen journal that does not work by itself.
 
-        Raise UsageError (LOCAL_ONLY) if commands are to be sent to a server.
+        Raise UsageError (LOCAL_ONLY) if commands are to be sent to a server, and SettingsError (FOLDER_NOT_TRUSTED) if
+        the command runs what an untrusted folder names, or writes (`writes`, `creates`), or talks to MCP servers
+        (`servers`). Other commands leave out what the folder would have to be trusted for.
 
         Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made.
         """
@@ -74,20 +97,45 @@ class State:
         if self.server:
             raise not_there()
         log_to_stderr(max(self.verbose, self.logs))
-        settings = self.settings(flags)
+        runs = code in {"needed", "wanted"}
+        settings = self.trusted(flags) if runs or writes or creates or servers else self.looked_at(flags)
         url = settings.journal.url
         if not creates and (path := file_of(url)) is not None and not path.exists():
             settings = _with(settings, "journal", url=MEMORY)
-        if code != "needed":
+        if code in {"wanted", "unused"}:
             settings = _with(settings, "policy", rules=())
-        if code == "unused" or not self._import(settings, code):
+        if not runs or not self._import(settings, code):
             settings = _with(settings, "app", modules=())
-        return Remit(settings=settings, work=False, report=report)
+        if not runs and not servers:
+            settings = _with(settings, "mcp", **_NO_SERVERS)
+        recorded = self._recorded(settings) if code == "recorded" else ()
+        return Remit(settings=settings, work=False, report=report, providers=recorded)
 
-    def open(self, *, code: Code = "needed", creates: bool = False) -> Opened:
+    def trusted(self, flags: dict[str, Any] | None = None) -> Settings:
+        """The settings of a folder that is trusted, or is so now by an answer at the terminal. Raises SettingsError."""
+        from remit.cli.trusting import insist, standing_of
+
+        settings = self.settings(flags)
+        insist(self.output, standing_of(settings, trusted=self.trust), silent=self.as_json)
+        return settings
+
+    def looked_at(self, flags: dict[str, Any] | None = None) -> Settings:
+        """The settings, without what an untrusted folder would have to be trusted for. Raises SettingsError."""
+        from remit.cli.trusting import standing_of
+
+        settings = self.settings(flags)
+        found = standing_of(settings, trusted=self.trust)
+        if found.settings_trusted:
+            return settings
+        keys = sorted({claim.key for claim in found.claims})
+        self.note(f"{settings.folder} is not trusted (`remit trust`): left out are {', '.join(keys)}")
+        believed = self.settings(flags, doubted=keys)
+        return _with(believed, "journal", url=MEMORY) if found.linked else believed
+
+    def open(self, *, code: Code = "needed", writes: bool = False, creates: bool = False) -> Opened:
         """What the command works on: the server if one was named, else `remit(…)` with the same arguments."""
         if not self.server:
-            return self.remit(code=code, creates=creates)
+            return self.remit(code=code, writes=writes, creates=creates)
         from remit.cli.logs import log_to_stderr
         from remit.client.remote import RemoteRemit
 
@@ -115,6 +163,16 @@ class State:
         """Tell people something, on stderr; not where only the result is wanted."""
         if not self.quiet and not self.as_json:
             self.output.err.line(text)
+
+    def _recorded(self, settings: Settings) -> Iterable[ToolProvider]:
+        """What stands in for the tools of modules and servers: the catalog as it was last listed."""
+        from remit.cli.recorded import recorded
+        from remit.wiring import stand_ins_of
+
+        found = recorded(settings)
+        if found is None:
+            self.note("only built-in tools are known: `remit tools` lists yours, and records them for such commands")
+        return stand_ins_of(found.tools if found is not None else ())
 
     def _import(self, settings: Settings, code: Code) -> bool:
         """Import the user's modules, once; whether that went well. What they print must not mix with the result."""

@@ -24,3 +24,9 @@ def json_option(what: str) -> Callable[[F], F]:
     return click.option(
         "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print {what} as JSON."
     )
+
+
+live_option: Final = click.option(
+    "--live", is_flag=True, help="Import your modules and start your servers for it; else nothing is run."
+)
+"""`--live`, for commands that look: without it they use the catalog as `remit tools` last listed it."""

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from remit.tools.meta import ToolMeta
 
 
-def catalog(state: State) -> tuple[Settings, list[ToolMeta]]:
-    """The settings, and the tools that rules may speak of; the rules may be wrong, and no journal is made for it."""
+def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
+    """The settings, and the tools that rules may speak of; the rules may be wrong, and no journal is made for it.
+
+    `live`: modules are imported and servers started for it; otherwise the catalog is the one that was last listed.
+    """
+    from remit.cli.recorded import record
     from remit.cli.running import run_async
 
     settings = state.settings()
@@ -23,7 +27,9 @@ def catalog(state: State) -> tuple[Settings, list[ToolMeta]]:
 
     async def listed() -> list[ToolMeta]:
         # Rules that cannot be understood would keep it from opening; they are what is to be looked at.
-        async with state.remit(code="wanted") as remit:
+        async with state.remit(code="wanted" if live else "recorded", flags={"policy.rules": []}) as remit:
+            if live:
+                await record(remit)
             return [tool.meta for tool in await remit.runtime.services.catalog.tools()]
 
     return settings, run_async(lambda _stop: listed())

@@ -47,7 +47,7 @@ class Prompt:
 
     async def ask(self, question: ConfirmationView) -> bool:
         """Show a question and act on the answer; whether it was answered, rather than left for later."""
-        await self._show(question)
+        self._show(question)
         while True:
             self.current = question.confirmation
             choices = "approve, edit, deny or later" if question.tool else "approve, deny or later"
@@ -57,12 +57,12 @@ class Prompt:
                 self._err.line(f"left for later: remit confirm {question.confirmation}")
                 return False
             if answer == "show":
-                await self._show(question)
+                self._show(question)
             elif answer == "edit" and question.tool:
                 edited = await self._edit(question)
                 if edited is not None:
                     question = edited
-                    await self._show(question)
+                    self._show(question)
             elif answer in {"approve", "deny"}:
                 return await self._decide(question, answer)
             else:
@@ -145,9 +145,8 @@ class Prompt:
 
     # --- the screen
 
-    async def _show(self, question: ConfirmationView) -> None:
-        tool = await known_tool(self._remit, question.tool)
-        show_question(self._err, question, tool, now=SystemClock().now())
+    def _show(self, question: ConfirmationView) -> None:
+        show_question(self._err, question, now=SystemClock().now())
         self._err.line()
 
 
@@ -159,12 +158,12 @@ async def known_tool(remit: Opened, name: str) -> ToolView | None:
         return None
 
 
-def show_question(channel: Channel, question: ConfirmationView, tool: ToolView | None, *, now: int) -> None:
+def show_question(channel: Channel, question: ConfirmationView, *, now: int) -> None:
     """Everything that a decision is made from, whole."""
     head = "A call waits for approval" if question.tool else "A job asks"
     channel.line()
     channel.line(channel.style(head, "bold", "yellow") + "  " + question.confirmation)
-    fields(channel, _rows(question, tool, now))
+    fields(channel, _rows(question, now))
     if question.tool or question.args is not None:
         channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
         for line in clean(pretty(question.args)).split("\n"):
@@ -173,11 +172,11 @@ def show_question(channel: Channel, question: ConfirmationView, tool: ToolView |
     channel.line("    " + question.digest)
 
 
-def _rows(question: ConfirmationView, tool: ToolView | None, now: int) -> list[tuple[str, str]]:
+def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
     where = question.caller.removeprefix("job/")
     rows = [
         ("tool", one_line(question.tool)),
-        ("level", _level(question, tool)),
+        ("level", _level(question)),
         ("question" if not question.tool else "why", one_line(question.question)),
         ("rule", question.rule_id),
         ("asked by", one_line(question.principal)),
@@ -197,10 +196,11 @@ def _rows(question: ConfirmationView, tool: ToolView | None, now: int) -> list[t
     return rows
 
 
-def _level(question: ConfirmationView, tool: ToolView | None) -> str:
-    if tool is None:
-        return "not known here" if question.tool else ""
-    return f"{tool.capability_level}, provider {tool.provider_id}"
+def _level(question: ConfirmationView) -> str:
+    if not question.provider_id:
+        return "not recorded" if question.tool else ""
+    version = f", version {question.tool_version}" if question.tool_version else ""
+    return f"{question.capability_level}, provider {question.provider_id}{version}"
 
 
 def pretty(value: Any) -> str:

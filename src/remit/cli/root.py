@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
     "journal": Entry("Operate", "The journal itself: copy it to another place."),
     "config": Entry("Operate", "Show every setting and where it came from."),
+    "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
     "doctor": Entry("Operate", "Check that everything Remit needs is in order."),
     "completion": Entry("Operate", "Print the completion script of a shell."),
 }
@@ -101,6 +102,7 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
     help="Settings file. Default: the nearest remit.toml.",
 )
 @click.option("--as", "principal", metavar="NAME", help="Who you are, as it is recorded. Default: your user name.")
+@click.option("--trust", is_flag=True, help="Trust what this folder holds, for this command.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour. Default: on a terminal.")
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors, nothing else.")
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more. Errors show where they happened.")
@@ -112,6 +114,7 @@ def root(
     server: str | None,
     config: Path | None,
     principal: str | None,
+    trust: bool,
     color: Color | None,
     quiet: bool,
     verbose: int,
@@ -123,6 +126,7 @@ def root(
     """
     state = context.ensure_object(State)
     state.journal, state.config, state.principal = journal, config, principal
+    state.trust = trust
     if journal is not None and server:
         if context.get_parameter_source("server") is not click.core.ParameterSource.ENVIRONMENT:
             raise click.UsageError("--journal and --server exclude each other.", context)

@@ -37,12 +37,14 @@ def proof_of(owner: str | None, token: str | None) -> Proof | None:
     return Proof(owner=owner, token=token) if owner is not None and token is not None else None
 
 
-def session(state: State, use: Callable[[TicketsPort], Awaitable[T]], *, creates: bool = False) -> T:
+def session(
+    state: State, use: Callable[[TicketsPort], Awaitable[T]], *, creates: bool = False, writes: bool = True
+) -> T:
     """Open the journal or the server, use its tickets, close it."""
     from remit.cli.running import run_async
 
     async def look() -> T:
-        async with state.open(code="unused", creates=creates) as remit:
+        async with state.open(code="unused", writes=writes, creates=creates) as remit:
             return await use(remit.service.tickets)
 
     return run_async(lambda _stop: look())

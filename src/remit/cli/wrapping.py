@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from remit.cli.context import State
+from remit.settings.places import data_folder
 
 _RUNNERS: Final = frozenset({"npx", "uvx", "node", "python", "python3", "uv", "run", "docker", "bunx", "pnpm", "dlx"})
 _ANYBODY: Final = frozenset({"index", "main", "server", "mcp", "cli", "app", "start"})
@@ -34,8 +35,7 @@ def recorded(state: State, flags: Mapping[str, Any]) -> dict[str, Any]:
     settings = state.settings(dict(flags))
     if settings.file is not None or settings.sources["journal.url"] != "default":
         return dict(flags)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return {**flags, "journal.url": str(Path(data) / "remit" / "journal.db")}
+    return {**flags, "journal.url": str(data_folder(os.environ) / "journal.db")}
 
 
 def name_of(words: Sequence[str]) -> str:

@@ -30,7 +30,8 @@ class Found(msgspec.Struct, frozen=True):
 def find(names: Iterable[str], folder: Path) -> Found:
     """Import modules, given as dotted names or paths of Python files, and collect what they define at their top level.
 
-    `folder` is put on the import path, so that files next to remit.toml can import each other. Raises UsageError.
+    `folder` is put last on the import path: files next to remit.toml can import each other, and none of them takes the
+    place of a library. Raises UsageError.
     """
     tools: dict[int, FunctionTool[..., Any]] = {}
     recipes: dict[int, Recipe[..., Any]] = {}
@@ -48,7 +49,7 @@ def find(names: Iterable[str], folder: Path) -> Found:
 
 def _load(name: str, folder: Path) -> ModuleType:
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.append(str(folder))
     try:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except Exception as error:
@@ -67,6 +68,16 @@ def _load_file(path: Path) -> ModuleType:
         msg = f"{path} is no Python file"
         raise ImportError(msg)
     module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
+    if _is_free(path):
+        sys.modules.setdefault(path.stem, module)
     spec.loader.exec_module(module)
     return module
+
+
+def _is_free(path: Path) -> bool:
+    """Whether importing the file's name would lead to it, and not to a library of the same name."""
+    try:
+        found = importlib.util.find_spec(path.stem)
+    except (ImportError, ValueError):
+        return False
+    return found is None or found.origin == str(path)

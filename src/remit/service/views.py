@@ -180,6 +180,10 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     contract_hash: str
     """Of the tool that was asked about; empty for a question of a recipe."""
+    capability_level: str = ""
+    """The tool's level as it was asked about; empty for a question of a recipe."""
+    provider_id: str = ""
+    tool_version: str = ""
     principal: str
     approvals: int
     approved_by: tuple[str, ...]

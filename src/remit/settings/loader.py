@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ SERVER: Final = "REMIT_SERVER"
 """The environment variable with the URL of a server that commands are sent to."""
 TOKEN: Final = "REMIT_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token that they bring."""
+TRUST: Final = "REMIT_TRUST"
+"""The environment variable that trusts whatever folder a process is started in, if it is `1`."""
 _PREFIX: Final = "REMIT_"
 _TESTS: Final = "REMIT_TEST_"
 # Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
@@ -27,7 +29,13 @@ _SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_
 
 
 def load(
-    *, env: Mapping[str, str], cwd: Path | None = None, file: Path | None = None, flags: Mapping[str, Any] | None = None
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    file: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    search: bool = True,
+    doubted: Collection[str] = (),
 ) -> Settings:
     """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
 
@@ -35,14 +43,16 @@ def load(
     keys; one that is None was not given, and a text is read as it would be in the environment. There and in flags an
     empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
 
+    Without `search` a file counts only if it is named. What the file says of the keys in `doubted` does not count.
+
     Raises SettingsError for an unreadable file, an unknown name or a value that does not fit.
     """
     here = _here(cwd, env)
-    chosen = _chosen(here, file, env)
+    chosen = _chosen(here, file, env, search=search)
     project = here._replace(folder=chosen.parent) if chosen else here
     given = {key: Given(row.default, "default", project) for key, row in table().items()}
     if chosen:
-        given |= _from_file(chosen, project)
+        given |= {key: one for key, one in _from_file(chosen, project).items() if key not in doubted}
     given |= _from_environment(env, here)
     given |= _from_flags(flags or {}, here)
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
@@ -65,10 +75,10 @@ def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:
         raise SettingsError(f"The working folder or home is not there: {exc}", remedy="Change to one that is.") from exc
 
 
-def _chosen(here: Base, file: Path | None, env: Mapping[str, str]) -> Path | None:
+def _chosen(here: Base, file: Path | None, env: Mapping[str, str], *, search: bool) -> Path | None:
     named = file or env.get(CONFIG)
     if not named:
-        return find(here.folder, here.home)
+        return find(here.folder, here.home) if search else None
     path = here.folder / named
     return path.parent.resolve() / path.name  # of a linked file, the folder that holds the link
 
@@ -101,7 +111,9 @@ def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
 
 
 def _is_foreign(name: str) -> bool:
-    return name in {CONFIG, SERVER, TOKEN} or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
+    return (
+        name in {CONFIG, SERVER, TOKEN, TRUST} or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
+    )
 
 
 def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import Code, State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
     # A question can be answered by somebody whose modules are broken or who has none; a new set of arguments cannot be
     # checked without the tool, nor can an approval of it be remembered.
     needs_tool = answer.edit is not None or answer.remember is not None
-    async with state.open(code="needed" if needs_tool else "wanted" if not answer.given else "unused") as remit:
+    asks = state.output.interactive and not state.as_json and not answer.given
+    code: Code = "needed" if needs_tool else "wanted" if asks else "unused"
+    async with state.open(code=code, writes=answer.given) as remit:
         question = await remit.service.confirmations.view(reference)
         if answer.edit is not None:
             return await _edit(state, remit, question, answer)
@@ -148,7 +150,7 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
     if state.as_json:
         state.output.json(question)
         return exit_codes.OK
-    from remit.cli.prompt import Prompt, known_tool, show_question
+    from remit.cli.prompt import Prompt, show_question
     from remit.clock import SystemClock
 
     if question.state == "pending" and state.output.interactive:
@@ -156,7 +158,7 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
             _go_on(state, question)
         return exit_codes.OK
     now = SystemClock().now()
-    show_question(state.output.out, question, await known_tool(remit, question.tool), now=now)
+    show_question(state.output.out, question, now=now)
     if question.state == "pending":
         command = state.command("confirm", question.confirmation)
         state.note(f"  {state.output.err.style('->', 'cyan')} {command} --approve | --deny --reason WHY | --edit JSON")
@@ -200,7 +202,7 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
 
 
 async def _edit(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
-    from remit.cli.prompt import known_tool, show_question
+    from remit.cli.prompt import show_question
     from remit.cli.values import json_object
     from remit.clock import SystemClock
 
@@ -210,7 +212,7 @@ async def _edit(state: State, remit: Opened, question: ConfirmationView, answer:
         state.output.json(edited)
         return exit_codes.OK
     now = SystemClock().now()
-    show_question(state.output.out, edited, await known_tool(remit, edited.tool), now=now)
+    show_question(state.output.out, edited, now=now)
     state.note(f"asked again; approve it with: {state.command('confirm', edited.confirmation, '--approve')}")
     return exit_codes.OK
 

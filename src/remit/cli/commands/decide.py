@@ -54,7 +54,7 @@ def command(
     value: Any = json_value(done, "--done") if done is not None else None
 
     async def decide() -> str:
-        async with state.open(code="unused") as remit:
+        async with state.open(code="unused", writes=True) as remit:
             found = await remit.service.jobs.find(job)
             await remit.service.steps.decide(
                 found, step, decision, value, attempt=attempt, reason=reason, replace=replace

@@ -8,26 +8,27 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, live_option, pass_state
 
 if TYPE_CHECKING:
     from remit.cli.checks import Check
 
 
 @click.command("doctor")
+@live_option
 @json_option("the checks")
 @pass_state
-def command(state: State) -> int:
+def command(state: State, live: bool) -> int:
     """Check that everything Remit needs is in order.
 
-    Python, SQLite, settings, rules, your modules, the journal and its disk, tools, folders, the terminal. Whatever
-    is not in order comes with a way to mend it. Exits with status 1 where a check fails.
+    Python, SQLite, settings, rules, the journal and its disk, folders, the terminal; with --live also your modules and
+    servers. Whatever is not in order comes with a way to mend it. Exits with status 1 if a check fails.
     """
     from remit.cli.checks import checks
     from remit.cli.running import run_async
 
     async def look() -> list[Check]:
-        return [check async for check in checks(state)]
+        return [check async for check in checks(state, live=live)]
 
     found = run_async(lambda _stop: look())
     if state.as_json:

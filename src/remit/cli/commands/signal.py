@@ -26,7 +26,7 @@ def command(state: State, job: str, name: str, payload: str) -> int:
     value = json_value(payload, "PAYLOAD")
 
     async def send() -> str:
-        async with state.open(code="unused") as remit:
+        async with state.open(code="unused", writes=True) as remit:
             found = await remit.service.jobs.find(job)
             await remit.service.jobs.signal(found, name, value)
             return found

@@ -25,11 +25,15 @@ def command(state: State, name: str | None) -> int:
     yours: it runs, a person is asked first, it is denied, or that depends on the arguments
     (`remit policy explain`). A tool is withheld when its schema cannot be used.
     """
+    from remit.app import Remit
+    from remit.cli.recorded import record
     from remit.cli.running import run_async
 
     async def look() -> tuple[list[ToolView], dict[str, str]]:
         async with state.open() as remit:
             found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
+            if isinstance(remit, Remit):
+                await record(remit)
             return found, await remit.service.tools.failures()
 
     found, failures = run_async(lambda _stop: look())

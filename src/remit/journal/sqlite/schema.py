@@ -85,9 +85,13 @@ def check(connection: apsw.Connection) -> None:
     with connection:
         version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
         tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+        foreign = int(connection.execute("SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')").get)
     if application != APPLICATION_ID and (application or version or tables):
         msg = "the file is a database of another program, not a Remit journal"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Name another file for the journal.")
+    if foreign:
+        msg = "the journal holds a trigger or a view, which Remit never makes: they could change what is recorded"
+        raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Restore the journal from a backup.")
     if version > VERSION:
         msg = f"the journal has schema {version}; this Remit knows up to {VERSION}"
         raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")

@@ -88,7 +88,7 @@ def command(
         **_levels(levels),
         "sandbox": sandbox,
     }
-    server = _written(file, {key: value for key, value in table.items() if value})
+    server = _written(state, file, {key: value for key, value in table.items() if value})
     if state.as_json:
         shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
         state.output.json({**shown, "isolation": server.isolation})
@@ -104,9 +104,10 @@ def command(
     return exit_codes.OK
 
 
-def _written(file: Path, table: dict[str, Any]) -> McpServer:
+def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     """Check the table, hold it against the file, and write it. Raises UsageError."""
     from remit.cli.servers import base_of
+    from remit.cli.trusting import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.secrets import Cloak
     from remit.mcp_config.server_tables import names, with_server
@@ -125,7 +126,8 @@ def _written(file: Path, table: dict[str, Any]) -> McpServer:
             f"{file} has a server {server.name}",
             remedy=f"Take another name, or `remit mcp remove {server.name}` first.",
         )
-    replace_text(file, with_server(text, table))
+    with still_trusted(state.settings, trusted=state.trust):
+        replace_text(file, with_server(text, table))
     return server
 
 

@@ -47,6 +47,7 @@ def command(
     you are told which variables to set. Whatever cannot be taken over is listed.
     """
     from remit.cli.servers import all_servers, base_of, settings_file, warn_of_rival
+    from remit.cli.trusting import still_trusted
     from remit.mcp_config.plan import plan
 
     settings = state.settings()
@@ -60,7 +61,8 @@ def command(
     _check_wanted(wanted, planned, found)
     writes = (everything or bool(wanted)) and not dry_run
     if writes:
-        _write(file, planned, private=keep_secrets)
+        with still_trusted(state.settings, trusted=state.trust):
+            _write(file, planned, private=keep_secrets)
     if state.as_json:
         servers = [_shown(one, written=writes) for one in planned]
         state.output.json({"file": str(file), "written": writes, "servers": servers, "notes": found.notes})

@@ -42,7 +42,7 @@ async def _log_in(state: State, name: str) -> RemoteStatus:
     from remit.wiring import open_runtime
 
     log_to_stderr(state.verbose)
-    runtime = open_runtime(state.settings({"journal.url": ":memory:"}), authorizer=Browser(state))
+    runtime = open_runtime(state.trusted({"journal.url": ":memory:"}), authorizer=Browser(state))
     try:
         return await runtime.service.servers.status(name)
     finally:

@@ -25,6 +25,7 @@ def command(state: State, name: str, yes: bool) -> int:
     At a terminal you are asked first. Comments between the tables stay, and so does what is recorded of the server.
     """
     from remit.cli.servers import settings_file
+    from remit.cli.trusting import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.server_tables import names, without_server
 
@@ -36,7 +37,8 @@ def command(state: State, name: str, yes: bool) -> int:
     changed = without_server(text, name)
     if not yes and not state.as_json and state.output.interactive:
         click.confirm(f"Take {name} out of {file}?", err=True, abort=True)
-    replace_text(file, changed)
+    with still_trusted(state.settings, trusted=state.trust):
+        replace_text(file, changed)
     if state.as_json:
         state.output.json({"name": name, "file": str(file)})
     else:

@@ -44,7 +44,7 @@ def _isolation(state: State, name: str) -> str:
 
 
 async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None]:
-    async with state.remit(code="unused", creates=True) as remit:
+    async with state.remit(code="unused", servers=True, creates=True) as remit:
         status = await remit.service.servers.status(name)
         tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
         return status, tools, await remit.service.servers.pin_of(name)

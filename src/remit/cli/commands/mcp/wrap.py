@@ -38,10 +38,13 @@ def command(
     In a client's configuration, put `remit mcp wrap --` before the server's command: the client sees the same tools
     under the same names, and every call passes your policy and is recorded. Calls that only read run where you say that
     they do (--level 'get_*=L0'); others ask first. Prompts, resources and the server's questions are passed on.
+
+    A remit.toml counts only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
     from remit.cli.serving import Listening, Offer, serve
     from remit.mcp_server.names import OwnNames
 
+    state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
     called = name or name_of(words)
     flags = {**wrapped(called, words, tools=dict(map(_level, levels)), era=era), "mcp.elicitation": "forward"}
     if sampling:

@@ -8,7 +8,7 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, live_option, pass_state
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     type=click.Choice(["job", "session", "ticket", "http", "mcp"]),
     help="Where the call comes from. Default: job with a recipe, else session.",
 )
+@live_option
 @json_option("the decision and every rule's part in it")
 @pass_state
-def command(state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None) -> int:
+def command(state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, live: bool) -> int:
     """Say what the rules make of a call, and why.
 
     Shown are the decision, then every rule in the order of the file: whether it matched, and why not.
@@ -41,7 +42,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
     own = "" if state.server else state.settings().app.principal
 
     async def look() -> Explanation:
-        async with state.open() as remit:
+        async with state.open(code="needed" if live else "recorded") as remit:
             return await remit.service.policy.explain(
                 tool, args, principal=principal or own, kind=chosen, recipe=recipe
             )

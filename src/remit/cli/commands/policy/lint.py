@@ -8,16 +8,17 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, live_option, pass_state
 
 if TYPE_CHECKING:
     from remit.policy.lint import Finding
 
 
 @click.command("lint")
+@live_option
 @json_option("findings and test results")
 @pass_state
-def command(state: State) -> int:
+def command(state: State, live: bool) -> int:
     """Find rules that are wrong or useless, and run the tests.
 
     Exits with status 2 where there is an error among the findings, with 1 where a test fails.
@@ -25,7 +26,7 @@ def command(state: State) -> int:
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
     from remit.policy.lint import lint
 
-    settings, tools = catalog(state)
+    settings, tools = catalog(state, live=live)
     findings = lint(settings.policy.rules, tools)
     wrong = any(finding.severity == "error" for finding in findings)
     # Rules that cannot be understood make no policy that could be tested.

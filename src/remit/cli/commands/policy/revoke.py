@@ -21,7 +21,7 @@ def command(state: State, rule: str, reason: str) -> int:
     from remit.cli.running import run_async
 
     async def revoke() -> None:
-        async with state.open(code="unused") as remit:
+        async with state.open(code="unused", writes=True) as remit:
             await remit.service.approvals.revoke(rule, reason=reason)
 
     run_async(lambda _stop: revoke())

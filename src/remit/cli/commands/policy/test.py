@@ -6,13 +6,14 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, live_option, pass_state
 
 
 @click.command("test")
+@live_option
 @json_option("the results")
 @pass_state
-def command(state: State) -> int:
+def command(state: State, live: bool) -> int:
     """Run the tests that stand beside the rules.
 
     A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1
@@ -20,7 +21,7 @@ def command(state: State) -> int:
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
 
-    settings, tools = catalog(state)
+    settings, tools = catalog(state, live=live)
     results = test_results(settings, tools)
     if state.as_json:
         state.output.json(results_json(results))

@@ -26,7 +26,7 @@ def command(state: State) -> int:
     from remit.cli.running import run_async
     from remit.cli.sandboxes import demanded, probed
 
-    settings = state.settings()
+    settings = state.trusted()
     found = run_async(lambda _stop: probed(settings))
     if state.as_json:
         import msgspec

@@ -30,7 +30,7 @@ def command(state: State, kind: str | None, states: tuple[str, ...], thread: str
     async def look(tickets: TicketsPort) -> list[Ticket]:
         return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
 
-    found = session(state, look)
+    found = session(state, look, writes=False)
     if state.as_json:
         state.output.json(found)
     elif found:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def command(state: State, ticket: str, report: bool) -> int:
     """Show a ticket: what it asks, where it stands, what it was completed with."""
     if not report:
-        show_ticket(state, session(state, lambda tickets: tickets.get(ticket)), whole=True)
+        show_ticket(state, session(state, lambda tickets: tickets.get(ticket), writes=False), whole=True)
         return exit_codes.OK
 
     async def look(tickets: TicketsPort) -> RunReport | None:
         return await tickets.report(ticket)
 
-    found = session(state, look)
+    found = session(state, look, writes=False)
     if state.as_json:
         state.output.json(found)
     elif found is None:

@@ -1,0 +1,75 @@
+"""`remit trust`: which folders may run code and loosen what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+
+@click.command("trust")
+@click.option("--list", "listed", is_flag=True, help="List the settings files that you trust.")
+@click.option("--revoke", is_flag=True, help="Trust this folder's settings no longer.")
+@click.option("--yes", is_flag=True, help="Do not ask: you know what the folder holds.")
+@click.option("--edits", is_flag=True, help="Trust later edits of its files too: for a folder in which only you write.")
+@json_option("the settings files that are trusted, or what there is to trust,")
+@pass_state
+def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) -> int:
+    """Let this folder's settings run code and allow calls.
+
+    Until then its modules are not imported, its MCP servers are not started, and its rules allow nothing. What it would
+    do is shown first. Trust holds for the file, its owner and its contents, and for those of the modules and programs
+    that it names; if one of them changes, you are asked again. It is kept outside the folder.
+    """
+    if listed:
+        return _list(state)
+    settings = state.settings()
+    if revoke:
+        return _revoke(state, settings.file)
+    from remit.cli.trusting import agreed, lines, register, standing_of
+    from remit.clock import SystemClock
+    from remit.trust.standing import trust, untrusted
+
+    found = standing_of(settings, trusted=state.trust)
+    widened = edits and found.kept is not None and not found.kept.edits and bool(found.claims)
+    if found.trusted and not widened:
+        state.note(f"{settings.folder} is trusted" if found.claims else f"{settings.folder} holds nothing to trust")
+        return exit_codes.OK
+    if not yes and not found.trusted:
+        if state.as_json:
+            state.output.json({"folder": str(settings.folder), "trusted": False, "would": lines(found)})
+            return exit_codes.OK
+        if not state.output.interactive or not agreed(state.output, found):
+            raise untrusted(found)
+    trust(found, register(), edits=edits, now=SystemClock().now())
+    if state.as_json:
+        state.output.json({"folder": str(settings.folder), "trusted": True, "would": lines(found)})
+    state.note(f"{settings.folder} is trusted")
+    return exit_codes.OK
+
+
+def _list(state: State) -> int:
+    from remit.cli.tables import Column, moment, table
+    from remit.cli.trusting import register
+
+    found = register().files()
+    if state.as_json:
+        state.output.json([{"file": one.file, "edits": one.edits, "at": one.at} for one in found])
+        return exit_codes.OK
+    if not found:
+        state.note("no settings file is trusted")
+    rows = [(one.file, "any" if one.edits else "as it was", moment(one.at)) for one in found]
+    table(state.output.out, (Column("FILE"), Column("CONTENTS"), Column("SINCE", style="dim")), rows)
+    return exit_codes.OK
+
+
+def _revoke(state: State, file: Path | None) -> int:
+    from remit.cli.trusting import register
+
+    gone = file is not None and register().forget(file)
+    state.note(f"{file} is trusted no longer" if gone else "it was not trusted")
+    return exit_codes.OK

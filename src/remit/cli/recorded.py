@@ -1,0 +1,64 @@
+"""The catalog as it was last listed, for commands that look and must start nothing.
+
+It is kept in a folder of the user's own, for each settings file, and only ever used to name and describe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.settings.places import data_folder
+from remit.tools.meta import ToolMeta
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.settings import Settings
+
+_log: Final = logging.getLogger("remit.cli")
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project offered."""
+
+    tools: tuple[ToolMeta, ...] = ()
+    recipes: tuple[tuple[str, str], ...] = ()
+    """Names, and what each does in a line."""
+
+
+async def record(remit: Remit) -> None:
+    """Keep what it offers for later; what cannot be kept is logged."""
+    tools = [tool.meta for tool in await remit.runtime.services.catalog.tools()]
+    recipes = [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
+    found = Recorded(tools=tuple(tools), recipes=tuple(recipes))
+    _keep(found, _place(remit.settings))
+
+
+def _keep(found: Recorded, place: Path) -> None:
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=place.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(msgspec.json.encode(found))
+        Path(temporary).replace(place)
+    except OSError as error:
+        _log.warning("%s: %s; the catalog is not recorded", place.parent, error.strerror or error)
+
+
+def recorded(settings: Settings) -> Recorded | None:
+    """What was offered when it was last listed; None if it never was."""
+    try:
+        return msgspec.json.decode(_place(settings).read_bytes(), type=Recorded)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _place(settings: Settings) -> Path:
+    name = hashlib.sha256(os.fsencode(settings.file or settings.folder)).hexdigest()[:40]
+    return data_folder(os.environ) / "catalogs" / f"{name}.json"

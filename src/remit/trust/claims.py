@@ -1,0 +1,127 @@
+"""What a remit.toml would do that its folder must be trusted for.
+
+Every setting counts, but those listed here as harmless: a new setting needs trust until somebody has thought about it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.settings import Settings
+from remit.settings.mcp import McpServer
+from remit.settings.mcp_servers import configured_servers
+
+HARMLESS: Final = frozenset({
+    "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
+    "jobs.code_version", "jobs.concurrency", "jobs.drain_seconds", "jobs.lease_seconds", "jobs.mismatch",
+    "mcp.timeout_ms", "models.at_once", "models.day_cents", "models.day_tokens", "models.patience_seconds",
+    "output.color", "policy.tests", "readiness.required", "tools.max_value_bytes",
+})  # fmt: skip
+"""Settings that run nothing, allow nothing, send nothing and lead nowhere, whatever their value."""
+_VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
+_STRICTER: Final = frozenset({"ask", "deny"})
+
+
+class Claim(NamedTuple):
+    """One thing that a settings file would do."""
+
+    key: str
+    """The setting."""
+    text: str
+    """What it does, as the end of "It would …"."""
+
+
+def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:
+    """Everything that the file would do and that needs trust, in the order of the settings; none without a file."""
+    given = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
+    linked = settings.sources["journal.url"] == "default" and list(_journal(settings, env))
+    links = [Claim("journal.url", f"{text}, through a link") for text in linked or ()]
+    return (*links, *(Claim(key, text) for key in given for text in _texts(key, settings, env)))
+
+
+def _texts(key: str, settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    speak = _SPOKEN.get(key)
+    if speak is not None:
+        yield from speak(settings, env)
+        return
+    section, _, name = key.partition(".")
+    shown = msgspec.json.encode(getattr(settings, section).shown(name)).decode()
+    yield f"set {key} to {shown}"
+
+
+def _modules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    for name in settings.app.modules:
+        yield f"import {_near(name, settings.folder)}"
+
+
+def _servers(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    try:
+        found = configured_servers(settings, env)
+    except SettingsError:
+        yield "start MCP servers that cannot be read"
+        return
+    for server in found.enabled:
+        if found.origins[server.name] == str(settings.file):
+            yield from _server(server)
+
+
+def _server(server: McpServer) -> Iterator[str]:
+    if server.url:
+        yield f"connect to the MCP server {server.name} at {server.where}"
+    else:
+        yield f"start the MCP server {server.name}: {shlex.join(server.command)}"
+    texts = (*server.command, *server.env.values(), *server.headers.values(), *(server.oauth or {}).values())
+    secrets = sorted({name for text in texts for name in _VARIABLE.findall(text)})
+    if secrets:
+        yield f"give {server.name} {', '.join(f'${name}' for name in secrets)} of your environment"
+    if server.tools or server.level != "L2":
+        levels = ", ".join(f"{name} {level}" for name, level in {"all tools": server.level, **server.tools}.items())
+        yield f"take the levels of {server.name} as {levels}"
+
+
+def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    for number, rule in enumerate(settings.policy.rules, 1):
+        if rule.get("effect") not in _STRICTER:
+            tools = rule.get("tools")
+            named = ", ".join(map(str, tools)) if isinstance(tools, list | tuple) else tools
+            yield f"allow without asking, by rule {rule.get('id', number)}: {named}"
+
+
+def _roots(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    for root in settings.fs.roots:
+        if not Path(root).is_relative_to(settings.folder):
+            yield f"let tools read and write below {root}"
+
+
+def _anywhere(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if settings.fs.search_anywhere:
+        yield "let folder.search and folder.read look into any folder"
+
+
+def _journal(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    shown = settings.journal.shown("url")
+    if "://" in shown or not Path(shown).is_relative_to(settings.folder):
+        yield f"keep the journal at {shown}"
+
+
+_SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]] = {
+    "app.modules": _modules,
+    "mcp.servers": _servers,
+    "policy.rules": _rules,
+    "fs.roots": _roots,
+    "fs.search_anywhere": _anywhere,
+    "journal.url": _journal,
+}
+"""Settings whose value says whether they need trust, and in which words."""
+
+
+def _near(name: str, folder: Path) -> str:
+    path = Path(name)
+    return str(path.relative_to(folder)) if path.is_absolute() and path.is_relative_to(folder) else name

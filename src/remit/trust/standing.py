@@ -1,0 +1,142 @@
+"""Whether a project folder is trusted, and what there is to trust."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import SettingsError
+from remit.settings import Settings
+from remit.settings.loader import TRUST
+from remit.trust.bound import digests
+from remit.trust.claims import Claim, claims
+from remit.trust.register import Register, TrustedFile, TrustedJournal
+
+_log: Final = logging.getLogger("remit.trust")
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder's settings would do, and whether somebody agreed to it."""
+
+    settings: Settings
+    claims: tuple[Claim, ...]
+    """What the settings would do; empty: nothing that needs trust."""
+    owner: int
+    """The uid that the settings file belongs to."""
+    digests: dict[str, str]
+    kept: TrustedFile | None
+    """What somebody trusted before, whether it still holds or not."""
+    journal: Path | None
+    """The journal in the folder that Remit did not make here and nobody trusted."""
+
+    @property
+    def changed(self) -> list[str]:
+        """The files that are not as they were when they were trusted."""
+        if self.kept is None or self.kept.edits:
+            return []
+        names = sorted({*self.digests, *self.kept.digests})
+        return [name for name in names if self.digests.get(name) != self.kept.digests.get(name)]
+
+    @property
+    def linked(self) -> bool:
+        """Whether the folder's own journal lies elsewhere, behind a link."""
+        return any(claim.key == "journal.url" for claim in self.claims) and (
+            self.settings.sources["journal.url"] == "default"
+        )
+
+    @property
+    def settings_trusted(self) -> bool:
+        """Whether the settings count."""
+        if not self.claims:
+            return True
+        return self.kept is not None and self.kept.owner == self.owner and not self.changed
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing is left to ask."""
+        return self.settings_trusted and self.journal is None
+
+
+def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
+    """How a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
+    said = env.get(TRUST) == "1"
+    found = () if said else claims(settings, env)
+    return Standing(
+        settings=settings,
+        claims=found,
+        owner=settings.file.stat().st_uid if settings.file is not None else os.getuid(),
+        digests=digests(settings, env) if found else {},
+        kept=register.file(settings.file) if settings.file is not None else None,
+        journal=None if said else _foreign_journal(settings, register),
+    )
+
+
+def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None:
+    """Keep that somebody agreed. Raises SettingsError if it cannot be kept."""
+    try:
+        if found.settings.file is not None and found.claims:
+            register.keep(
+                TrustedFile(
+                    file=str(found.settings.file), owner=found.owner, digests=found.digests, edits=edits, at=now
+                )
+            )
+        if found.journal is not None:
+            _keep_journal(found.journal, register)
+    except OSError as error:
+        why = f"{register.folder}: {error.strerror or error}"
+        raise SettingsError(why, remedy="Make that folder writable, or set REMIT_TRUST=1.") from error
+
+
+def missing_journal(settings: Settings, env: Mapping[str, str]) -> Path | None:
+    """The folder's own journal if it is not there yet, so that whoever makes it can say `made_here`."""
+    path = own_journal(settings) if env.get(TRUST) != "1" else None
+    return path if path is not None and not path.exists() else None
+
+
+def made_here(path: Path, register: Register) -> None:
+    """Keep that Remit made this journal here, so that nobody is asked about it."""
+    try:
+        _keep_journal(path, register)
+    except OSError as error:
+        _log.warning("%s: %s; you will be asked about this journal", register.folder, error.strerror or error)
+
+
+def own_journal(settings: Settings) -> Path | None:
+    """The journal that the folder or its settings choose; None for one that the person named, or on a server."""
+    source, url = settings.sources["journal.url"], settings.journal.url
+    if source not in {"default", str(settings.file)} or "://" in url or url == ":memory:":
+        return None
+    return Path(url)
+
+
+def untrusted(found: Standing) -> SettingsError:
+    """The refusal of what would use an untrusted folder."""
+    place = found.settings.file if not found.settings_trusted else found.journal
+    if found.changed:
+        names = ", ".join(Path(name).name for name in found.changed)
+        why = f"{place} was trusted, and has changed since: {names}"
+    elif found.settings_trusted:
+        why = f"{place} was not made by Remit here, and nobody has trusted it"
+    else:
+        why = f"{place} is not trusted: it would run code or loosen what is allowed"
+    remedy = "Look at it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
+    return SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)
+
+
+def _foreign_journal(settings: Settings, register: Register) -> Path | None:
+    path = own_journal(settings)
+    if path is None or not path.exists():
+        return None
+    kept, now = register.journal(path), path.stat()
+    return None if kept is not None and (kept.device, kept.inode) == (now.st_dev, now.st_ino) else path
+
+
+def _keep_journal(path: Path, register: Register) -> None:
+    now = path.stat()
+    register.keep(TrustedJournal(journal=str(path), device=now.st_dev, inode=now.st_ino))
