@@ -177,8 +177,9 @@ async def test_other_users_cannot_read_what_is_made(tmp_path: Path) -> None:
     journal = Journal(SqliteStore(str(path), SystemClock()))
     await job(journal, "job/a")
     files = names(path.parent)
-    assert files == ["journal.db", "journal.db-shm", "journal.db-wal"]
+    assert files == [".gitignore", "journal.db", "journal.db-shm", "journal.db-wal"]
     assert {mode(path.parent / name) for name in files} == {0o600}
+    assert (path.parent / ".gitignore").read_text() == "*\n"
     assert [mode(folder) for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
     await journal.close()
 

@@ -225,3 +225,15 @@ async def test_a_root_that_is_gone_is_reported(tmp_path: Path) -> None:
 async def test_arguments_of_a_wrong_type_are_refused_even_without_a_schema_gate(root: Path) -> None:
     assert (await refused(root, "fs.read", path=1)).cause is Code.InvalidInput
     assert (await refused(root, "fs.read")).cause is Code.InvalidInput
+
+
+@pytest.mark.parametrize("where", [{}, {"path": ""}, {"path": "."}])
+async def test_a_folder_that_holds_a_journal_is_searched_and_listed_without_it(
+    root: Path, where: dict[str, str]
+) -> None:
+    (root / ".remit").mkdir()
+    (root / ".remit" / "notes.txt").write_text("cancel everything\n")
+    found = await call(root, "fs.search", query="cancel", **where)
+    assert [match["path"] for match in found["matches"]] == ["docs/a.md"]
+    listed = await call(root, "fs.list", recursive=True, **where)
+    assert [item["path"] for item in listed["items"]] == ["b.py", "docs", "docs/a.md"]

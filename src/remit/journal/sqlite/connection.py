@@ -18,6 +18,8 @@ from remit.journal.sqlite.schema import check, migrate
 MEMORY: Final = ":memory:"
 _STATEMENTS: Final = 256
 """Prepared statements kept; there are fewer shapes than that."""
+_OURS: Final = ".remit"
+"""The folder of the default journal: what is in it is recorded as it is, secrets too, and kept out of git."""
 _PAUSE_S: Final = 0.002
 """Between two attempts to switch to write-ahead logging."""
 
@@ -100,8 +102,18 @@ def _make_private(path: Path) -> None:
     of it would drop the locks that another connection of this process holds on it.
     """
     _make_folder(path.parent)
+    if path.parent.name == _OURS:
+        _make(path.parent / ".gitignore", b"*\n")
+    _make(path)
+
+
+def _make(path: Path, content: bytes = b"") -> None:
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:

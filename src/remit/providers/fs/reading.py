@@ -9,7 +9,7 @@ from typing import Final
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
-from remit.providers.fs.roots import Roots
+from remit.providers.fs.roots import Roots, is_ours
 from remit.providers.fs.shapes import (
     ListArgs,
     Listed,
@@ -104,10 +104,11 @@ class Reading:
 
 def _named(root: Rooted, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]) -> Iterator[Entry]:
     def go_in(entry: Entry) -> bool:
-        return deep and enter(entry)
+        return deep and not is_ours(entry.name) and enter(entry)
 
     for entry in root.walk(path, enter=go_in):
-        yield entry._replace(path=prefix + entry.path)
+        if not is_ours(entry.name):
+            yield entry._replace(path=prefix + entry.path)
 
 
 def _worth_entering(folder: Entry) -> bool:

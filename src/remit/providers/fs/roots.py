@@ -19,6 +19,11 @@ _SETTINGS = "remit.toml"
 """Holds the policy: what an agent may do is not the agent's to decide."""
 
 
+def is_ours(name: str) -> bool:
+    """Whether a file or folder of this name belongs to Remit: it is not read, listed or searched."""
+    return name.casefold() == _OURS
+
+
 class Roots:
     """The roots by the name an agent knows them by; the only one has no name."""
 
@@ -46,7 +51,7 @@ class Roots:
     def find(self, path: str) -> tuple[Rooted, str, str]:
         """The root of a path, the path below it, and what stands before a path below it. Raises ProviderError."""
         parts = parts_of(path)
-        if any(part.casefold() == _OURS for part in parts):
+        if any(is_ours(part) for part in parts):
             raise ProviderError(f"{path!r} belongs to Remit itself.", code=Code.PATH_NOT_ALLOWED)
         if not self.several:
             return self.names[""], "/".join(parts), ""
