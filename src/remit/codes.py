@@ -103,6 +103,7 @@ class Code(Enum):
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")
+    ARTIFACT_NOT_FOUND = Row(ERROR, 404, False, "The job left no such artifact.")
     STEP_NOT_WAITING = Row(ERROR, 409, False, "The step, or this attempt of it, does not wait for a decision.")
     STEP_DECIDED = Row(ERROR, 409, False, "A person has already decided on this attempt.")
     STEP_FAILED = Row(FAILED, 502, False, "A step failed and the recipe did not handle it.")

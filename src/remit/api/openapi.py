@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.api.route import Route
+from remit.api.route import BYTES, Route
 from remit.codes import Code
 from remit.version import __version__
 
@@ -127,7 +127,7 @@ def _query(route: Route) -> list[dict[str, Any]]:
 
 def _answers(route: Route, answer: Any) -> dict[str, Any]:
     kind = "text/event-stream" if route.stream is not None else route.media
-    content = {kind: {"schema": answer} if route.stream is None else {}}
+    content = {kind: {"schema": answer} if route.stream is None and kind != BYTES else {}}
     found = {"description": route.summary, **({"content": content} if answer is not None or route.stream else {})}
     statuses = (204,) if answer is None and route.stream is None else (route.status, *route.also)
     return {str(status): found for status in statuses}

@@ -152,7 +152,10 @@ async def _encoded(route: Route, handler: Handler, asked: Asked) -> Encoded:
     status = answer.status or route.status
     if status == _NO_CONTENT:
         return Encoded(status, b"", answer.headers, "")
-    body = _encode(answer.value) if answer.media == _JSON else str(answer.value).encode()
+    if isinstance(answer.value, bytes):
+        body = answer.value
+    else:
+        body = _encode(answer.value) if answer.media == _JSON else str(answer.value).encode()
     return Encoded(status, body, answer.headers, answer.media)
 
 

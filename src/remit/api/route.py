@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 Method = Literal["GET", "POST", "DELETE"]
+BYTES: Final = "application/octet-stream"
+"""The media type of a route that answers with bytes as they are."""
 NO_BODY: Final[Any] = None
 
 
@@ -72,7 +74,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP status; 0: the route's."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     media: str = "application/json"
-    """The media type; if it is not JSON, the value is text."""
+    """The media type; if it is not JSON, the value is text or bytes."""
 
 
 Handler = Callable[[Asked], Awaitable[Any]]

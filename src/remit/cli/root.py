@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "usage": Entry("Look", "Sum up what models took: requests, tokens, dollars."),
     "trace": Entry("Look", "Tell what a job did: times, versions, who allowed what."),
     "replay": Entry("Look", "Run a job again on its record alone, and compare."),
+    "artifacts": Entry("Look", "List the files that a job left, show one, or save them."),
     "verify": Entry("Look", "Check that nothing recorded was changed."),
     "tools": Entry("Look", "List the tools, or show one."),
     "confirm": Entry("Decide", "List the questions that jobs ask, or answer one."),

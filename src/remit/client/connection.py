@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from remit.api.route import Route
+from remit.api.route import BYTES, Route
 from remit.api.routes import ROUTES
 from remit.client.address import base_url
 from remit.client.problems import error_of
@@ -91,6 +91,8 @@ class Connection:
         kind = answer if answer is not None else route.answer
         if kind is None:
             return None
+        if route.media == BYTES:
+            return data
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from remit.client.artifacts import RemoteArtifacts
 from remit.client.confirmations import RemoteApprovals, RemoteConfirmations
 from remit.client.connection import Connection
 from remit.client.conversations import RemoteConversations
@@ -20,6 +21,7 @@ class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: RemoteJobs
     steps: RemoteSteps
+    artifacts: RemoteArtifacts
     streams: RemoteStreams
     sessions: RemoteSessions
     confirmations: RemoteConfirmations
@@ -36,6 +38,7 @@ def service_at(connection: Connection) -> RemoteService:
     return RemoteService(
         jobs=RemoteJobs(connection),
         steps=RemoteSteps(connection),
+        artifacts=RemoteArtifacts(connection),
         streams=RemoteStreams(connection),
         sessions=RemoteSessions(connection),
         confirmations=RemoteConfirmations(connection),

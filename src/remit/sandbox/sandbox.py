@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -167,22 +165,13 @@ class Sandbox:
     @asynccontextmanager
     async def _held(self, conversation: str) -> AsyncIterator[Workspace]:
         """The conversation's workspace, for us alone among all processes: one run at a time changes it."""
-        workspace = self._workspaces.of(conversation)
-        fd = os.open(workspace.state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            while not _locked(fd):
-                await self._clock.sleep(_BUSY_S)  # nothing tells of a lock that was freed
-            yield workspace
-        finally:
-            os.close(fd)
-
-
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        while True:
+            workspace = self._workspaces.of(conversation)
+            with workspace.locked() as ours:
+                if ours:
+                    yield workspace
+                    return
+            await self._clock.sleep(_BUSY_S)  # nothing tells of a lock that was freed
 
 
 def _now(workspace: Workspace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -87,6 +88,33 @@ class Workspace:
         if self.work.stat().st_uid != (who.uid or os.getuid()):
             who.own(self.work)
 
+    @property
+    def conversation(self) -> str:
+        """The stream whose calls use it, as far as it names the folder; empty if an older Remit made the folder."""
+        try:
+            return (self.state / "conversation").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    @property
+    def used_ns(self) -> int:
+        """When it was last used."""
+        return max(place.stat().st_mtime_ns for place in (self.work, self.state, self.inputs))
+
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Hold it against every other process, within the block; False if another holds it, or it is gone."""
+        file = self.state / "lock"
+        try:
+            fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # deleted after it was found
+            yield False
+            return
+        try:
+            yield _flocked(fd) and _is(fd, file)
+        finally:
+            os.close(fd)
+
     def put(self, path: str, data: bytes, *, inputs: bool) -> None:
         """Write a file below `work` or `inputs`, with the folders above it. Raises OSError or ValueError.
 
@@ -112,12 +140,40 @@ class Workspaces:
 
     def of(self, conversation: str) -> Workspace:
         """The workspace of a conversation, which is the stream that its calls are recorded in."""
-        name = "_".join(conversation.split("/")[:2])
+        parts = conversation.split("/")[:2]
+        name = "_".join(parts)
         if not _NAME.fullmatch(name):
             name = hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         found = Workspace(self.folder / "projects" / name)
         found.make()
+        if not found.conversation:
+            (found.state / "conversation").write_text("/".join(parts), encoding="utf-8", errors="replace")
         return found
+
+    def all(self) -> list[Workspace]:
+        """Every workspace that is there, the one that was used last first."""
+        try:
+            folders = [place for place in (self.folder / "projects").iterdir() if (place / "state").is_dir()]
+        except FileNotFoundError:
+            return []
+        return sorted(map(Workspace, folders), key=lambda one: -one.used_ns)
+
+
+def _flocked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is(fd: int, file: Path) -> bool:
+    """Whether a file that is open is still the one of that name."""
+    try:
+        now = file.stat()
+    except FileNotFoundError:
+        return False
+    return os.fstat(fd).st_ino == now.st_ino
 
 
 def _parts(path: str) -> list[str]:

@@ -20,7 +20,16 @@ from remit.policy.remembered import Remembered, Scope
 from remit.service.jobs import Options
 from remit.service.many import Replayed
 from remit.service.recipes import RecipeView
-from remit.service.views import ConfirmationView, JobRow, JobView, SessionRow, StepView, ToolView, VerifyReport
+from remit.service.views import (
+    ArtifactRow,
+    ConfirmationView,
+    JobRow,
+    JobView,
+    SessionRow,
+    StepView,
+    ToolView,
+    VerifyReport,
+)
 from remit.tickets.execution import ToolExecutor
 from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
@@ -113,6 +122,18 @@ class StepsPort(Protocol):
 
         `replace` corrects it, as long as no worker has gone on with it.
         """
+        ...
+
+
+class ArtifactsPort(Protocol):
+    """What jobs left."""
+
+    async def rows(self, job: str) -> list[ArtifactRow]:
+        """The files that a job's or session's steps left, and what they wrote."""
+        ...
+
+    async def read(self, job: str, digest: str) -> bytes:
+        """The bytes of one of them."""
         ...
 
 
@@ -324,6 +345,9 @@ class ServicePort(Protocol):
 
     @property
     def steps(self) -> StepsPort: ...  # noqa: D102
+
+    @property
+    def artifacts(self) -> ArtifactsPort: ...  # noqa: D102
 
     @property
     def streams(self) -> StreamsPort: ...  # noqa: D102

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remit.service.approvals import Approvals
+from remit.service.artifacts import Artifacts
 from remit.service.confirmations import Confirmations
 from remit.service.conversations import Conversations
 from remit.service.health import Health
@@ -39,6 +40,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: Jobs
     steps: Steps
+    artifacts: Artifacts
     streams: Streams
     sessions: Sessions
     confirmations: Confirmations
@@ -66,6 +68,7 @@ def service_over(
     return Service(
         jobs=jobs,
         steps=Steps(journal, services.catalog, principal, poke),
+        artifacts=Artifacts(journal),
         streams=Streams(journal),
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),

@@ -139,6 +139,19 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """`inline`, `raw` or `omitted`."""
 
 
+class ArtifactRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a step left, or what it wrote to stdout or stderr; its bytes are asked for by their digest."""
+
+    step: str
+    path: str
+    """Relative, as the program named it; `stdout` and `stderr` of a step that ran a command."""
+    bytes: int
+    sha256: str
+    """`sha256:` and 64 hexadecimal digits."""
+    media_type: str
+    """What the ending of its name says; the bytes may be anything."""
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """One job, whole: the task result of the contract (tools, "Steps"), and what else is known of it."""
 

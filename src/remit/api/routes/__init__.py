@@ -6,6 +6,7 @@ from typing import Final
 
 from remit.api.route import Route
 from remit.api.routes import (
+    artifacts,
     confirmations,
     conversations,
     events,
@@ -25,6 +26,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *jobs.ROUTES,
     *history.ROUTES,
     *steps.ROUTES,
+    *artifacts.ROUTES,
     *recipes.ROUTES,
     *confirmations.ROUTES,
     *conversations.ROUTES,

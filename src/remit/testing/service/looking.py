@@ -98,6 +98,22 @@ async def check_a_decision_is_explained(reach: Reach) -> None:
         assert found == own
 
 
+async def check_artifacts_are_those_that_the_job_left(reach: Reach) -> None:
+    """Listed by step, their bytes by their digests; those of another job are refused."""
+    async with world(reach) as one:
+        job, other = await one.ran("draws", text="moon"), await one.ran("draws", text="sun")
+        [row] = await one.service.artifacts.rows(job)
+        assert (row.step, row.path, row.bytes, row.media_type) == ("1", "a/drawing", 4, "image/x-test")
+        assert await one.service.artifacts.read(job, row.sha256) == b"moon"
+        [theirs] = await one.service.artifacts.rows(other)
+        with refused(Code.ARTIFACT_NOT_FOUND, NotFoundError):
+            await one.service.artifacts.read(job, theirs.sha256)
+        with refused(Code.ARTIFACT_NOT_FOUND, NotFoundError):
+            await one.service.artifacts.read(job, "x")
+        with refused(Code.JOB_NOT_FOUND, NotFoundError):
+            await one.service.artifacts.rows("job_none")
+
+
 LOOKING_CHECKS: Final[tuple[Check, ...]] = (
     check_events_are_those_of_the_journal_byte_by_byte,
     check_following_ends_with_the_job,
@@ -105,4 +121,5 @@ LOOKING_CHECKS: Final[tuple[Check, ...]] = (
     check_the_catalog_is_shown,
     check_recipes_are_shown_with_their_parameters,
     check_a_decision_is_explained,
+    check_artifacts_are_those_that_the_job_left,
 )

@@ -17,13 +17,14 @@ from remit.service.service import Service
 from remit.service.views import JobRow
 from remit.settings import load
 from remit.tools.function import tool
+from remit.tools.provider import CallContext
 from remit.wiring import open_runtime
 
 Reach = Callable[[Service], AbstractAsyncContextManager[ServicePort]]
 """Opens the service under test, given the one over the journal."""
 Check = Callable[[Reach], Awaitable[None]]
 _RULES: Final = [
-    {"id": "may-look", "effect": "allow", "tools": ["desk.look", "desk.book", "desk.unbook"]},
+    {"id": "may-look", "effect": "allow", "tools": ["desk.look", "desk.book", "desk.unbook", "desk.draw"]},
     {"id": "must-ask", "effect": "ask", "tools": ["desk.write"]},
 ]
 
@@ -58,6 +59,23 @@ def book() -> str:
 def unbook() -> None:
     """Fail to undo a booking."""
     raise ValueError("the desk is closed")
+
+
+@tool("desk.draw", level="L0")
+async def draw(text: str, ctx: CallContext) -> dict[str, Any]:
+    """Draw something, and keep it beside the record."""
+    data = text.encode()
+    if ctx.keeper is None:
+        raise ValueError("nothing keeps it")
+    digest = await ctx.keeper.put(data)
+    drawn = {"path": "a/drawing", "bytes": len(data), "sha256": digest, "media_type": "image/x-test"}
+    return {"artifacts": [drawn]}
+
+
+@recipe("draws")
+async def draws(run: Run, text: str) -> None:
+    """Draw something."""
+    await run.call("desk.draw", {"text": text})
 
 
 @recipe("looks")
@@ -131,7 +149,7 @@ async def world(reach: Reach) -> AsyncIterator[World]:
             "models.default": "scripted:script.yaml",
         }
         settings = load(cwd=Path(folder), env={}, flags=flags)
-        tools, recipes = (look, write, book, unbook), (looks, writes, waits, fails, regrets)
+        tools, recipes = (look, write, book, unbook, draw), (looks, writes, waits, fails, regrets, draws)
         runtime = open_runtime(settings, tools=tools, recipes=recipes)
         runtime.engine.start()
         try:

@@ -1,0 +1,56 @@
+"""Artifacts over HTTP: what a job's steps left, and the bytes of each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.api.route import BYTES, Answer, Asked, Route
+from remit.codes import Code
+from remit.service.views import ArtifactRow
+
+_HEADERS: Final = {
+    "content-disposition": "attachment",
+    "content-security-policy": "default-src 'none'; sandbox",
+    "x-content-type-options": "nosniff",
+}
+"""No browser shows what a program made as if it were ours."""
+
+
+async def rows(asked: Asked) -> list[ArtifactRow]:
+    """List the files that a job's steps left, and what they wrote to stdout and stderr."""
+    return await asked.service.artifacts.rows(await _known(asked))
+
+
+async def read(asked: Asked) -> Answer:
+    """Answer with the bytes of one artifact, by the digest that the list names. They are never shown by a browser."""
+    data = await asked.service.artifacts.read(await _known(asked), asked.path["digest"])
+    return Answer(value=data, headers=dict(_HEADERS), media=BYTES)
+
+
+async def _known(asked: Asked) -> str:
+    return await asked.service.jobs.find(asked.path["job"])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/artifacts",
+        name="artifacts.rows",
+        scope="read",
+        summary="List what a job left.",
+        handler=rows,
+        answer=list[ArtifactRow],
+        codes=(Code.JOB_NOT_FOUND,),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/artifacts/{digest}",
+        name="artifacts.read",
+        scope="read",
+        summary="Download an artifact.",
+        handler=read,
+        answer=bytes,
+        media=BYTES,
+        codes=(Code.JOB_NOT_FOUND, Code.ARTIFACT_NOT_FOUND, Code.BLOB_MISSING, Code.PAYLOAD_ERASED),
+    ),
+)

@@ -1,0 +1,117 @@
+"""`remit artifacts`: what a job's steps left behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.service.ports import ServicePort
+    from remit.service.views import ArtifactRow
+
+
+@click.command("artifacts")
+@click.argument("job", shell_complete=complete.jobs)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--step", metavar="STEP", default="", help="Only what this step left.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Save them below this folder.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--cat", is_flag=True, help="Write the bytes of one to stdout.")
+@json_option("a list of artifacts")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context,
+    state: State,
+    job: str,
+    names: tuple[str, ...],
+    step: str,
+    save: Path | None,
+    force: bool,
+    cat: bool,
+) -> int:
+    """List the files that a job left, show one, or save them.
+
+    NAME is the path of a file as the program named it, a pattern such as `*.png`, or `stdout` or `stderr`; without any
+    it is all of them. If several steps left a file of one name, the last one counts; --step chooses another. JOB is a
+    job's id, an ending of it that fits only one, `last`, or a session's id. Bytes are checked against their digests.
+    """
+    from remit.cli.running import run_async
+
+    if save is not None and cat:
+        raise click.UsageError("Give --save or --cat, not both.", context)
+
+    async def work() -> list[ArtifactRow]:
+        async with state.open(code="unused") as remit:
+            found = await remit.service.jobs.find(job)
+            rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)
+            if cat:
+                await _cat(remit.service, found, rows)
+            elif save is not None:
+                await _save(remit.service, found, rows, save, force=force)
+            return rows
+
+    rows = run_async(lambda _stop: work())
+    if cat:
+        return exit_codes.OK
+    if state.as_json:
+        state.output.json(rows)
+    elif rows:
+        _print(state, rows)
+        if save is not None:
+            state.note(f"saved below {save}")
+    else:
+        state.note("it left no such files" if names or step else "it left no files")
+    return exit_codes.OK
+
+
+def chosen(rows: Sequence[ArtifactRow], names: Sequence[str], step: str, *, last: bool) -> list[ArtifactRow]:
+    """The rows that are asked for; `last`: of each name the last one only."""
+    from fnmatch import fnmatchcase
+
+    found = [
+        row
+        for row in rows
+        if (not step or row.step == step)
+        and (not names or any(row.path == name or fnmatchcase(row.path, name) for name in names))
+    ]
+    return list({row.path: row for row in found}.values()) if last else found
+
+
+async def _cat(service: ServicePort, job: str, rows: Sequence[ArtifactRow]) -> None:
+    from remit.errors import UsageError
+
+    if len(rows) != 1:
+        remedy = f"`remit artifacts {job}` lists what there is."
+        raise UsageError(f"--cat shows one artifact, and {len(rows)} have that name", remedy=remedy)
+    sys.stdout.buffer.write(await service.artifacts.read(job, rows[0].sha256))
+    sys.stdout.buffer.flush()
+
+
+async def _save(service: ServicePort, job: str, rows: Sequence[ArtifactRow], folder: Path, *, force: bool) -> None:
+    from remit.cli.saving import place_below, write
+
+    places = [(row, place_below(folder, row.path, force=force)) for row in rows]  # nothing is written if one is wrong
+    for row, place in places:
+        write(place, await service.artifacts.read(job, row.sha256))
+
+
+def _print(state: State, rows: Sequence[ArtifactRow]) -> None:
+    from remit.cli.tables import Column, table
+    from remit.cli.text import one_line
+
+    columns = (Column("STEP"), Column("BYTES"), Column("TYPE", style="dim"), Column("NAME", whole=False))
+    table(
+        state.output.out,
+        columns,
+        [(row.step, str(row.bytes), one_line(row.media_type), one_line(row.path)) for row in rows],
+    )

@@ -1,0 +1,109 @@
+"""Artifacts: the files that a job's steps left, and what they wrote to stdout and stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.codes import Code
+from remit.errors import ChainBrokenError, NotFoundError, PayloadErasedError
+from remit.jobs.state import History
+from remit.journal.event import UNSET
+from remit.journal.kinds import BytesKept, decode
+from remit.service.heads import head_of, stream_named
+from remit.service.values import value_of
+from remit.service.views import ArtifactRow
+
+if TYPE_CHECKING:
+    from remit.jobs.records import CallRecord
+    from remit.journal.journal import Journal
+
+_STREAMS: Final = frozenset({"stdout", "stderr"})
+
+
+class Artifacts:
+    """The artifacts of the jobs and sessions of one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Look at `journal`."""
+        self._journal = journal
+
+    async def rows(self, job: str) -> list[ArtifactRow]:
+        """What a job's or session's steps left, in their order. Raises NotFoundError."""
+        await head_of(self._journal, job)
+        events = await self._journal.read(stream_named(job))
+        history = History(events)
+        kept = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
+        found: list[ArtifactRow] = []
+        for step, record in history.calls.items():
+            found += _written(step, record)
+            if step in kept and record.finished is not None:
+                value = await value_of(self._journal, record.finished.result, record.finished.result_blob)
+                found += _files(step, value)
+        return found
+
+    async def read(self, job: str, digest: str) -> bytes:
+        """The bytes of one of a job's artifacts.
+
+        Raises NotFoundError for a digest that the job did not leave, and ChainBrokenError (BLOB_MISSING) or
+        PayloadErasedError for bytes that are not kept any more.
+        """
+        await head_of(self._journal, job)
+        events = await self._journal.read(stream_named(job))
+        hidden = False
+        for event in events:
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, BytesKept):
+                if payload.kept_blob.key:  # in a stream with a subject the digest says nothing of the bytes
+                    try:
+                        data = await self._journal.value(UNSET, payload.kept_blob)
+                    except PayloadErasedError:
+                        hidden = True
+                        continue
+                    if data is not None and sha256(data) == digest:
+                        return data
+                elif payload.kept_blob.digest == digest:
+                    return await self._kept(digest)
+        if any(row.sha256 == digest for step, one in History(events).calls.items() for row in _written(step, one)):
+            return await self._kept(digest)
+        if hidden:
+            raise PayloadErasedError(f"the artifacts of {job} were erased with everything about its subject")
+        remedy = f"`remit artifacts {job}` lists what there is."
+        raise NotFoundError(f"{job} left no {digest!r:.90}", code=Code.ARTIFACT_NOT_FOUND, remedy=remedy)
+
+    async def _kept(self, digest: str) -> bytes:
+        data = await self._journal.blob(digest)
+        if data is None:
+            why, remedy = f"the bytes of {digest} are not kept any more", "Run the job again."
+            raise ChainBrokenError(why, code=Code.BLOB_MISSING, remedy=remedy)
+        if sha256(data) != digest:
+            raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")
+        return data
+
+
+def _written(step: str, record: CallRecord) -> Iterator[ArtifactRow]:
+    for item in record.evidence:
+        if item.get("kind") in _STREAMS and item.get("storage") == "raw":
+            yield ArtifactRow(
+                step=step,
+                path=item["kind"],
+                bytes=item.get("bytes", 0),
+                sha256=item.get("hash", ""),
+                media_type="text/plain",
+            )
+
+
+def _files(step: str, value: Any) -> list[ArtifactRow]:
+    """What a result such as that of `sandbox.collect` names."""
+    listed = value.get("artifacts") if isinstance(value, Mapping) else None
+    try:
+        return [
+            msgspec.convert({**one, "step": step}, ArtifactRow)
+            for one in (listed if isinstance(listed, list) else ())
+            if isinstance(one, Mapping)
+        ]
+    except msgspec.ValidationError:  # another tool's result, that means something else
+        return []

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from remit.cli.saving import place_below
+from remit.errors import UsageError
+from remit.sandbox.workspaces import scratch
+from tests.cli.conftest import Project
+
+CODE = "mkdir -p sub; echo one > sub/one.txt; printf two > two.bin; echo said; echo wrong >&2"
+
+
+@pytest.fixture
+def coded(project: Project) -> Iterator[Project]:
+    """A project with a snippet that has run."""
+    rule = '[[policy.rules]]\nid = "code"\neffect = "allow"\ntools = ["sandbox.*"]\n'
+    with scratch() as folder:
+        folder.chmod(0o711)
+        project.configure(f'{rule}[sandbox]\nfolder = "{folder}"\n', modules=False)
+        assert project.here("run", "run_code_snippet", "--language", "bash", "--code", CODE).status == 0
+        yield project
+
+
+def test_they_are_listed_by_step(coded: Project) -> None:
+    rows = coded.here("artifacts", "last", "--json").json
+    assert [(row["step"], row["path"]) for row in rows] == [
+        ("2", "stdout"),
+        ("2", "stderr"),
+        ("3", "sub/one.txt"),
+        ("3", "two.bin"),
+    ]
+    assert "sub/one.txt" in coded.here("artifacts", "last").out
+    assert [row["path"] for row in coded.here("artifacts", "last", "*.txt", "--json").json] == ["sub/one.txt"]
+    assert "it left no such files" in coded.here("artifacts", "last", "none").err
+
+
+def test_they_are_saved_and_never_over_something_unasked(coded: Project) -> None:
+    assert coded.here("artifacts", "last", "--step", "3", "--save", "out").status == 0
+    assert (coded.folder / "out/sub/one.txt").read_text() == "one\n"
+    assert (coded.folder / "out/two.bin").read_bytes() == b"two"
+    refused = coded.here("artifacts", "last", "two.bin", "--save", "out")
+    assert (refused.status, "exists" in refused.err) == (2, True)
+    assert coded.here("artifacts", "last", "two.bin", "--save", "out", "--force").status == 0
+
+
+def test_one_is_shown_as_it_is(coded: Project) -> None:
+    shown = coded.apart("artifacts", "last", "stderr", "--cat")
+    assert (shown.status, shown.out) == (0, "wrong\n")
+    assert coded.here("artifacts", "last", "*", "--cat").status == 2
+
+
+def test_workspaces_of_jobs_that_ended_are_listed_and_deleted(coded: Project) -> None:
+    [row] = coded.here("sandbox", "workspaces", "--json").json
+    assert (row["state"], Path(row["folder"]).is_dir()) == ("completed", True)
+    assert coded.here("sandbox", "clean", "--json").json == []  # it was used a moment ago
+    assert coded.here("sandbox", "clean", "--days", "0", "--dry-run").out.startswith("1 workspaces of ")
+    assert Path(row["folder"]).is_dir()
+    assert [one["job"] for one in coded.here("sandbox", "clean", "--days", "0", "--json").json] == [row["job"]]
+    assert not Path(row["folder"]).exists()
+    assert coded.here("artifacts", "last", "two.bin", "--save", "again").status == 0  # what was collected stays
+
+
+def test_a_workspace_of_a_job_that_can_go_on_stays(coded: Project) -> None:
+    waiting = '[[policy.rules]]\nid = "ask"\neffect = "ask"\ntools = ["sandbox.exec"]\n'
+    config = coded.folder / "remit.toml"
+    config.write_text(waiting + config.read_text())
+    assert coded.here("run", "run_code_snippet", "--language", "bash", "--code", "echo 1").status == 4
+    states = {row["state"] for row in coded.here("sandbox", "workspaces", "--json").json}
+    assert states == {"completed", "waiting"}
+    assert len(coded.here("sandbox", "clean", "--days", "0", "--unknown", "--json").json) == 1
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../b", "a//b", "a\nb", ""])
+def test_a_name_that_leads_elsewhere_is_not_saved(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no plain relative path"):
+        place_below(tmp_path, name, force=True)
+
+
+def test_no_link_is_followed_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(os.sep)
+    with pytest.raises(UsageError, match="is a link"):
+        place_below(tmp_path, "link/x", force=True)
+    with pytest.raises(UsageError, match="exists"):
+        place_below(tmp_path, "link", force=True)
