@@ -41,6 +41,7 @@ class Failure(View, frozen=True, kw_only=True):
         ours = problem.status >= _OURS
         return cls(
             title=_TITLES.get(problem.status, "Something is wrong here" if ours else "This could not be done"),
+            status=problem.status,
             code=problem.code.name,
             detail=problem.detail,
             remedy=problem.remedy or _ADVICE.get(problem.code, ""),

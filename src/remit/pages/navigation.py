@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from remit.pages.inbox import answerable
 from remit.pages.rendering import Item
 
 if TYPE_CHECKING:
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
 _ENTRIES: Final = (
     ("Overview", "/"),
     ("Jobs", "/jobs"),
+    ("Inbox", "/inbox"),
 )
 
 
 async def items(service: Service, access: Access, here: str) -> tuple[Item, ...]:
-    """The entries; the one that `here` belongs to is the current one. Inbox counts the open questions."""
+    """The entries; the one that `here` belongs to is the current one. Inbox counts what this reader can answer."""
     path = here.partition("?")[0]
-    waiting = len(await service.confirmations.pending()) if access.allows("read") else 0
+    waiting = await answerable(service, access) if access.allows("read") else 0
     return tuple(Item(name, at, _within(path, at), waiting if name == "Inbox" else 0) for name, at in _ENTRIES)
 
 

@@ -25,6 +25,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The template's file in `templates/`."""
     title: str
     """The page's title, and its first heading."""
+    status: int = 200
+    """The HTTP status."""
 
 
 class See(NamedTuple):

@@ -107,8 +107,7 @@ class Pages:
             return await self._known(scope, request, visitor, receive, here)
         except Exception as error:  # noqa: BLE001 - whatever it is, the reader gets a page
             problem = problem_of(error)
-            view = Failure.of(problem, here)
-            return await self._page(view, request, visitor, here, status=problem.status)
+            return await self._page(Failure.of(problem, here), request, visitor, here)
 
     async def _known(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, here: str) -> Reply:
         page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
@@ -140,15 +139,15 @@ class Pages:
             return await self._page(login.Again(title="Remit", here=here), request, visitor, here)
         if "hx-request" in headers:
             return Reply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
-        return await self._page(login.Login(title="Log in", to=here), request, visitor, here, status=_LOGIN)
+        return await self._page(login.Login(title="Log in", to=here, status=_LOGIN), request, visitor, here)
 
     async def _log_in(self, request: Request, visitor: Visitor, receive: Receive) -> Reply:
         given: login.Given = await self._form(login.Given, request, visitor, receive)
         try:
             cookie = self._entry.log_in(request.headers, given.token.strip())
         except Problem as problem:
-            view = login.Login(title="Log in", to=login.local(given.to), wrong=problem.detail)
-            return await self._page(view, request, visitor, "/", status=_LOGIN)
+            view = login.Login(title="Log in", to=login.local(given.to), wrong=problem.detail, status=_LOGIN)
+            return await self._page(view, request, visitor, "/")
         return _see(login.local(given.to), {"set-cookie": cookie})
 
     async def _form(self, kind: type[msgspec.Struct], request: Request, visitor: Visitor, receive: Receive) -> Any:
@@ -162,7 +161,7 @@ class Pages:
         self._entry.check(visitor, headers, given)
         return pairs_of(rest, kind, "The form")
 
-    async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, status: int = 200) -> Reply:
+    async def _page(self, view: View, request: Request, visitor: Visitor, here: str) -> Reply:
         access, now = visitor.access, self._clock.now()
         shell = Shell(
             items=await items(self._service, access, here) if visitor.known else (),
@@ -173,7 +172,7 @@ class Pages:
             zone=zone_of(request.headers),
             here=here,
         )
-        return Reply(status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
+        return Reply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
 
 
 def _query(page: Page, raw: bytes) -> Any:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.pages import actions, job, jobs, overview
+from remit.pages import actions, inbox, job, jobs, overview, question
 from remit.pages.page import Page
 
-PAGES: Final[tuple[Page, ...]] = (*overview.PAGES, *jobs.PAGES, *job.PAGES, *actions.PAGES)
+PAGES: Final[tuple[Page, ...]] = (
+    *overview.PAGES,
+    *jobs.PAGES,
+    *job.PAGES,
+    *actions.PAGES,
+    *inbox.PAGES,
+    *question.PAGES,
+)
 """The table."""

@@ -6,16 +6,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import NotFoundError, UsageError
+from remit.gateway.confirmation import KIND
 from remit.jobs.state import stream_of
+from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
 from remit.service.views import ConfirmationView
+from remit.trace.question import read_question
+from remit.trace.step import Asked
 
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
 
 _PROBLEMS = 5
+_OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
+"""The states of questions that nobody can answer any more."""
 
 
 class Confirmations:
@@ -43,6 +49,20 @@ class Confirmations:
         Raises NotFoundError.
         """
         return confirmation_view(await self._services.confirmations.find(reference))
+
+    async def answered(self, *, limit: int = 20) -> list[ConfirmationView]:
+        """The newest questions that nobody can answer any more, whatever came of them, newest first."""
+        query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
+        found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
+        return [confirmation_view(one) for one in found if one is not None]
+
+    async def answers(self, reference: str) -> Asked:
+        """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
+        found = await self._services.confirmations.find(reference)
+        asked = read_question(found.id, await self._journal.read(found.stream))
+        if asked is None:
+            raise NotFoundError(f"{reference!r} names no confirmation", code=Code.CONFIRMATION_NOT_FOUND)
+        return asked[1]
 
     # --- commands
 
@@ -112,4 +132,5 @@ def confirmation_view(found: Confirmation) -> ConfirmationView:
         rule_id=request.rule_id,
         edited_from=request.edited_from,
         expires_at=request.expires_at,
+        asked_at=found.head.created_at,
     )

@@ -204,6 +204,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     rule_id: str
     edited_from: str
     expires_at: int | None
+    asked_at: int = 0
+    """Microseconds since the Unix epoch."""
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,112 @@
+"""Arguments as the fields of a form, made from the tool's schema, and back with their types kept. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.pages.text import visible, written
+from remit.redact import line
+
+FieldKind = Literal["text", "long", "number", "choice", "json"]
+_LONG: Final = 60
+"""Characters from which a text gets several lines."""
+_MOST: Final = 40
+"""Fields of a form; a call with more arguments is edited as JSON."""
+WHOLE: Final = ""
+"""The name of the field that stands for all arguments."""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One argument."""
+
+    name: str
+    kind: FieldKind
+    text: str
+    """What stands in it."""
+    choices: tuple[str, ...] = ()
+    about: str = ""
+    """What the schema says of it."""
+    required: bool = False
+
+
+def fields_of(args: Mapping[str, Any], schema: Mapping[str, Any] | None) -> tuple[Field, ...]:
+    """The fields for a call's arguments: those of the schema, then others that the call has."""
+    properties = (schema or {}).get("properties")
+    known: Mapping[str, Any] = properties if isinstance(properties, dict) else {}
+    names = list(dict.fromkeys([*known, *args]))
+    if len(names) > _MOST or not names or WHOLE in names:
+        return (Field(name=WHOLE, kind="json", text=written(args), required=True),)
+    needed = (schema or {}).get("required", ())
+    return tuple(_field(name, args, known.get(name), required=name in needed) for name in names)
+
+
+def args_of(
+    names: Sequence[str], texts: Sequence[str], args: Mapping[str, Any], schema: Mapping[str, Any] | None
+) -> Any:
+    """The arguments that a filled form stands for. Raises UsageError that names the field."""
+    if len(names) != len(texts):
+        raise UsageError("The form's fields do not belong together.", code=Code.INVALID_INPUT)
+    if list(names) == [WHOLE]:
+        return _json(texts[0], "The arguments")
+    before = {field.name: field for field in fields_of(args, schema)}
+    edited: dict[str, Any] = {}
+    for name, text in zip(names, texts, strict=True):
+        field = before.get(name)
+        if field is None:
+            raise UsageError(f"The form has no field {line(name)!r}.", code=Code.INVALID_INPUT)
+        if _plain(text) in {_plain(field.text), visible(_plain(field.text))}:
+            if name in args:
+                edited[name] = args[name]  # as it was recorded, to the last digit and line end
+        elif text or field.kind in {"text", "long"}:
+            edited[name] = _plain(text) if field.kind in {"text", "long"} else _json(text, f"{name}: this")
+    return edited
+
+
+def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -> Field:
+    shape: Mapping[str, Any] = schema if isinstance(schema, dict) else {}
+    value, given = args.get(name), name in args
+    choices = ("true", "false") if shape.get("type") == "boolean" else ()
+    kind = _kind(shape, value, given=given)
+    if kind in {"text", "long"}:
+        text = value if isinstance(value, str) else ""
+        kind = "long" if len(text) > _LONG or "\n" in text else kind
+    else:
+        text = written(value) if given else ""
+    if choices and (not given or text in choices):
+        kind = "choice"
+    about = shape.get("description", "")
+    return Field(
+        name=name,
+        kind=kind,
+        text=text,
+        choices=choices if kind == "choice" else (),
+        about=about if isinstance(about, str) else "",
+        required=required,
+    )
+
+
+def _kind(shape: Mapping[str, Any], value: Any, *, given: bool) -> FieldKind:
+    sort = shape.get("type")
+    if given:
+        text = isinstance(value, str)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+    else:
+        text, number = sort == "string", sort in {"integer", "number"}
+    return "text" if text else "number" if number else "json"
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise UsageError(f"{what} is not JSON: {line(str(error))}", code=Code.INVALID_INPUT) from error
+
+
+def _plain(text: str) -> str:
+    """With the line ends that a browser sends as one character each."""
+    return text.replace("\r\n", "\n")

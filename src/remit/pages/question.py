@@ -1,0 +1,228 @@
+"""A question: the exact call, what it would do, why it is asked and by whom, and the forms to answer it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import ClassVar, Final, Literal
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError, RemitError, UsageError
+from remit.pages.fields import Field, args_of, fields_of
+from remit.pages.inbox import hindrance
+from remit.pages.page import Asked, Page, See, View
+from remit.pages.text import link, written
+from remit.service.views import ConfirmationView, ToolView
+from remit.trace.step import Asked as Question
+from remit.trace.step import Decided
+
+_LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
+"""What an answer is refused with because somebody or something was faster."""
+_DIFF: Final = 4_000
+"""Lines of arguments up to which an edit is shown as a difference."""
+_LEVELS: Final = {
+    "L0": "It only reads.",
+    "L1": "It writes: something is different afterwards.",
+    "L2": "It executes code or reaches the network.",
+}
+_HOUR_S: Final = 3_600
+_PERIODS: Final = (
+    (_HOUR_S, "1 hour"),
+    (8 * _HOUR_S, "8 hours"),
+    (24 * _HOUR_S, "1 day"),
+    (7 * 24 * _HOUR_S, "7 days"),
+    (30 * 24 * _HOUR_S, "30 days"),
+)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer: to what was shown, which the digest says."""
+
+    digest: str
+    reason: str = ""
+
+
+class Remember(msgspec.Struct, frozen=True, kw_only=True):
+    """An approval that holds for later calls too."""
+
+    digest: str
+    scope: Literal["job", "session", "everything"]
+    seconds: int
+    exact: Literal["yes", "no"] = "yes"
+    reason: str = ""
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """Other arguments, field by field."""
+
+    name: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A line of an edit."""
+
+    mark: Literal["+", "-", " "]
+    text: str
+
+
+class QuestionView(View, frozen=True, kw_only=True):
+    """One question, whole."""
+
+    template: ClassVar[str] = "question.html"
+    question: ConfirmationView
+    told: Question
+    job: str
+    """The job that waits; empty for a call from elsewhere."""
+    args: str
+    """The arguments, exactly and whole."""
+    lines: int
+    effect: tuple[str, ...]
+    """Sentences: what the call would do."""
+    version: str
+    """The tool's version today."""
+    changed: bool
+    """Whether the tool is another one than the question was asked about."""
+    changes: tuple[Change, ...]
+    """What somebody edited."""
+    fields: tuple[Field, ...]
+    hindrance: str
+    open: bool
+    lost: str
+    """Why the reader's answer did not count."""
+    last: Decided | None
+    periods: tuple[tuple[int, str], ...] = _PERIODS
+
+
+async def question(asked: Asked) -> QuestionView:
+    """The question's page. Raises NotFoundError."""
+    return await _view(asked)
+
+
+async def approve(asked: Asked) -> QuestionView | See:
+    """Approve the call that was shown."""
+    return await _decide(asked, "approve")
+
+
+async def deny(asked: Asked) -> QuestionView | See:
+    """Deny the call; the reason reaches whoever asked."""
+    return await _decide(asked, "deny")
+
+
+async def remember(asked: Asked) -> QuestionView | See:
+    """Approve the call, and let that hold for later ones within bounds."""
+    form: Remember = asked.form
+    if form.seconds not in {seconds for seconds, _ in _PERIODS}:
+        raise UsageError("Choose how long it holds.", code=Code.INVALID_INPUT)
+    answer = await _decide(asked, "approve")
+    if isinstance(answer, See):
+        await asked.service.approvals.remember(
+            asked.path["confirmation"],
+            form.scope,
+            seconds=form.seconds,
+            exact=form.exact == "yes",
+            by=asked.principal,
+        )
+    return answer
+
+
+async def edit(asked: Asked) -> QuestionView | See:
+    """Replace the question by one with other arguments, still to be approved."""
+    form: Edit = asked.form
+    confirmations = asked.service.confirmations
+    found = await confirmations.view(asked.path["confirmation"])
+    tool = await _tool(asked, found)
+    args = args_of(form.name, form.value, found.args, tool.input_schema if tool else None)
+    if args == found.args:
+        raise UsageError("Nothing was changed.", code=Code.INVALID_INPUT, remedy="Go back and change an argument.")
+    try:
+        edited = await confirmations.edit(found.confirmation, args, by=asked.principal, reason=form.reason)
+    except RemitError as error:
+        if error.code not in _LOST:
+            raise
+        return await _view(asked, error)
+    return See(link("/inbox/{}", edited.confirmation))
+
+
+async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> QuestionView | See:
+    name, form = asked.path["confirmation"], asked.form
+    try:
+        await asked.service.confirmations.decide(
+            name, decision, digest=form.digest, by=asked.principal, reason=form.reason
+        )
+    except RemitError as error:
+        if error.code not in _LOST:
+            raise
+        return await _view(asked, error)
+    return See(link("/inbox", done=name))
+
+
+async def _view(asked: Asked, error: RemitError | None = None) -> QuestionView:
+    confirmations = asked.service.confirmations
+    found = await confirmations.view(asked.path["confirmation"])
+    told = await confirmations.answers(found.confirmation)
+    tool = await _tool(asked, found)
+    args = written(found.args)
+    lapsed = found.expires_at is not None and found.expires_at <= asked.now
+    kind, _, job = found.caller.partition("/")
+    return QuestionView(
+        title=f"May {found.principal or 'somebody'} call {found.tool}?" if found.tool else "A question",
+        status=error.code.http if error is not None else 200,
+        question=found,
+        told=told,
+        job=job if kind == "job" else "",
+        args=args,
+        lines=args.count("\n") + 1,
+        effect=_effect(tool),
+        version=tool.version if tool else "",
+        changed=bool(tool and found.contract_hash and tool.contract_hash != found.contract_hash),
+        changes=await _changes(asked, found, args),
+        fields=fields_of(found.args, tool.input_schema) if tool and isinstance(found.args, dict) else (),
+        hindrance=hindrance(found, asked.access),
+        open=found.state == "pending" and not lapsed,
+        lost=error.message if error is not None else "",
+        last=told.decisions[-1] if told.decisions else None,
+    )
+
+
+async def _tool(asked: Asked, found: ConfirmationView) -> ToolView | None:
+    """The tool as it is today; None if it is gone, or nothing but an answer is asked for."""
+    if not found.tool:
+        return None
+    try:
+        return await asked.service.tools.view(found.tool)
+    except NotFoundError:
+        return None
+
+
+async def _changes(asked: Asked, found: ConfirmationView, args: str) -> tuple[Change, ...]:
+    if not found.edited_from:
+        return ()
+    before = written((await asked.service.confirmations.view(found.edited_from)).args).split("\n")
+    after = args.split("\n")
+    if len(before) + len(after) > _DIFF:
+        return ()
+    lines = [each for each in difflib.ndiff(before, after) if not each.startswith("?")]
+    return tuple(Change("+" if each[0] == "+" else "-" if each[0] == "-" else " ", each[2:]) for each in lines)
+
+
+def _effect(tool: ToolView | None) -> tuple[str, ...]:
+    if tool is None:
+        return ()
+    if tool.capability_level == "L0" or not tool.side_effects:
+        return (_LEVELS["L0"],)
+    again = "Done twice, it changes nothing more." if tool.idempotent else "Done twice, it happens twice."
+    return (_LEVELS.get(tool.capability_level, ""), again)
+
+
+_ONE: Final = "/inbox/{confirmation}"
+
+PAGES: Final = (
+    Page(path=_ONE, scope="read", handler=question),
+    Page(path=f"{_ONE}/approve", scope="decide", handler=approve, form=Answer),
+    Page(path=f"{_ONE}/deny", scope="decide", handler=deny, form=Answer),
+    Page(path=f"{_ONE}/remember", scope="decide", handler=remember, form=Remember),
+    Page(path=f"{_ONE}/edit", scope="decide", handler=edit, form=Edit),
+)

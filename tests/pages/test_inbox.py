@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from remit import Remit, Run, recipe, tool
+from remit.service.views import ConfirmationView
+from tests.pages.conftest import Served, token
+
+HIDDEN = "pay\u202eyap\u200b <b>bold</b> **bold** [x](https://evil.example)"
+
+
+@tool("shop.order")
+def order(item: str, count: int = 1, note: str = "") -> dict[str, Any]:
+    """Order an item."""
+    return {"item": item, "count": count, "note": note}
+
+
+@recipe("ordering")
+async def ordering(run: Run, item: str, note: str = "") -> Any:
+    """Order something."""
+    return (await run.call("shop.order", {"item": item, "count": 2, "note": note})).value
+
+
+def remit(**more: Any) -> Remit:
+    return Remit(":memory:", tools=[order], recipes=[ordering], **more)
+
+
+async def asked(opened: Remit, **given: str) -> tuple[Any, ConfirmationView]:
+    """A job that has asked, and its question."""
+    job = await opened.start(ordering(**{"item": "milk", **given}))
+    await opened.service.jobs.settled([job.id])
+    (question,) = await job.questions()
+    return job, question
+
+
+async def test_the_exact_call_is_shown_whole_and_never_as_markup(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        _job, question = await asked(opened, item=HIDDEN, note="x" * 300_000)
+        text = (await browser.get(f"/inbox/{question.confirmation}")).text
+        assert "x" * 300_000 in text
+        assert "pay⟨U+202E⟩yap⟨U+200B⟩ &lt;b&gt;bold&lt;/b&gt; **bold** [x](https://evil.example)" in text
+        assert question.digest in text
+        assert 'href="https' not in text
+
+
+async def test_an_approval_lets_the_call_run_and_goes_back_to_the_inbox(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job, question = await asked(opened)
+        assert 'class="count">1<' in (await browser.get("/")).text
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf), ("digest", question.digest)]
+        done = await browser.send(f"/inbox/{question.confirmation}/approve", fields)
+        assert done.status == 303
+        after = await browser.get(done.headers["location"])
+        assert "shop.order: " in after.text
+        assert "Nothing waits for you." in after.text
+        assert await job == {"item": "milk", "count": 2, "note": ""}
+
+
+async def test_an_answer_to_something_else_than_was_shown_does_not_count(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        _, question = await asked(opened)
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf), ("digest", "sha256:" + "0" * 64)]
+        got = await browser.send(f"/inbox/{question.confirmation}/approve", fields)
+        assert got.status == 409
+        assert "did not count" in got.text
+        assert (await opened.service.confirmations.view(question.confirmation)).state == "pending"
+
+
+async def test_the_loser_of_a_race_is_told_who_decided(served: Served) -> None:
+    tokens = [token("ann", "read", "decide"), token("ben", "read", "decide")]
+    async with remit() as opened, served(opened, tokens) as ann, served(opened, tokens) as ben:
+        _, question = await asked(opened)
+        where = f"/inbox/{question.confirmation}"
+        sent = []
+        for browser, name, verb in ((ann, "ann", "approve"), (ben, "ben", "deny")):
+            await browser.log_in(f"secret-{name}")
+            fields = [("csrf", (await browser.get(where)).csrf), ("digest", question.digest), ("reason", "because")]
+            sent.append(browser.send(f"{where}/{verb}", fields))
+        answers = await asyncio.gather(*sent)
+        assert sorted(one.status for one in answers) == [303, 409]
+        lost = next(one for one in answers if one.status == 409)
+        winner = "ben" if answers[1].status == 303 else "ann"
+        assert re.search(rf"{winner} was faster: \w+", lost.text)
+        assert "because" in lost.text
+        assert "Approve once" not in lost.text
+
+
+async def test_a_denial_reaches_whoever_asked(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job, question = await asked(opened)
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf), ("digest", question.digest), ("reason", "Not now.")]
+        assert (await browser.send(f"/inbox/{question.confirmation}/deny", fields)).status == 303
+        await opened.service.jobs.settled([job.id])
+        assert "Not now." in (await browser.get(f"/jobs/{job.id}")).text
+        over = (await browser.get(f"/inbox/{question.confirmation}")).text
+        assert "It is over: denied." in over
+        assert "Not now." in over
+        assert "Approve once" not in over
+
+
+async def test_an_edit_is_a_question_of_its_own_with_the_difference(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job, question = await asked(opened)
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf)]
+        for name, value in (("item", "milk"), ("count", "5"), ("note", "")):
+            fields += [("name", name), ("value", value)]
+        done = await browser.send(f"/inbox/{question.confirmation}/edit", fields)
+        assert done.status == 303
+        edited = await browser.get(done.headers["location"])
+        assert '<span class="removed">-   &#34;count&#34;: 2,' in edited.text
+        assert '<span class="added">+   &#34;count&#34;: 5,' in edited.text
+        assert question.digest not in edited.text
+        digest = edited.text.partition('name="digest" value="')[2].partition('"')[0]
+        await browser.send(f"{done.headers['location']}/approve", [("csrf", page.csrf), ("digest", digest)])
+        assert await job == {"item": "milk", "count": 5, "note": ""}
+
+
+async def test_an_edit_that_does_not_fit_the_schema_is_refused_and_the_question_stays(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        _, question = await asked(opened)
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf), ("name", "item"), ("value", "milk"), ("name", "count"), ("value", '"many"')]
+        got = await browser.send(f"/inbox/{question.confirmation}/edit", fields)
+        assert (got.status, "INVALID_TOOL_ARGS" in got.text) == (400, True)
+        assert (await opened.service.confirmations.view(question.confirmation)).state == "pending"
+
+
+async def test_a_remembered_approval_lets_the_same_call_run_again(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job, question = await asked(opened)
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        fields = [("csrf", page.csrf), ("digest", question.digest), ("scope", "everything"), ("exact", "yes")]
+        refused = await browser.send(f"/inbox/{question.confirmation}/remember", [*fields, ("seconds", "999999999")])
+        assert refused.status == 400
+        done = await browser.send(f"/inbox/{question.confirmation}/remember", [*fields, ("seconds", "3600")])
+        assert done.status == 303
+        await job
+        assert await (await opened.start(ordering(item="milk")))
+        other = await opened.start(ordering(item="tea"))
+        await opened.service.jobs.settled([other.id])
+        assert len(await other.questions()) == 1
+
+
+async def test_whoever_may_not_answer_is_told_why_and_sees_no_button(served: Served) -> None:
+    async with remit() as opened, served(opened, [token("eve", "read")]) as browser:
+        _, question = await asked(opened)
+        await browser.log_in("secret-eve")
+        page = await browser.get(f"/inbox/{question.confirmation}")
+        assert "Your token lacks the scope decide." in page.text
+        assert "Approve once" not in page.text
+        fields = [("csrf", page.csrf), ("digest", question.digest)]
+        assert (await browser.send(f"/inbox/{question.confirmation}/approve", fields)).status == 403
+        inbox = (await browser.get("/inbox")).text
+        assert "Nothing waits for you." in inbox
+        assert "For others" in inbox
+        assert 'class="count"' not in inbox
