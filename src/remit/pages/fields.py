@@ -39,7 +39,8 @@ def fields_of(args: Mapping[str, Any], schema: Mapping[str, Any] | None) -> tupl
     properties = (schema or {}).get("properties")
     known: Mapping[str, Any] = properties if isinstance(properties, dict) else {}
     names = list(dict.fromkeys([*known, *args]))
-    if len(names) > _MOST or not names or WHOLE in names:
+    alike = len({visible(name) for name in names}) < len(names)
+    if alike or len(names) > _MOST or not names or WHOLE in names:
         return (Field(name=WHOLE, kind="json", text=written(args), required=True),)
     needed = (schema or {}).get("required", ())
     return tuple(_field(name, args, known.get(name), required=name in needed) for name in names)
@@ -51,19 +52,20 @@ def args_of(
     """The arguments that a filled form stands for. Raises UsageError that names the field."""
     if len(names) != len(texts):
         raise UsageError("The form's fields do not belong together.", code=Code.INVALID_INPUT)
-    if list(names) == [WHOLE]:
-        return _json(texts[0], "The arguments")
-    before = {field.name: field for field in fields_of(args, schema)}
+    before = {visible(field.name): field for field in fields_of(args, schema)}
+    if list(names) == [WHOLE] and WHOLE in before:
+        same = _plain(texts[0]) in {before[WHOLE].text, visible(before[WHOLE].text)}
+        return dict(args) if same else _json(texts[0], "The arguments")
     edited: dict[str, Any] = {}
     for name, text in zip(names, texts, strict=True):
-        field = before.get(name)
+        field = before.get(visible(name))
         if field is None:
             raise UsageError(f"The form has no field {line(name)!r}.", code=Code.INVALID_INPUT)
         if _plain(text) in {_plain(field.text), visible(_plain(field.text))}:
-            if name in args:
-                edited[name] = args[name]  # as it was recorded, to the last digit and line end
+            if field.name in args:
+                edited[field.name] = args[field.name]  # as it was recorded, to the last digit and line end
         elif text or field.kind in {"text", "long"}:
-            edited[name] = _plain(text) if field.kind in {"text", "long"} else _json(text, f"{name}: this")
+            edited[field.name] = _plain(text) if field.kind in {"text", "long"} else _json(text, f"{name}: this")
     return edited
 
 
