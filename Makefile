@@ -83,7 +83,12 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	@touch $@
 
-peers: $(MCP_PEERS_READY) $(PACKAGES_READY) ## Install the MCP servers, the conformance suite and the packages that tests run
+peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install servers, packages and frameworks that tests run
+
+build/adapters/.ready: requirements/adapters.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
 
 build/peers-packages/.ready: tests/peers/python/packages.txt
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --upgrade --target $(@D) -r $<
@@ -119,6 +124,10 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/wasm.txt --constraint requirements/runtime.txt requirements/wasm.in
 	$(COMPILE) --output-file requirements/serve.txt --constraint requirements/mcp.txt requirements/serve.in
 	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/wasm.in requirements/serve.in requirements/dev.in
+	$(COMPILE) --output-file requirements/adapters.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/pydantic-ai.in requirements/langgraph.in requirements/openai-agents.in requirements/adapters.in
+	for name in pydantic-ai langgraph openai-agents; do \
+		$(COMPILE) --output-file requirements/$$name.txt --constraint requirements/adapters.txt requirements/$$name.in || exit 1; \
+	done
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in

@@ -1,0 +1,1 @@
+"""Adapters: the governed catalog as tools of agents that other frameworks run (docs/adapters.md)."""
