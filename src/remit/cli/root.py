@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
     "tickets": Entry("Work", "Tickets: messages that become tool runs and replies."),
     "mcp": Entry("Operate", "MCP servers: whose tools are used, and how they are reached."),
+    "token": Entry("Operate", "Tokens of clients that connect over HTTP, to the API or to MCP."),
     "sandbox": Entry("Operate", "What this machine can do to run code safely."),
     "serve": Entry("Operate", "Serve the HTTP API and MCP, and work on jobs and TOOL tickets."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from base64 import urlsafe_b64encode
 
 import msgspec
 
@@ -22,3 +23,8 @@ class Token(msgspec.Struct, frozen=True):
 def digest_of(token: str) -> bytes:
     """The SHA-256 of a token, which has enough randomness of its own to need no salt."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def token_of(random: bytes) -> str:
+    """A token of random bytes: `rmt_`, so that scanners for secrets know it, and base64url."""
+    return "rmt_" + urlsafe_b64encode(random).rstrip(b"=").decode("ascii")

@@ -18,6 +18,8 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[clients]]` table; either `token` or `sha256` is set."""
 
+    name: str = ""
+    """What it is called where it is listed and revoked; empty: as its principal."""
     principal: str
     """Who its calls are recorded and judged as; several clients may share one."""
     token: str = ""
@@ -36,12 +38,18 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"Client(principal={self.principal!r}, scopes={self.scopes!r})"
 
     @property
+    def called(self) -> str:
+        """What it is called."""
+        return self.name or self.principal
+
+    @property
     def expires_at(self) -> int | None:
         """The same in microseconds since the epoch."""
         return None if self.expires is None else int(self.expires.timestamp() * 1_000_000)
 
 
 _EXPECTED: Final = {
+    "name": "a non-empty text",
     "principal": "a non-empty text",
     "token": "a non-empty text",
     "sha256": "64 hexadecimal digits",

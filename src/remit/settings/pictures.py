@@ -22,7 +22,7 @@ def servers(value: Any) -> Any:
 
 def clients(value: Any) -> Any:
     """Clients over HTTP: whose calls theirs are, and what they may do."""
-    return _tables(value, dict.fromkeys(("principal", "scopes", "tools", "expires"), _plain))
+    return _tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), _plain))
 
 
 def servers_json(text: str) -> str:
