@@ -54,6 +54,9 @@ class Code(Enum):
 
     # --- ours: the gateway
     POLICY_DENIED = Row(BLOCKED, 403, False, "A rule, or the default, forbids this call.")
+    UNTRUSTED_ARGUMENT = Row(
+        BLOCKED, 403, False, "An argument that decides what the call reaches comes from text that nobody trusts."
+    )
     TOOL_QUARANTINED = Row(
         BLOCKED, 409, False, "The tool is withheld: its schema is unusable or changed since it was approved."
     )

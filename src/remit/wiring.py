@@ -117,7 +117,7 @@ def open_runtime(
     """
     clock = clock or SystemClock()
     found = find(settings.app.modules, settings.folder)
-    policy = Policy.parse(settings.policy.rules)
+    policy = Policy.parse(settings.policy.rules, taint=settings.policy.taint)
     journal = Journal(open_store(settings.journal.url, clock), clock)
     ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
@@ -361,6 +361,8 @@ def _limits(settings: Settings) -> Limits:
     return Limits(
         schema_gate=settings.tools.schema_gate,
         unprotected=settings.tools.unprotected,
+        trusted_output=settings.tools.trusted_output,
+        untrusted_output=settings.tools.untrusted_output,
         max_value_bytes=settings.tools.max_value_bytes,
         confirm_expires_s=settings.confirm.expires_seconds,
         evidence_inline_bytes=settings.evidence.inline_limit_bytes,

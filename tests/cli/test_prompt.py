@@ -8,6 +8,7 @@ from remit.cli.output import Output
 from remit.cli.prompt import Prompt, pretty, show_question
 from remit.codes import Code
 from remit.errors import StateError
+from remit.journal.kinds import UntrustedArgument
 from remit.service.views import ConfirmationView
 from tests.cli.test_text import Screen
 
@@ -156,3 +157,18 @@ def test_long_arguments_are_shown_whole() -> None:
     args = {"text": "word " * 5_000}
     assert pretty(args).count("word") == 5_000
     assert shown(question(args=args)).count("word") == 5_000
+
+
+def test_what_nobody_trusted_named_is_shown_with_its_place() -> None:
+    screen = Screen(100)
+    one = UntrustedArgument(
+        path="iban", role="iban", value="DE89", seen="untrusted", step="2", tool="mail.read",
+        before="pay to ", span="de89", after=" now",
+    )  # fmt: skip
+    other = UntrustedArgument(path="url", role="url", value="https://x", seen="nowhere")
+    show_question(screen, question(untrusted=(one, other)), now=0)
+    shown = "\n".join(screen.lines)
+    assert "not named by anybody trusted" in shown
+    assert "iban (iban) comes from mail.read, step 2, which is not trusted" in shown
+    assert "…pay to »de89« now…" in shown
+    assert "url (url) stands in nothing that the model was given" in shown

@@ -32,6 +32,11 @@ SAID = {
         "still booked: []",
     ],
     "migrated.py": ["500 cents, begun under version 1"],
+    "mailbox.py": [
+        "asked: bank.pay {'iban': 'DE89370400440532013000', 'euros': 900}",
+        "The printer is paid. ['40 EUR to DE02120300000000202051']",
+        "replay: same",
+    ],
     "review.py": ["[2, 1] {'good': True}", "same"],
 }
 

@@ -57,6 +57,7 @@ def test_the_stages_in_their_order() -> None:
         "Authorize",
         "Ready",
         "ValidateArguments",
+        "CheckOrigins",
         "CheckBudget",
         "Confirm",
         "Queue",

@@ -5,16 +5,21 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from remit.codes import Code
 from remit.errors import RunError, SchemaError, UsageError
+from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome, failed, refused
 from remit.jobs.bound import Bound
+from remit.jobs.branch import asking
 from remit.jobs.ended import FATAL
 from remit.jobs.run import AGENT, CallError
 from remit.models.prompt import ToolSpec
 from remit.tools import hints
 
 if TYPE_CHECKING:
+    from remit.gateway.conversation import Conversation
     from remit.jobs.bound import Body
     from remit.jobs.run import Run
 
@@ -51,13 +56,14 @@ class Helpers:
         """Whether a tool, by the name that models see, is one of these."""
         return tool in self._recipes
 
-    async def run(self, tool: str, args: dict[str, Any]) -> Outcome:
-        """Run a recipe to its end; what it fails with is the outcome."""
+    async def run(self, tool: str, args: dict[str, Any], told: Conversation) -> Outcome:
+        """Run a recipe to its end for a model that was `told` so much; what it fails with is the outcome."""
         recipe = self._recipes[tool]
         try:
             recipe.arguments(args)
         except UsageError as error:
             return refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
+        token = asking.set(msgspec.structs.replace(told, call="", given=frozenset(values_of(args))))
         try:
             value = await self._run.child(Bound(recipe, args))
         except CallError as error:
@@ -66,4 +72,6 @@ class Helpers:
             if error.code in FATAL:
                 raise
             return failed(error.code, error.message, error.remedy)
+        finally:
+            asking.reset(token)
         return Outcome(status="ok", value=hints.to_json(value))

@@ -20,7 +20,9 @@ from remit.agents.results import NO_RESULTS, READ_MORE, SPEC, Results, text_of
 from remit.agents.shortening import size_of, summarised, to_summarise, without_old_results
 from remit.clock import SECOND
 from remit.codes import Code
+from remit.gateway.conversation import Conversation
 from remit.jobs.answers import AgentAnswer, ModelError
+from remit.jobs.branch import asking
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
 from remit.models.thread import EMPTY, Thread
@@ -47,6 +49,13 @@ class Agent:
         self._run = run
         self._goal = goal
         self._results = Results(goal.long_result, results)
+        self._before: tuple[Thread, ...] = ()
+        """The conversations that this one was shortened from."""
+        self._answers: dict[str, str] = {}
+        """Calls that no tool answered, and the call whose result the answer repeats."""
+        self._foreign = frozenset(
+            block.id for message in thread.messages() for block in message.blocks if isinstance(block, ToolResult)
+        )
         self._repeats = Repeats()
         self._helpers = Helpers(run, goal.recipes)
         self._called: Counter[str] = Counter()
@@ -151,6 +160,7 @@ class Agent:
         self.thread = self.thread.add(reply.message)
         calls = reply.message.calls
         if calls:
+            self._answers.update(dict.fromkeys((call.id for call in calls), ""))
             self._give([ToolResult(call.id, call.name, words.CUT_SHORT, failed=True) for call in calls])
         else:
             self.thread = self.thread.add(user(words.CONTINUE))
@@ -163,7 +173,7 @@ class Agent:
         wanted = size_of(self.thread) * _ROOM
         shorter = without_old_results(self.thread)
         if shorter is not self.thread:
-            self.thread = shorter
+            self._replace(shorter)
             self._shortened += 1
             self._run.progress("older results were left out to make room")
             if size_of(shorter) <= wanted:
@@ -174,10 +184,15 @@ class Agent:
         question, kept = found
         answer = await self._run.model(question, model=self._goal.model, budget=self._goal.budget)
         self._count(answer)
-        self.thread = summarised(self.thread, kept, answer.text)
+        self._replace(summarised(self.thread, kept, answer.text))
         self._shortened += 1
         self._run.progress("older turns were summarised to make room")
         return True
+
+    def _replace(self, shorter: Thread) -> None:
+        """Go on with another conversation; what the model read in this one still counts."""
+        self._before = (*self._before, self.thread)
+        self.thread = shorter
 
     # --- tools
 
@@ -198,7 +213,8 @@ class Agent:
     def _checked(self, call: ToolCall) -> tuple[dict[str, Any] | None, ToolResult]:
         """The arguments of a call that is to be made, or else the result that it gets at once."""
 
-        def refused(text: str, *, failed: bool = True) -> tuple[None, ToolResult]:
+        def refused(text: str, *, failed: bool = True, repeats: str = "") -> tuple[None, ToolResult]:
+            self._answers[call.id] = repeats
             return None, ToolResult(call.id, call.name, text, failed)
 
         try:
@@ -207,7 +223,7 @@ class Agent:
             return refused(f"Invalid arguments: {error}")
         if call.name == READ_MORE:
             text, found = self._results.read(args)
-            return refused(text, failed=not found)
+            return refused(text, failed=not found, repeats=args["id"] if found else "")
         name = call.name.replace("__", ".")
         if not self._helpers.has(call.name) and not any(fnmatchcase(name, pattern) for pattern in self._goal.tools):
             return refused(words.NOT_OFFERED)
@@ -224,8 +240,17 @@ class Agent:
     async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
         """Call a tool; whatever comes of it is a result."""
         name = call.name.replace("__", ".")
-        helped = self._helpers.has(call.name)
-        outcome = await (self._helpers.run(call.name, args) if helped else self._run.attempt(name, args))
+        told = Conversation(
+            call=call.id,
+            threads=(*self._before, self.thread),
+            answers=self._answers,
+            foreign=self._foreign,
+            outer=asking.get(),
+        )
+        if self._helpers.has(call.name):
+            outcome = await self._helpers.run(call.name, args, told)
+        else:
+            outcome = await self._run.attempt(name, args, conversation=told)
         text = self._results.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
         self._repeats.note(name, call.arguments, text, changes=outcome.ok)
         return ToolResult(call.id, call.name, text, failed=not outcome.ok)

@@ -116,7 +116,7 @@ def _policy(settings: Settings) -> Check:
     from remit.policy.rules import Policy
 
     try:
-        policy = Policy.parse(settings.policy.rules)
+        policy = Policy.parse(settings.policy.rules, taint=settings.policy.taint)
     except RemitError as error:
         return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
     return Check("policy", "ok", f"{len(policy.rules)} rules, {policy.hash[:19]}…")

@@ -40,7 +40,7 @@ def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResu
     from remit.policy.cases import run_tests
     from remit.policy.rules import Policy
 
-    return run_tests(Policy.parse(settings.policy.rules), tools, settings.policy.tests)
+    return run_tests(Policy.parse(settings.policy.rules, taint=settings.policy.taint), tools, settings.policy.tests)
 
 
 def failed_tests(state: State, results: Sequence[TestResult]) -> None:

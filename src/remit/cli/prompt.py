@@ -168,8 +168,18 @@ def show_question(channel: Channel, question: ConfirmationView, *, now: int) -> 
         channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
         for line in clean(pretty(question.args)).split("\n"):
             channel.line("    " + line)
+    _untrusted(channel, question)
     channel.line("  " + channel.style("digest of all this", "dim"))
     channel.line("    " + question.digest)
+
+
+def _untrusted(channel: Channel, question: ConfirmationView) -> None:
+    if question.untrusted:
+        channel.line("  " + channel.style("not named by anybody trusted", "bold", "yellow"))
+    for one in question.untrusted:
+        channel.line("    " + one_line(one.words))
+        if one.excerpt:
+            channel.line("      " + one_line(one.excerpt))
 
 
 def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
+from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.outcome import Outcome
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmation
     from remit.gateway.schema_gate import Misfit
     from remit.journal.journal import Journal
+    from remit.journal.kinds import UntrustedArgument
     from remit.journal.writer import StreamWriter
-    from remit.policy.decision import Decision
+    from remit.policy.decision import Decision, Query
     from remit.policy.rules import Policy
     from remit.tools.catalog import Tool
     from remit.tools.peer import Peer
@@ -79,6 +81,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is added to the policy for this call; it can only make it stricter."""
     budget: Budget | None = None
     """What the call may use, if less than the tool's own budget."""
+    conversation: Conversation | None = None
+    """What the model knew that wants the call; None: no model wants it, but a program or a person."""
+    provenance: Provenance | None = None
+    """What the stream says of its calls; grows with them."""
     job: JobFacts | None = None
     """The job that calls, as its tools may know it."""
     trace_id: str = ""
@@ -114,12 +120,15 @@ class Call:
         "peer",
         "policy",
         "progress",
+        "query",
         "request",
         "result",
         "rule_id",
         "span_id",
         "stage",
+        "tainted",
         "tool",
+        "untrusted",
         "wall_ms",
         "writer",
     )
@@ -138,9 +147,12 @@ class Call:
     arguments_hash: str  # digest of args
     tool: Tool  # resolve
     confirmation: Confirmation | None  # load_confirmation, confirm
-    decision: Decision  # authorize
-    rule_id: str  # resolve, authorize
     kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
+    query: Query  # authorize
+    decision: Decision  # authorize, check_origins
+    rule_id: str  # resolve, authorize, check_origins
+    tainted: bool  # check_origins: whether the model that wants it has read untrusted text
+    untrusted: tuple[UntrustedArgument, ...]  # check_origins: arguments that no trusted text holds
     counted: bool  # check_budget: it is counted among the calls of its stream
     wall_ms: int | None  # check_budget: how long it may take, if a budget says so
     invocation_id: str  # announce; empty before
@@ -163,6 +175,8 @@ class Call:
         self.confirmation = None
         self.misfit = None
         self.rule_id = ""
+        self.tainted = False
+        self.untrusted = ()
         self.counted = False
         self.kept_key = ""
         self.wall_ms = None

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.journal.event import Head
-from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, UntrustedArgument
 from remit.redact import preview_of
 
 KIND: Final = "confirmation"
@@ -27,6 +27,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     """The exact arguments of the call that is asked about; for a plain question, its details."""
     decisions: tuple[ConfirmationDecided, ...]
     head: Head
+    untrusted: tuple[UntrustedArgument, ...] = ()
+    """The arguments from text that nobody trusts."""
 
     @property
     def caller(self) -> str:

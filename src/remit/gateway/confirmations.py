@@ -25,6 +25,7 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, stream_of, title_of
+from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Event, Head, HeadPatch, HeadQuery
@@ -33,6 +34,7 @@ from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
+    from remit.journal.kinds import UntrustedArgument
     from remit.journal.writer import Draft
 
 __all__ = ["KIND", "Confirmation", "Confirmations", "binding", "stream_of"]
@@ -54,15 +56,22 @@ class Confirmations:
     # --- asking
 
     def open(
-        self, caller: str, request: ConfirmationRequested, args: Any, title: str
+        self,
+        caller: str,
+        request: ConfirmationRequested,
+        args: Any,
+        title: str,
+        untrusted: tuple[UntrustedArgument, ...] = (),
     ) -> tuple[Draft, tuple[Blob, ...]]:
         """Draft a new question, to be committed together with the caller's own record of it."""
-        packed = pack(msgspec.json.encode(args))
-        request = msgspec.structs.replace(request, args=packed.inline, args_blob=packed.ref)
+        packed, found = pack(msgspec.json.encode(args)), packed_untrusted(untrusted)
+        request = msgspec.structs.replace(
+            request, args=packed.inline, args_blob=packed.ref, untrusted=found.inline, untrusted_blob=found.ref
+        )
         writer = self._journal.writer(stream_of(caller, request.confirmation), KIND)
         title = request.tool_name if writer.subject else title  # a head holds nothing of what can be erased
         patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels={"id": request.confirmation})
-        return writer.draft(request, patch=patch), packed.blobs
+        return writer.draft(request, patch=patch), (*packed.blobs, *found.blobs)
 
     # --- looking up
 
@@ -165,7 +174,8 @@ class Confirmations:
                     prompt_hash=request.prompt_hash,
                 ),
             )
-            opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args))
+            left = tuple(one for one in found.untrusted if one.value in values_of(args))
+            opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args), left)
             decision = ConfirmationDecided(
                 confirmation=found.id,
                 decision="edit",
@@ -276,6 +286,7 @@ class Confirmations:
             args=msgspec.json.decode(encoded) if encoded is not None else None,
             decisions=tuple(decisions),
             head=head,
+            untrusted=await read_untrusted(request.untrusted, request.untrusted_blob, self._journal.value),
         )
 
 

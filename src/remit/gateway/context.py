@@ -39,6 +39,7 @@ def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
         job=request.job,
         keeper=CallKeeper(call),
         peer=call.peer,
+        untrusted=call.tainted,
     )
 
 

@@ -15,6 +15,7 @@ from remit.gateway.stages.announce import Announce
 from remit.gateway.stages.announce_model import AnnounceModel
 from remit.gateway.stages.authorize import Authorize
 from remit.gateway.stages.check_budget import CheckBudget
+from remit.gateway.stages.check_origins import CheckOrigins
 from remit.gateway.stages.confirm import Confirm
 from remit.gateway.stages.invoke import Invoke
 from remit.gateway.stages.load_confirmation import LoadConfirmation
@@ -43,6 +44,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Authorize,  # policy: allow, ask or deny
     Ready,  # are the tool's dependencies there?
     ValidateArguments,  # arguments against the tool's input schema
+    CheckOrigins,  # who named what an agent's call reaches: somebody trusted, or text from outside?
     CheckBudget,  # is there anything left of what the job, the call and the tool may use?
     Confirm,  # asks a person, or checks what the person approved
     Queue,  # waits for a slot, if the tool runs only so often at once

@@ -26,6 +26,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """`off`, `warn` or `strict` (contract: tickets, "Gates")."""
     unprotected: tuple[str, ...] = ()
     """Tools of level L2 that may run in this process, by full name or glob."""
+    trusted_output: tuple[str, ...] = ()
+    """Tools whose results are trusted, by full name or glob, whatever they say of themselves."""
+    untrusted_output: tuple[str, ...] = ()
+    """Tools whose results are not; these count more."""
     max_value_bytes: int = 16 * 1024 * 1024
     confirm_expires_s: int = 86_400
     evidence_inline_bytes: int = 4_096

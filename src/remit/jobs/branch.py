@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from remit.gateway.conversation import Conversation
 
 _KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
 
@@ -55,3 +58,5 @@ class Branch:
 
 current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
 """The branch that the running code belongs to."""
+asking: Final[ContextVar[Conversation | None]] = ContextVar("remit_asking", default=None)
+"""What the model knew for which the running code works; None: it works for no model."""

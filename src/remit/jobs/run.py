@@ -18,7 +18,7 @@ from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
 from remit.jobs.bound import Bound
-from remit.jobs.branch import Branch, current
+from remit.jobs.branch import Branch, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
@@ -27,6 +27,7 @@ from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
     from remit.gateway.asking import Budget
+    from remit.gateway.conversation import Conversation
     from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
     from remit.models.message import Message
@@ -91,11 +92,15 @@ class Run:
         key: str | None = None,
         timeout: float | None = None,
         undo: Undo | None = None,
+        conversation: Conversation | None = None,
     ) -> Outcome:
         """Call a tool and return its ok outcome; `timeout` is in seconds and only ever shortens the tool's own.
 
         `undo` is the call that undoes this one, as `("tool", {"name": value})` or as a function that makes it from the
         call's value. It is made if the job fails or is cancelled after the call, or by `compensate`.
+
+        `conversation` says that a model wants the call, and what it was told: then policy looks at where the arguments
+        come from (docs/untrusted.md).
 
         If no tool of this name is here, or its server is down, the job waits for a worker that has it.
 
@@ -103,7 +108,7 @@ class Run:
         """
         step = current.get().place(key)
         outcome = await self._effects.call(
-            step, tool, args or {}, timeout, undo if undo is None else _undo(undo), needed=True
+            step, tool, args or {}, timeout, _undo(undo), needed=True, conversation=conversation or asking.get()
         )
         if not outcome.ok:
             raise CallError(outcome, tool, step)
@@ -117,9 +122,11 @@ class Run:
         key: str | None = None,
         timeout: float | None = None,
         undo: Undo | None = None,
+        conversation: Conversation | None = None,
     ) -> Outcome:
         """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`."""
-        return await self._effects.call(current.get().place(key), tool, args or {}, timeout, _undo(undo), needed=False)
+        step, told = current.get().place(key), conversation or asking.get()
+        return await self._effects.call(step, tool, args or {}, timeout, _undo(undo), needed=False, conversation=told)
 
     async def compensate(self, *, key: str | None = None) -> Compensated:
         """Undo every call of this run that has ended and has an undo, the last one first, each once.

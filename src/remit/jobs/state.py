@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from remit.canonical import sha256
+from remit.gateway.conversation import Provenance
 from remit.gateway.spending import Spending
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.journal import kinds as k
@@ -93,6 +94,8 @@ class History:
         self.models: dict[str, ModelRecord] = {}
         self.known = Known(set(), set())
         """Prompts that the stream holds."""
+        self.provenance = Provenance()
+        """Which outputs are trusted, and what people approved."""
         self.spending = Spending()
         """What models took."""
         self.places: dict[str, str] = {}
@@ -193,6 +196,7 @@ class History:
     def _created(self, payload: k.JobCreated) -> None:
         self.created = payload
         self.execution = payload.execution_version
+        self.provenance.task_trusted = not payload.input_untrusted
 
     def _planned(self, payload: k.PlanGenerated) -> None:
         self.plan = payload
@@ -200,6 +204,7 @@ class History:
     def _started(self, payload: k.ToolInvocationStarted) -> None:
         record = self.call(payload.step)
         record.started, record.finished, record.refused = payload, None, None
+        self.provenance.started(payload)
 
     def _finished(self, payload: k.ToolInvocationFinished) -> None:
         self.call(payload.step).finished = payload
@@ -213,6 +218,7 @@ class History:
             self.model(payload.step).refused = payload
         else:
             self.call(payload.step).refused = payload
+            self.provenance.refused(payload)
 
     def _command_started(self, payload: k.CommandStarted) -> None:
         record = self.model(payload.step)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.redact import mask
+from remit.redact import line, mask
 
 if TYPE_CHECKING:
     from remit.service.views import ConfirmationView
 
 _SHOWN: Final = 4_000
+_LINE: Final = 500
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -40,6 +41,7 @@ def question_of(found: ConfirmationView) -> dict[str, Any]:
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all; `remit confirm {found.confirmation}` shows them)"
     why = f"\n\n{found.question}" if found.question else ""
+    why += "".join(f"\n\n{line(one.words, _LINE)}\n{line(one.excerpt, _LINE)}" for one in found.untrusted)
     return {
         "mode": "form",
         "message": f"May {found.tool} run with these arguments?\n\n{shown}{why}",

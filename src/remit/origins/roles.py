@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from remit.tools.meta import JsonSchema
+from remit.tools.meta import JsonSchema, ToolMeta
 
 Role = Literal["url", "email", "path", "iban", "command", "id", "content"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -80,6 +80,11 @@ def arguments_of(schema: JsonSchema | None, args: dict[str, Any], *, foreign: bo
     """
     walk = _Walk(schema or {}, foreign=foreign)
     return list(dict.fromkeys(walk.table(args, walk.resolved([schema or {}]), None, "")))
+
+
+def authority_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
+    """Every value of authority among the arguments of a tool; a server's schema is not its word alone."""
+    return arguments_of(tool.input_schema, args, foreign=tool.provider_id.startswith("mcp_"))
 
 
 def role_of_name(name: str) -> Role | None:

@@ -7,13 +7,15 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from remit.origins.roles import authority_of
 from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
+from remit.policy.levels import effective_level
 from remit.policy.rules import Policy
 from remit.policy.table import Table, closest, describe
-from remit.tools.meta import ToolMeta
+from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import key_of
 
-KEYS: Final = ("args", "expect", "kind", "principal", "recipe", "rule", "tool")
+KEYS: Final = ("args", "expect", "kind", "principal", "recipe", "rule", "tool", "untrusted")
 """Every key of a test's table."""
 
 
@@ -28,6 +30,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     expect: Effect
     rule: str = ""
     """The id that must have decided; empty: any."""
+    untrusted: tuple[str, ...] = ()
+    """Arguments that are taken as coming from untrusted text."""
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +73,24 @@ def parse_case(raw: object, number: int) -> Case:
     kind: CallerKind = table.choice("kind", CALLER_KINDS) if "kind" in table else "job" if recipe else "session"
     caller = Caller(principal=table.text("principal", "somebody"), kind=kind, recipe=recipe)
     expect = table.choice("expect", EFFECTS)
-    return Case(number=number, tool=tool, args=dict(args), caller=caller, expect=expect, rule=table.text("rule"))
+    return Case(
+        number=number,
+        tool=tool,
+        args=dict(args),
+        caller=caller,
+        expect=expect,
+        rule=table.text("rule"),
+        untrusted=table.texts("untrusted"),
+    )
 
 
 def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResult:
     tool = known.get(case.tool)
     key = key_of(case.tool) if tool else case.tool
-    decision = policy.decide(Query(tool=tool, key=key, args=case.args, caller=case.caller))
+    query = Query(tool=tool, key=key, args=case.args, caller=case.caller)
+    decision = policy.decide(query)
+    if tool is not None and case.untrusted:
+        decision = policy.tainted(query, decision, case.untrusted)
     return TestResult(case=case, decision=decision, problem=_problem(case, decision, known))
 
 
@@ -84,6 +99,13 @@ def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> s
     if decision.effect != case.expect:
         hint = "" if case.tool in known else f" {closest(case.tool, known)}".rstrip()
         return f"expected {case.expect}, but it is {said}: {decision.reason}{hint}"
+    tool = known.get(case.tool)
+    known_paths = {one.path for one in authority_of(tool, case.args)} if tool else set()
+    idle = sorted(set(case.untrusted) - known_paths)
+    if idle:
+        return f"{idle[0]!r} in untrusted is no argument of this call that decides what it reaches"
+    if tool and case.untrusted and effective_level(tool) is Level.L0:
+        return f"{case.tool} only reads: where its arguments come from is not looked at"
     if case.rule and decision.rule_id != case.rule:
         return f"expected rule {case.rule} to decide, but it is {said}"
     return ""

@@ -53,6 +53,15 @@ class Constraint(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.path}: {', '.join(map(str, self.operators))}"
 
+    @property
+    def bounds(self) -> bool:
+        """Whether it names the values, or patterns of them, that there may be; a pattern of anything names nothing."""
+        return any(
+            one.name in {"equals", "in"}
+            or (one.name in {"glob", "prefix"} and all(set(pattern) - set("*?/.") for pattern in one.operand))
+            for one in self.operators
+        )
+
     def judge(self, *, wide: bool) -> Judge:
         """Whether arguments meet it, as a function; `wide` is how a rule that restricts reads them."""
         judges = [_judge(self.path, operator, wide=wide) for operator in self.operators]

@@ -49,7 +49,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     effect: Effect
     rule_id: str
-    """A configured rule's id, `default:<which>`, `remembered:<id>`, or an overlay's, such as `job:<id>`.
+    """A configured rule's id, `default:<which>`, `remembered:<id>`, or an overlay's, such as `job:<id>`; `taint:<id>`
+    where a rule's `taint` decided.
 
     A configured id never contains a colon.
     """

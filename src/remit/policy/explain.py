@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from remit.origins.roles import authority_of
 from remit.policy.callers import caller_matcher
 from remit.policy.checks import Verdict
 from remit.policy.constraint import Constraint, find
@@ -19,6 +20,7 @@ from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.policy.rules import Policy
 from remit.policy.table import describe
+from remit.tools.meta import Level
 
 Part = Literal["decided", "joined", "overruled", "no match"]
 
@@ -34,6 +36,13 @@ class Considered(msgspec.Struct, frozen=True, kw_only=True):
     """Why it did not match; where it did, what could not be told and therefore counted. May be empty."""
 
 
+class Authority(msgspec.Struct, frozen=True, kw_only=True):
+    """An argument that decides what the call reaches."""
+
+    path: str
+    role: str
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and everything that led to it, for a face to render."""
 
@@ -46,6 +55,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The rules, in the order of the file."""
     remembered: tuple[Considered, ...]
     """The remembered approvals, in the order they were given in."""
+    authority: tuple[Authority, ...] = ()
+    """The arguments that decide what the call reaches; none of a tool that only reads."""
+    tainted: Decision | None = None
+    """What would be decided if an agent had them from text that nobody trusts."""
 
 
 def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ()) -> Explanation:
@@ -53,13 +66,24 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
     asked = policy.decide(query)
     # Ask rules that leave nobody to ask deny together, so the deciding effect is the rule's own.
     effect = next((rule.effect for rule in policy.rules if rule.id == asked.rule_id), asked.effect)
+    authority = _authority(query)
+    paths = {one.path for one in authority}
     return Explanation(
+        authority=authority,
+        tainted=policy.tainted(query, asked, paths) if authority else None,
         decision=policy.decide(query, remembered),
         default=default_for(query.tool),
         level=effective_level(query.tool).name if query.tool else "",
         considered=tuple(_considered(rule, query, asked.rule_id, effect) for rule in policy.rules),
         remembered=_remembered(remembered, query, asked),
     )
+
+
+def _authority(query: Query) -> tuple[Authority, ...]:
+    if query.tool is None or effective_level(query.tool) is Level.L0:
+        return ()
+    found = {(one.path, one.role): None for one in authority_of(query.tool, query.args)}
+    return tuple(Authority(path=path, role=role) for path, role in found)
 
 
 def _considered(rule: Rule, query: Query, decided_by: str, effect: Effect) -> Considered:

@@ -32,6 +32,8 @@ Kind = Literal[
     "unbounded",
     "loose",
     "redundant",
+    "open-taint",
+    "idle-taint",
 ]
 Severity = Literal["error", "warning"]
 
@@ -46,6 +48,8 @@ KINDS: Final[dict[Kind, str]] = {
     "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
     "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
     "redundant": "The rule allows only what runs without it.",
+    "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
+    "idle-taint": "The rule says what becomes of untrusted arguments, but its tools only read.",
 }
 """What lint looks for."""
 
@@ -94,7 +98,7 @@ def lint(raw: Iterable[object], tools: Sequence[ToolMeta]) -> list[Finding]:
             findings.append(_dead(rule, scope))
             continue
         findings += _overruled(rule, scope)
-        for look in (_patterns, _arguments, _unbounded, _redundant) if tools else ():
+        for look in (_patterns, _arguments, _unbounded, _redundant, _taint) if tools else ():
             findings += look(rule, scope)
     findings += _approvers(scope)
     return sorted(findings, key=lambda finding: (finding.number, finding.kind, finding.message))
@@ -177,9 +181,21 @@ def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("redundant", rule, "every tool it allows runs without it", "Leave it out.")
 
 
+def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """Rules whose `taint` gives everything away, or is never looked at."""
+    names = [tool.name for tool in scope.of(rule) if effective_level(tool) is not Level.L0]
+    if rule.taint is not None and not names:
+        yield _finding("idle-taint", rule, "has taint, but every tool it is about only reads", "Leave taint out.")
+    elif rule.taint == "allow" and not rule.bounded:
+        message = f"lets untrusted text choose the arguments of {names[0]}"
+        yield _finding("open-taint", rule, message, "Name the arguments it is meant for with `when`.")
+
+
 def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Whether other rules decide wherever this one matches."""
     covering = [other for other in scope.rules if other is not rule and _beats(other, rule) and _covers(other, rule)]
+    if rule.taint is not None:  # which counts wherever the rule matches, whoever decides, unless the call is denied
+        covering = [other for other in covering if other.effect == "deny"]
     if scope.tools:
         covering = [other for other in covering if scope.about[rule.id] & scope.about[other.id]]
         decided = set[str]().union(*(scope.about[other.id] for other in covering))

@@ -9,6 +9,9 @@ call through:
 | `tools` | full name or glob of it, or the exact key | a glob may also match the key |
 | `levels` | the level the tool is treated as | that, or the one it claims |
 | `when` | every constraint holds | none certainly does not hold |
+
+`taint` decides nothing of this: it says what becomes of a call that matches, if an argument of it comes from text that
+nobody trusts (`Policy.tainted`).
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from remit.policy.when import parse_when
 from remit.tools.meta import Level, ToolMeta
 
 KEYS: Final = (
-    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "providers", "reason", "tools", "when",
+    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "providers", "reason", "taint", "tools",
+    "when",
 )  # fmt: skip
 """Every key of a rule's table."""
 
@@ -56,7 +60,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
+    taint: Effect | None = None
+    """What becomes of a call with an argument from untrusted text; None: the rule does not say."""
     reason: str = ""
+
+    @property
+    def bounded(self) -> frozenset[str]:
+        """The arguments that the rule itself limits to what it names."""
+        return frozenset(one.path for one in self.when if one.bounds)
 
     @property
     def wide(self) -> bool:
@@ -117,6 +128,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             said["when"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.when}
         if self.effect == "ask":
             said |= {"approvals": self.approvals, "expires_s": self.expires_s}
+        if self.taint is not None:
+            said["taint"] = self.taint
         return said | {"reason": self.reason}
 
     def names(self, pattern: str, name: str, key: str) -> bool:
@@ -165,6 +178,7 @@ def parse_rule(raw: object, number: int) -> Rule:
         providers=table.texts("providers"),
         callers=parse_callers(table),
         when=when,
+        taint=_taint(table, effect),
         reason=table.text("reason"),
         **_question(table, effect),
     )
@@ -218,6 +232,18 @@ def _question(table: Table, effect: Effect) -> dict[str, Any]:
         if is_glob(name):
             raise table.error("approvers", f"holds the glob {name!r}", "Name every person who may decide.")
     return {"approvals": approvals, "approvers": tuple(sorted(approvers)), "expires_s": _expires(table)}
+
+
+def _taint(table: Table, effect: Effect) -> Effect | None:
+    """What stands under `taint`, which may only be stricter than the effect itself where that is to ask."""
+    if "taint" not in table:
+        return None
+    taint = table.choice("taint", EFFECTS)
+    if effect == "deny":
+        raise table.error("taint", 'has no meaning where the effect is "deny"', "Leave it out.")
+    if effect == "ask" and taint == "allow":
+        raise table.error("taint", 'is "allow", but the rule asks in any case', 'Use "deny", or leave it out.')
+    return taint
 
 
 def _expires(table: Table) -> int | None:

@@ -10,14 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import structs
 
 from remit.canonical import digest
 from remit.policy.callers import caller_matcher
-from remit.policy.decision import Caller, Decision, Effect, Query
+from remit.policy.decision import EFFECTS, Caller, Decision, Effect, Query
 from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.overlay import Overlay
 from remit.policy.remembered import Remembered
@@ -26,6 +26,8 @@ from remit.tools.meta import ToolMeta
 
 ERROR_ID: Final = "default:error"
 """The rule id of a decision that could not be made."""
+TAINT_ID: Final = "default:taint"
+"""The rule id of what becomes of untrusted arguments if no rule says so."""
 _MAX_INDEXED: Final = 10_000
 _MAX_NARROWED: Final = 1_000
 """Combinations of overlays that are kept ready."""
@@ -59,22 +61,28 @@ class _Indexed(NamedTuple):
 class Policy:
     """Every configured rule; immutable."""
 
-    def __init__(self, rules: Iterable[Rule] = (), overlays: Sequence[Overlay] = ()) -> None:
-        """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id."""
+    def __init__(self, rules: Iterable[Rule] = (), overlays: Sequence[Overlay] = (), *, taint: Effect = "ask") -> None:
+        """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id.
+
+        `taint` is what becomes of a call with an argument from untrusted text if no rule says so.
+        """
         self._configured: Final = tuple(rules)
+        self._taint: Final[Effect] = taint
         self._lists: Final = tuple(each for each in overlays if each.tools is not None)
         check_ids(self._configured)
         self.rules: Final = (*self._configured, *(rule for each in overlays for rule in each.rules))
-        said = {"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self._configured]}
+        said: dict[str, Any] = {"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self._configured]}
+        if taint != "ask":
+            said["taint"] = taint
         self.hash: Final = digest(said | ({"overlays": [each.key for each in overlays]} if overlays else {}))
         self._ready: Final = tuple(map(_ready, self.rules))
         self._index: dict[str, _Indexed] = {}
         self._narrowed: dict[tuple[str, ...], Policy] = {}
 
     @classmethod
-    def parse(cls, raw: Iterable[object]) -> Policy:
-        """The policy of a file's `[[policy.rules]]`. Raises PolicyError."""
-        return cls(parse_rules(raw))
+    def parse(cls, raw: Iterable[object], *, taint: Effect = "ask") -> Policy:
+        """The policy of a file's `[[policy.rules]]` and its `policy.taint`. Raises PolicyError."""
+        return cls(parse_rules(raw), taint=taint)
 
     def under(self, overlays: Sequence[Overlay]) -> Policy:
         """This policy with what overlays add to it, and a hash of its own; the same object for the same overlays."""
@@ -85,7 +93,7 @@ class Policy:
         if found is None:
             if len(self._narrowed) >= _MAX_NARROWED:
                 self._narrowed.clear()
-            found = self._narrowed[key] = Policy(self._configured, overlays)
+            found = self._narrowed[key] = Policy(self._configured, overlays, taint=self._taint)
         return found
 
     def decide(self, query: Query, remembered: Sequence[Remembered] = ()) -> Decision:
@@ -95,12 +103,20 @@ class Policy:
             if remembered and decision.effect == "ask":
                 return next((one.decision for one in remembered if one.answers(query, decision)), decision)
         except Exception as error:  # noqa: BLE001 - a policy that cannot be evaluated must not let anything through
-            return Decision(
-                effect="deny",
-                rule_id=ERROR_ID,
-                reason=f"The policy could not be evaluated ({type(error).__name__}), and then every call is denied.",
-            )
+            return _undecided(error)
         return decision
+
+    def tainted(self, query: Query, decision: Decision, paths: Collection[str]) -> Decision:
+        """What becomes of a decision on a call whose arguments at these paths come from untrusted text; never raises.
+
+        It only gets stricter. Of all allow and ask rules that match, the strictest `taint` counts. If none has one, an
+        allow rule that itself limits these arguments decides them; else `policy.taint` does.
+        """
+        try:
+            stricter = self._tainted(query, paths)
+        except Exception as error:  # noqa: BLE001 - as in decide
+            return _undecided(error)
+        return max(decision, stricter or decision, key=lambda one: EFFECTS.index(one.effect))
 
     def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
         """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
@@ -146,6 +162,19 @@ class Policy:
                 return decision
         return indexed.default
 
+    def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
+        """What untrusted arguments lead to by themselves; None: nothing."""
+        about = [rule for rule in self.rules if rule.effect != "deny" and rule.matches(query)]
+        said = [rule for rule in about if rule.taint is not None]
+        if said:
+            first = max(said, key=lambda rule: EFFECTS.index(rule.taint or "allow"))
+            found = Decision(effect=first.taint or "ask", rule_id=f"taint:{first.id}", reason=_FROM_OUTSIDE)
+        elif any(rule.effect == "allow" and rule.bounded.issuperset(paths) for rule in about):
+            return None
+        else:
+            found = Decision(effect=self._taint, rule_id=TAINT_ID, reason=_FROM_OUTSIDE)
+        return found if found.effect != "allow" else None
+
     def _indexed(self, tool: ToolMeta, key: str) -> _Indexed:
         denied = [_unlisted(each, tool) for each in self._lists if not each.lists(tool.name, key)]
         about = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
@@ -161,6 +190,11 @@ class Policy:
             self._index.clear()
         self._index[tool.name] = indexed
         return indexed
+
+
+def _undecided(error: Exception) -> Decision:
+    reason = f"The policy could not be evaluated ({type(error).__name__}), and then every call is denied."
+    return Decision(effect="deny", rule_id=ERROR_ID, reason=reason)
 
 
 def _ready(rule: Rule) -> _Ready:
@@ -204,3 +238,4 @@ _REASONS: Final = {
     "ask": "A rule wants a person to approve this call.",
     "deny": "A rule forbids this call.",
 }
+_FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from text that nobody trusts."

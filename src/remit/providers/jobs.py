@@ -102,7 +102,7 @@ class JobsProvider:
 
     async def _start(self, offer: Offer, args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
         job = await self._job_of(ctx)
-        await self._jobs.start(offer.recipe, args, job=job, principal=ctx.principal)
+        await self._jobs.start(offer.recipe, args, job=job, principal=ctx.principal, untrusted=ctx.untrusted)
         ctx.progress(0, None, f"{job} has started")
         await self._wait(job)
         return await self._jobs.status(job)

@@ -133,4 +133,5 @@ def confirmation_view(found: Confirmation) -> ConfirmationView:
         edited_from=request.edited_from,
         expires_at=request.expires_at,
         asked_at=found.head.created_at,
+        untrusted=found.untrusted,
     )

@@ -57,11 +57,11 @@ class ExposedJobs:
                 return announced.invocation_id
         return ctx.invocation_id
 
-    async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str) -> None:
+    async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str, untrusted: bool) -> None:
         """Start a job of this identifier, unless another attempt of the call has."""
         with suppress(AppendConflictError):
             bound = self._service.recipes.registry.get(recipe).bind(args)
-            await self._service.jobs.start(bound, Options(principal=principal, job=job))
+            await self._service.jobs.start(bound, Options(principal=principal, job=job, untrusted=untrusted))
 
     async def state(self, job: str, principal: str | None = None) -> str:
         """Where a job stands; empty if it does not exist, or is not the principal's."""

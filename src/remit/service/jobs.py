@@ -76,6 +76,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     of them then, unless `title` does."""
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
+    untrusted: bool = False
+    """Whether its input is text that nobody trusts: an agent's task then names nothing that its calls may reach."""
 
 
 class Jobs:
@@ -210,6 +212,7 @@ class Jobs:
             tool_registry_version=await self._registry_version(),
             overlay=_overlay(options),
             budget=_budget(options),
+            input_untrusted=options.untrusted,
         )
         return await self._create(recipe.name, packed.blobs, options, created)
 
@@ -234,6 +237,7 @@ class Jobs:
             tool_registry_version=await self._registry_version(),
             overlay=_overlay(options),
             budget=_budget(options),
+            input_untrusted=options.untrusted,
         )
         planned = PlanGenerated(
             task_graph=graph.inline,

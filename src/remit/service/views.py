@@ -8,6 +8,7 @@ import msgspec
 
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
+from remit.journal.kinds import UntrustedArgument
 
 TASK_VERSION: Final = "1"
 
@@ -206,6 +207,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None
     asked_at: int = 0
     """Microseconds since the Unix epoch."""
+    untrusted: tuple[UntrustedArgument, ...] = ()
+    """The arguments that no trusted text holds, and where the model read them."""
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

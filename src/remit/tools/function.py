@@ -96,6 +96,7 @@ def tool(
     output_schema: JsonSchema | None = None,
     unprotected: bool = False,
     sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
+    output_trusted: bool = True,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
@@ -104,6 +105,7 @@ def tool(
     seconds. `budget`: what calls may use. `input_schema`, `output_schema`: ready JSON schemas in place of the type
     hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
     `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
+    `output_trusted=False`: what it returns is text that anybody may have written, such as mail or a page.
     Raises NameInvalidError, SchemaError, or UsageError if the options contradict each other.
     """
     check_name(name)
@@ -133,6 +135,7 @@ def tool(
             retry=retry,
             isolation=_isolation(grade, terms, unprotected=unprotected),
             budget=None if budget is None else dict(budget),
+            output_trusted=output_trusted,
         )
         return FunctionTool(function, meta, signature, terms)
 

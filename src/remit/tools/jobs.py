@@ -33,8 +33,11 @@ class JobService(Protocol):
         """The identifier under which a call was announced first."""
         ...
 
-    async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str) -> None:
-        """Start a job of this identifier; nothing happens if it exists. Raise UsageError if the input does not fit."""
+    async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str, untrusted: bool) -> None:
+        """Start a job of this identifier; nothing happens if it exists. Raise UsageError if the input does not fit.
+
+        `untrusted`: a model wrote the input after it had read untrusted text.
+        """
         ...
 
     async def state(self, job: str, principal: str | None = None) -> str:

@@ -83,6 +83,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Keeps bytes beside the record; None where a call is only asked about."""
     peer: Peer | None = None
     """Whoever made the call, where they can be asked back while it runs."""
+    untrusted: bool = False
+    """Whether a model wants the call that had read untrusted text."""
 
 
 class ToolProvider(Protocol):

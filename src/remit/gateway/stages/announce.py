@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from remit.gateway.announcing import announce, idempotency_key
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
+from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS
@@ -14,10 +15,12 @@ from remit.gateway.schemas import KeptSchemas
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import SchemaGateWarned, ToolInvocationStarted
+from remit.policy.globs import name_matches
 
 if TYPE_CHECKING:
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.services import Services
+    from remit.tools.meta import ToolMeta
 
 
 class Announce:
@@ -25,6 +28,7 @@ class Announce:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
+        self._limits = services.limits
         self._schemas = KeptSchemas()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
@@ -34,14 +38,16 @@ class Announce:
         if not call.counted and call.request.attempt == 1:
             calls, name = call.writer.announced, call.tool.meta.name
             calls[name] = calls.get(name, 0) + 1
-        args = pack(call.encoded)
-        started = self._started(call, args)
+        args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted)
+        started = self._started(call, args, untrusted)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
-        blobs = (*args.blobs, *self._schemas.missing(call.tool, call.writer))
+        blobs = (*args.blobs, *untrusted.blobs, *self._schemas.missing(call.tool, call.writer))
         await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
+        if call.request.provenance is not None:
+            call.request.provenance.started(started)
         return await proceed(call)
 
-    def _started(self, call: Call, args: Packed) -> ToolInvocationStarted:
+    def _started(self, call: Call, args: Packed, untrusted: Packed) -> ToolInvocationStarted:
         request, meta, confirmation = call.request, call.tool.meta, call.confirmation
         return ToolInvocationStarted(
             invocation_id=call.invocation_id,
@@ -66,9 +72,20 @@ class Announce:
             confirmation=confirmation.id if confirmation else "",
             contract_hash=call.tool.contract_hash,
             prompt_hash=call.tool.prompt_hash,
+            call_id=request.conversation.call if request.conversation else "",
+            output_trusted=self._trusts(meta),
+            untrusted=untrusted.inline,
+            untrusted_blob=untrusted.ref,
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
         )
+
+    def _trusts(self, meta: ToolMeta) -> bool:
+        """Whether what the tool returns is trusted: as the settings say, else as the tool does."""
+        limits = self._limits
+        if any(name_matches(pattern, meta.name) for pattern in limits.untrusted_output):
+            return False
+        return meta.output_trusted or any(name_matches(pattern, meta.name) for pattern in limits.trusted_output)
 
 
 def _warned(call: Call, misfit: Misfit) -> SchemaGateWarned:

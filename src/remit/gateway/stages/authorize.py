@@ -29,9 +29,9 @@ class Authorize:
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `decision`."""
+        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query` and `decision`."""
         request, tool = call.request, call.tool
-        query = Query(
+        query = call.query = Query(
             tool=tool.meta,
             key=tool.key,
             args=call.args,

@@ -80,6 +80,9 @@ class Confirm:
         decision, request = call.decision, found.request
         if request.digest != self._bind(call, whole=bool(request.provider_id)):
             return False
+        shown = {(one.path, one.value) for one in found.untrusted}
+        if not shown.issuperset((one.path, one.value) for one in call.untrusted):
+            return False  # whoever approved it was not told of them
         return decision.effect != "ask" or (
             decision.approvals <= request.approvals and decision.approvers == request.approvers
         )
@@ -127,7 +130,8 @@ class Confirm:
             approvers=decision.approvers,
             edited_from=before.id if before is not None and before.request.edited_from else "",
         )
-        opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title_of(name, call.args))
+        title = title_of(name, call.args)
+        opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
+from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome, in_doubt
 from remit.journal.kinds import GateRefused
 from remit.redact import line
@@ -33,7 +34,7 @@ class RecordRefusal:
         return outcome
 
     async def _record(self, call: Call, outcome: Outcome, code: Code) -> None:
-        request = call.request
+        request, untrusted = call.request, packed_untrusted(call.untrusted)
         refusal = GateRefused(
             step=request.step,
             tool_name=_recordable(request.tool),
@@ -47,13 +48,18 @@ class RecordRefusal:
             policy_hash=call.policy.hash,
             confirmation=outcome.confirmation or "",
             model_call=call.asking is not None,
+            call_id=request.conversation.call if request.conversation else "",
+            untrusted=untrusted.inline,
+            untrusted_blob=untrusted.ref,
         )
+        if request.provenance is not None:
+            request.provenance.refused(refusal)
         found = call.confirmation if call.writer.failure is None else None
         if found is not None and found.state in {"pending", "approved"} and code is not Code.MCP_REQUIRED_UNAVAILABLE:
             # Nobody shall be asked about it any more. Before the record, for what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)
-        await call.journal.append(call.writer, refusal, synced=request.leaves)
+        await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=untrusted.blobs)
 
 
 def _recordable(name: str) -> str:

@@ -150,6 +150,8 @@ class Calls:
             overlays=caller.overlays,
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
+            conversation=request.conversation,
+            provenance=self._recorder.history.provenance,
             timeout_s=request.timeout_s,
             attempt=attempt,
             repeats=record.repeats,

@@ -10,6 +10,7 @@ import msgspec
 from remit.canonical import digest
 from remit.errors import UsageError, VersionError
 from remit.gateway.asking import Budget
+from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
@@ -35,6 +36,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     undo: Undo | None = None
     needed: bool = True
     """Whether the job waits for the tool if this process does not have it, rather than be refused."""
+    conversation: Conversation | None = None
+    """What the model knew that wants the call."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

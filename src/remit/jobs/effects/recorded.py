@@ -23,6 +23,7 @@ from remit.models.names import parse
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
+    from remit.gateway.conversation import Conversation
     from remit.jobs.activity import Activity
     from remit.journal.journal import Journal
     from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
@@ -51,6 +52,7 @@ class Effects:
         undo: Undo | None = None,
         *,
         needed: bool,
+        conversation: Conversation | None = None,
     ) -> Outcome:
         """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits.
 
@@ -80,7 +82,14 @@ class Effects:
             args = _decode(encoded)
         matching.begin(step, "call")
         request = CallRequest(
-            step=step, tool=tool, args=args, hash=arguments_hash, timeout_s=timeout_s, undo=undo, needed=needed
+            step=step,
+            tool=tool,
+            args=args,
+            hash=arguments_hash,
+            timeout_s=timeout_s,
+            undo=undo,
+            needed=needed,
+            conversation=conversation,
         )
         with matching.uncut(step):
             outcome = await self.handler.call(request, record)

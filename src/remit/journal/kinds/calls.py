@@ -43,6 +43,13 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """Digest of the tool's name and schemas."""
     prompt_hash: str = ""
     """Digest of every text of the tool that a model reads."""
+    call_id: str = ""
+    """The call in a model's answer that this is; empty: no model asked for it."""
+    output_trusted: bool = False
+    """Whether what the tool returns is trusted."""
+    untrusted: OptionalRaw = UNSET
+    """The arguments from text that nobody trusts: a list of [untrusted arguments](untrusted.md#in-the-record)."""
+    untrusted_blob: OptionalRef = UNSET
     trace_id: str = ""
     span_id: str = ""
 
@@ -117,6 +124,11 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     confirmation: str = ""
     model_call: bool = False
     """Whether a model was to be asked; `tool_name` is its name then."""
+    call_id: str = ""
+    """The call in a model's answer that this is; empty: no model asked for it."""
+    untrusted: OptionalRaw = UNSET
+    """The arguments from text that nobody trusts, as in `tool_invocation_started`."""
+    untrusted_blob: OptionalRef = UNSET
 
 
 class SchemaGateWarned(Payload, frozen=True, kw_only=True):

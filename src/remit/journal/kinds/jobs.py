@@ -25,6 +25,8 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     """What the job adds to the policy for its own calls: `rules` and `tools`; it can only restrict."""
     budget: dict[str, int] = msgspec.field(default_factory=dict)
     """What the job's calls may use: `max_steps`, `max_calls` and `max_wall_ms`."""
+    input_untrusted: bool = False
+    """Whether a model wrote the input after it had read untrusted text."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

@@ -34,5 +34,10 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
         """The finding in one line, without the text around it."""
         if self.seen == "nowhere":
             return f"{self.path} ({self.role}) stands in nothing that the model was given"
-        where = f"step {self.step}" if self.step else "text from outside"
-        return f"{self.path} ({self.role}) comes from {where}, {self.tool}, which is not trusted"
+        where = f"{self.tool}, step {self.step}" if self.step else self.tool
+        return f"{self.path} ({self.role}) comes from {where}, which is not trusted"
+
+    @property
+    def excerpt(self) -> str:
+        """What was found, in its text; empty if it was found nowhere."""
+        return f"…{self.before}»{self.span}«{self.after}…" if self.span else ""

@@ -57,6 +57,7 @@ def _meta(
         idempotent=again,
         requires_confirm=writes,
         version="1",
+        output_trusted=gives is WriteResult,  # which says nothing of what a file held
     )
 
 

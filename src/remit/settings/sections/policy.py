@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from remit.settings.section import About, Section, Tables
 
@@ -18,6 +18,13 @@ class PolicySettings(Section, frozen=True):
         Tables,
         About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),
     ] = ()
+    taint: Annotated[
+        Literal["ask", "deny", "allow"],
+        About(
+            "What becomes of an agent's call that writes or executes, if an argument that decides what it reaches "
+            "comes from text that nobody trusts, and no rule says so."
+        ),
+    ] = "ask"
     remembered: Annotated[
         bool,
         About("Whether approvals that a person chose to have remembered count as rules."),

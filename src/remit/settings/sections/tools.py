@@ -39,6 +39,17 @@ class ToolSettings(Section, frozen=True):
             "`@tool` functions of level L2 that may run in this process, without isolation; `*` stands for any ending."
         ),
     ] = ()
+    trusted_output: Annotated[
+        Texts,
+        About(
+            "Tools whose results count as trusted though they read from outside, such as `mcp.calendar.*`; `*` stands "
+            "for any characters."
+        ),
+    ] = ()
+    untrusted_output: Annotated[
+        Texts,
+        About("Tools whose results do not count as trusted, whatever else is said of them."),
+    ] = ()
     max_value_bytes: Annotated[
         Bytes,
         About("The largest result of a tool, as JSON; a larger one is a failure."),

@@ -74,6 +74,7 @@ def _print(state: State, tool: str, found: Explanation) -> None:
             *ask,
             ("level", found.level or "unknown tool"),
             ("without rules", default),
+            ("if untrusted", _tainted(found)),
         ],
     )
     columns = (
@@ -83,6 +84,16 @@ def _print(state: State, tool: str, found: Explanation) -> None:
     if rows:
         out.line()
     table(out, columns, rows, indent=2)
+
+
+def _tainted(found: Explanation) -> str:
+    """What untrusted text among the arguments would change; empty if none of them matters."""
+    from remit.cli.text import one_line
+
+    if found.tainted is None:
+        return ""
+    arguments = ", ".join(dict.fromkeys(one_line(one.path) for one in found.authority))
+    return f"{found.tainted.effect} ({found.tainted.rule_id}), where an agent read {arguments} in untrusted text"
 
 
 def _row(one: Considered) -> tuple[Any, ...]:

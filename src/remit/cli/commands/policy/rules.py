@@ -50,7 +50,7 @@ def _rules(state: State, rules: tuple[Rule, ...]) -> None:
     columns = (
         Column("RULE"), Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False)
     )  # fmt: skip
-    rows = [(rule.id, rule.effect, _about(rule), "; ".join(map(str, rule.when))) for rule in rules]
+    rows = [(rule.id, rule.effect, _about(rule), _when(rule)) for rule in rules]
     table(state.output.out, columns, rows)
 
 
@@ -58,6 +58,11 @@ def _about(rule: Rule) -> str:
     parts = [*rule.tools, *(f"provider {one}" for one in rule.providers), *(f"level {one}" for one in rule.levels)]
     callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
     return (", ".join(map(str, parts)) or "every tool") + callers
+
+
+def _when(rule: Rule) -> str:
+    parts = [*map(str, rule.when), *([f"untrusted arguments: {rule.taint}"] if rule.taint else [])]
+    return "; ".join(parts)
 
 
 def _remembered(state: State, found: list[Remembered]) -> None:

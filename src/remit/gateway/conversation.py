@@ -1,0 +1,109 @@
+"""What the model knew that wants a call, and what the journal says of the outputs that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from remit.journal.blobs import Packed, pack
+from remit.journal.kinds import (
+    UNSET,
+    GateRefused,
+    OptionalRaw,
+    OptionalRef,
+    ToolInvocationStarted,
+    UntrustedArgument,
+)
+from remit.models.thread import Thread
+
+Read = Callable[[OptionalRaw, OptionalRef], Awaitable[bytes | None]]
+"""Reads a recorded value, such as `Journal.value` does. Raises JournalError."""
+_decode: Final = msgspec.json.Decoder(tuple[UntrustedArgument, ...]).decode
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a model's call comes from."""
+
+    call: str
+    """The call's identifier in the model's answer; empty if a recipe makes it for the model."""
+    threads: tuple[Thread, ...]
+    """What the model was told: the conversation as it is now, after those that it was shortened from."""
+    answers: Mapping[str, str] = _NOTHING
+    """Calls that no tool answered: the call whose result the answer repeats, or nothing for words of our own."""
+    foreign: frozenset[str] = frozenset()
+    """Calls whose results came with a conversation from elsewhere."""
+    given: frozenset[str] | None = None
+    """If a recipe makes the call for the model: the values that the model gave to the recipe; others are its own."""
+    outer: Conversation | None = None
+    """The conversation of the model that has this one work, if there is one."""
+
+
+class Output(NamedTuple):
+    """Where a tool's result comes from."""
+
+    step: str
+    tool: str
+    trusted: bool
+
+
+class Provenance:
+    """What a stream's events say of its calls: which outputs are trusted, and which arguments people have approved."""
+
+    def __init__(self) -> None:
+        self.task_trusted = True
+        """Whether the task is a person's, rather than one that a model with untrusted text in mind has written."""
+        self.outputs: dict[str, Output | None] = {}
+        """By the identifier of a model's call; None: it was refused, and the words are our own."""
+        self._approved: set[tuple[str, str, str]] = set()
+        self._unread: list[ToolInvocationStarted] = []
+
+    def started(self, event: ToolInvocationStarted) -> None:
+        """Take the announcement of a call."""
+        if event.call_id:
+            self.outputs[event.call_id] = Output(event.step, event.tool_name, event.output_trusted)
+        if event.confirmation and (event.untrusted is not UNSET or event.untrusted_blob is not UNSET):
+            self._unread.append(event)
+
+    def refused(self, event: GateRefused) -> None:
+        """Take a refusal."""
+        if event.call_id:
+            self.outputs[event.call_id] = None
+
+    async def approved(self, read: Read) -> set[tuple[str, str, str]]:
+        """Tool, argument and value of everything untrusted that a person has seen and approved. Raises JournalError."""
+        while self._unread:
+            event = self._unread[-1]
+            findings = await read_untrusted(event.untrusted, event.untrusted_blob, read)
+            self._approved.update((event.tool_name, one.path, one.value) for one in findings)
+            if event in self._unread:
+                self._unread.remove(event)
+        return self._approved
+
+
+async def read_untrusted(raw: OptionalRaw, ref: OptionalRef, read: Read) -> tuple[UntrustedArgument, ...]:
+    """The untrusted arguments of an event. Raises JournalError if they cannot be read."""
+    encoded = await read(raw, ref)
+    return _decode(encoded) if encoded else ()
+
+
+def packed_untrusted(found: tuple[UntrustedArgument, ...]) -> Packed:
+    """Untrusted arguments as an event holds them; nothing if there are none."""
+    return pack(msgspec.json.encode(found)) if found else Packed(UNSET, UNSET, ())
+
+
+def values_of(args: Any) -> set[str]:
+    """Every single value among arguments, as text."""
+    values: set[str] = set()
+    rest = [args]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+        else:
+            values.add(str(value))
+    return values

@@ -1,0 +1,86 @@
+"""CheckOrigins: what an agent's call reaches was named by somebody trusted, or policy asks or denies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.conversation import Conversation, Provenance, values_of
+from remit.gateway.ledgers import Ledgers
+from remit.gateway.outcome import Outcome, refused
+from remit.origins.roles import authority_of
+from remit.policy.decision import Decision
+from remit.policy.levels import effective_level
+from remit.policy.rules import TAINT_ID
+from remit.tools.meta import Level
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.journal.kinds import UntrustedArgument
+
+
+_TELLING: Final = 4
+"""Characters from which on a part of a value is taken to come from where it stands."""
+_TAINT_IDS: Final = ("taint:", TAINT_ID)
+
+
+class CheckOrigins:
+    """Finds the arguments of authority that only untrusted text holds, or none at all; policy says what then."""
+
+    def __init__(self, services: Services) -> None:
+        self._ledgers = Ledgers()
+        self._remembered = services.remembered
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `tainted`, `untrusted`, and a `decision` that may be stricter. Refuse with UNTRUSTED_ARGUMENT."""
+        conversation = call.request.conversation
+        if conversation is None or effective_level(call.tool.meta) is Level.L0:
+            return await proceed(call)
+        call.untrusted = await self._untrusted(call, conversation)
+        if not call.untrusted:
+            self._ask_on(call)
+            return await proceed(call)
+        decision = call.policy.tainted(call.query, call.decision, {one.path for one in call.untrusted})
+        if decision.effect == "ask":
+            decision = await self._remembered_for(call, decision)
+        call.decision, call.rule_id = decision, decision.rule_id
+        if decision.effect == "deny":
+            said = "; ".join(one.words for one in call.untrusted)
+            remedy = "Give it in the task, or let a rule's taint allow it."
+            return refused(Code.UNTRUSTED_ARGUMENT, f"{call.tool.meta.name}: {said}", remedy)
+        return await proceed(call)
+
+    async def _untrusted(self, call: Call, conversation: Conversation) -> tuple[UntrustedArgument, ...]:
+        provenance = call.request.provenance or Provenance()
+        approved = await provenance.approved(call.journal.value)
+        ledger = self._ledgers.of(call.writer.stream, conversation, provenance)
+        call.tainted = ledger.tainted
+        asked = authority_of(call.tool.meta, call.args) if ledger.tainted else []
+        if call.confirmation is not None and call.confirmation.request.edited_from:
+            own = values_of(call.request.args)  # any other value a person has put there
+            asked = [one for one in asked if one.value in own]
+        if conversation.given is not None:
+            asked = [one for one in asked if _is_among(one.value, conversation.given)]
+        found = [ledger.judge(one) for one in asked]
+        name = call.tool.meta.name
+        return tuple(one for one in found if one is not None and (name, one.path, one.value) not in approved)
+
+    def _ask_on(self, call: Call) -> None:
+        """What a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
+        request = call.confirmation.request if call.confirmation is not None else None
+        asked_by = request.rule_id if request is not None and request.edited_from else ""
+        if request is not None and call.decision.effect == "allow" and asked_by.startswith(_TAINT_IDS):
+            call.decision = Decision(effect="ask", rule_id=asked_by, reason=request.question)
+            call.rule_id = asked_by
+
+    async def _remembered_for(self, call: Call, decision: Decision) -> Decision:
+        """The decision, or an approval of these very arguments that a person wanted remembered."""
+        remembered = await self._remembered.active(call.tool.meta.name)
+        exact = (one for one in remembered if one.args_digest is not None and one.answers(call.query, decision))
+        return next((one.decision for one in exact), decision)
+
+
+def _is_among(value: str, given: frozenset[str]) -> bool:
+    """Whether a value, or a part of it that says something, is one of those that a model gave."""
+    return value in given or any(len(one) >= _TELLING and (one in value or value in one) for one in given)
