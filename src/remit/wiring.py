@@ -33,6 +33,7 @@ from remit.jobs.versions import Versions
 from remit.journal.journal import Journal
 from remit.journal.port import Store
 from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.metrics.registry import Registry
 from remit.models.prices import Price, Prices
 from remit.models.registry import Endpoints, Models
 from remit.policy.rules import Policy
@@ -190,7 +191,17 @@ def _services(
         default_model=settings.models.default,
         migrations=migrations,
         prices=Prices(_prices(settings)),
+        metrics=_metrics(journal),
     )
+
+
+def _metrics(journal: Journal) -> Registry:
+    """The metrics of this process: first how long commits take, and what waits to be written."""
+    metrics = Registry()
+    commits = metrics.histogram("journal_commit_seconds", "Seconds that a commit took that was waited for.")
+    journal.took = commits.taker()
+    metrics.gauge("journal_backlog_bytes", "Bytes submitted to the journal and not yet written.", journal.backlog)
+    return metrics
 
 
 def _desk_settings(settings: Settings) -> DeskSettings:

@@ -164,6 +164,25 @@ async def test_one_principal_cannot_take_every_place(remit_in: OpenRemit, served
         assert (await client.get("/v1/jobs", headers=bearer("greedy"))).status == 200
 
 
+async def test_metrics_say_what_the_journal_holds(client: Client) -> None:
+    for _ in range(3):
+        await client.post("/events", {"type": "message", "thread_id": "t1", "content": "hello"})
+    (leased,) = (await client.post("/v1/tickets/lease", {"kind": "TRIAGE", "owner": "me"})).json
+    before = (await client.get("/metrics")).body.decode().splitlines()
+    assert 'queue_depth{kind="ticket",state="pending"} 2.0' in before
+    assert 'queue_depth{kind="ticket",state="running"} 1.0' in before
+    assert 'leases{kind="ticket",lease="held"} 1.0' in before
+    assert "confirmations_waiting 0.0" in before
+    assert "journal_backlog_bytes 0.0" in before
+    commits = next(line for line in before if line.startswith("journal_commit_seconds_count"))
+    assert float(commits.split()[-1]) >= 4
+    proof = {name: leased[name] for name in ("lease_owner", "lease_token")}
+    await client.post(f"/v1/tickets/{leased['ticket']['id']}/fill", {"outputs": {"triage": "x"}, **proof})
+    after = (await client.get("/metrics")).body.decode().splitlines()
+    assert 'queue_depth{kind="ticket",state="done"} 1.0' in after
+    assert 'leases{kind="ticket",lease="held"} 0.0' in after
+
+
 async def test_health_metrics_and_the_document_are_served(client: Client) -> None:
     assert (await client.get("/health/live")).json == {"status": "live"}
     assert (await client.get("/health")).json["degraded"] is False

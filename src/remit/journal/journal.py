@@ -36,6 +36,7 @@ from remit.journal.heads import contradiction
 from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.sealing import Examined, Salt, erasure_of, references, reveal, seal
+from remit.journal.waiting import Took, done
 from remit.journal.writer import Draft, StreamWriter, afresh, fail_all
 
 PAGE: Final = 1_000
@@ -60,11 +61,17 @@ class Journal:
         """By root: a writer of a stream with a subject, which what is made below it shares."""
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.clock = clock or SystemClock()
+        self.took: Took | None = None
+        """Told how long each commit took that was waited for."""
 
     @property
     def url(self) -> str:
         """Where the journal is, without secrets."""
         return self._store.url
+
+    def backlog(self) -> int:
+        """Bytes submitted and not yet written."""
+        return self._store.backlog
 
     # --- writing
 
@@ -158,16 +165,9 @@ class Journal:
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
         """Submit, and wait until it has happened. Raises what one of its writers failed with first, or its error."""
-        error = await self._done(commit)
+        error = await done(self._store, commit, self.took)
         if error is not None:
             raise next((afresh(writer.failure) for writer in writers if writer.failure is not None), error)
-
-    async def _done(self, commit: Commit) -> JournalError | None:
-        """Submit, and wait for what became of it. Cancelling the wait does not take the commit back."""
-        future: asyncio.Future[JournalError | None] = asyncio.get_running_loop().create_future()
-        commit.on_done = lambda error: None if future.done() else future.set_result(error)
-        self._store.submit(commit)
-        return await future
 
     async def create(
         self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
@@ -205,7 +205,7 @@ class Journal:
         Raises what an earlier queued append of the writer failed with.
         """
         append = writer.stage(patch=patch, expect_wakes=seen_wakes)
-        error = await self._done(Commit(appends=(append,), at=append.at))
+        error = await done(self._store, Commit(appends=(append,), at=append.at), self.took)
         if writer.failure is not None:
             raise afresh(writer.failure)
         if error is not None and not isinstance(error, AppendConflictError):

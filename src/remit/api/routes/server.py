@@ -33,10 +33,10 @@ async def ready(asked: Asked) -> Answer:
 
 
 async def metrics(asked: Asked) -> Answer:
-    """Show every counter in the text format of Prometheus."""
+    """Show every counter and gauge in the text format of Prometheus."""
     from remit.api.exposition import exposed  # noqa: PLC0415 - an extra
 
-    return Answer(value=exposed(asked.service.health.metrics()), media=_TEXT)
+    return Answer(value=exposed(await asked.service.health.metrics()), media=_TEXT)
 
 
 async def document(_asked: Asked) -> Answer:
