@@ -76,7 +76,6 @@ def test_input_gives_parameters_as_json_and_options_win(project: Project) -> Non
         (("greet", "--input", "@nowhere"), "INVALID_INPUT", "cannot be read"),
         (("greet", "--name", "x", "--label", "oops"), "USAGE", "no label"),
         (("great",), "UNKNOWN_RECIPE", "Did you mean greet?"),
-        ((), "USAGE", "Missing argument"),
     ],
 )
 def test_a_wrong_command_line_says_what_to_write_and_records_nothing(

@@ -35,6 +35,8 @@ class State:
         self.server = ""
         """The URL of the server that commands are sent to; empty: they work on a journal here."""
         self.config: Path | None = None
+        self.modules: list[str] = []
+        """Python files that the person named: imported beside the modules of the settings where those are."""
         self.search = True
         """Whether a remit.toml counts that is not named, because the command is run below it."""
         self.trust = False
@@ -99,6 +101,9 @@ class State:
         log_to_stderr(max(self.verbose, self.logs))
         runs = code in {"needed", "wanted"}
         settings = self.trusted(flags) if runs or writes or creates or servers else self.looked_at(flags)
+        if self.modules and runs:
+            named = (str(Path(name).absolute()) for name in self.modules)
+            settings = _with(settings, "app", modules=tuple(dict.fromkeys((*settings.app.modules, *named))))
         url = settings.journal.url
         if not creates and (path := file_of(url)) is not None and not path.exists():
             settings = _with(settings, "journal", url=MEMORY)
@@ -157,6 +162,8 @@ class State:
             options += ["--config", str(self.config)]
         if self.journal is not None:
             options += ["--journal", mask(self.journal)]
+        for name in self.modules:
+            options += ["--module", name]
         return shlex.join(["remit", *options, *words])
 
     def note(self, text: str) -> None:

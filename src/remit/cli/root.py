@@ -19,6 +19,7 @@ from remit.cli.process import prepare
 from remit.version import __version__
 
 COMMANDS: Final[dict[str, Entry]] = {
+    "init": Entry("Run", "Start a project: settings, a working example and a test."),
     "run": Entry("Run", "Run a recipe or a plan and show its result."),
     "chat": Entry("Run", "Go on with an agent's conversation, or show it."),
     "conversation": Entry("Run", "Take conversations of agents in and out, in OpenAI's message format."),
@@ -31,6 +32,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "replay": Entry("Look", "Run a job again on its record alone, and compare."),
     "artifacts": Entry("Look", "List the files that a job left, show one, or save them."),
     "verify": Entry("Look", "Check that nothing recorded was changed."),
+    "recipes": Entry("Look", "List the recipes with their parameters, or show one."),
     "tools": Entry("Look", "List the tools, or show one."),
     "confirm": Entry("Decide", "List the questions that jobs ask, or answer one."),
     "decide": Entry("Decide", "Say what came of a step whose end nobody saw."),
@@ -41,7 +43,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "mcp": Entry("Operate", "MCP servers: whose tools are used, and how they are reached."),
     "token": Entry("Operate", "Tokens of clients that connect over HTTP, to the API or to MCP."),
     "sandbox": Entry("Operate", "What this machine can do to run code safely."),
-    "serve": Entry("Operate", "Serve the HTTP API and MCP, and work on jobs and TOOL tickets."),
+    "serve": Entry("Operate", "Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
     "journal": Entry("Operate", "The journal itself: copy it to another place."),
     "config": Entry("Operate", "Show every setting and where it came from."),
@@ -57,6 +59,8 @@ _EXAMPLES: Final = """\
 Examples:
 
 \b
+  remit init shop                     a project to begin with
+  remit run                           what there is to run
   remit run research_report --query "how are tasks cancelled" --folder ~/notes
   remit run plan.yaml --repo octo/site
   remit jobs --state waiting
@@ -103,6 +107,13 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
     type=click.Path(path_type=Path),
     help="Settings file. Default: the nearest remit.toml.",
 )
+@click.option(
+    "--module",
+    "modules",
+    metavar="FILE",
+    multiple=True,
+    help="A Python file with tools and recipes, beside those of app.modules; may be repeated.",
+)
 @click.option("--as", "principal", metavar="NAME", help="Who you are, as it is recorded. Default: your user name.")
 @click.option("--trust", is_flag=True, help="Trust what this folder holds, for this command.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour. Default: on a terminal.")
@@ -115,6 +126,7 @@ def root(
     journal: str | None,
     server: str | None,
     config: Path | None,
+    modules: tuple[str, ...],
     principal: str | None,
     trust: bool,
     color: Color | None,
@@ -129,6 +141,7 @@ def root(
     state = context.ensure_object(State)
     state.journal, state.config, state.principal = journal, config, principal
     state.trust = trust
+    state.modules = list(modules)
     if journal is not None and server:
         if context.get_parameter_source("server") is not click.core.ParameterSource.ENVIRONMENT:
             raise click.UsageError("--journal and --server exclude each other.", context)

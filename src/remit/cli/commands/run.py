@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,11 +11,11 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.runnable import from_module, list_runnable
 from remit.cli.values import json_object, pairs
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.service.recipes import RecipeView
 
 _PLANS: Final = (".yaml", ".yml", ".json")
 
@@ -49,18 +50,20 @@ def command(
 ) -> int:
     """Run a recipe or a plan and show its result.
 
-    NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan. What the recipe takes is given as
-    options: `remit run NAME --help` lists them.
+    NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan, or a Python file with one recipe;
+    FILE.py:RECIPE chooses from several. What the recipe takes is given as options: `remit run NAME --help` lists them.
+    Without NAME, what there is to run is listed.
 
     Progress goes to stderr, the result to stdout. Ctrl-C stops working and leaves the job to be resumed. Where a
     call needs approval you are asked, if you are at a terminal; otherwise the command says how to answer and exits
     with status 4.
     """
     if name is None:
-        if not help_:
-            raise click.UsageError("Missing argument 'NAME'.", context)
-        click.echo(context.get_help())
-        return exit_codes.OK
+        if help_:
+            click.echo(context.get_help())
+            return exit_codes.OK
+        return list_runnable(state, Path())
+    name = from_module(state, name)
     if help_:
         return _explain(context, state, name)
     options = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
@@ -132,6 +135,7 @@ def _detach(state: State, start: _Start) -> int:
 
 def _explain(context: click.Context, state: State, name: str) -> int:
     """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
+    from remit.cli.runhelp import plan_help, recipe_help
     from remit.cli.running import run_async
 
     if not state.server:
@@ -144,44 +148,8 @@ def _explain(context: click.Context, state: State, name: str) -> int:
     what = run_async(lambda _stop: found())
     formatter = context.make_formatter()
     if is_plan(name):
-        _plan_help(formatter, name, what)
+        plan_help(formatter, name, what)
     else:
-        _recipe_help(formatter, what)
+        recipe_help(formatter, what)
     click.echo(formatter.getvalue().rstrip("\n"))
     return exit_codes.OK
-
-
-def _recipe_help(formatter: click.HelpFormatter, recipe: RecipeView) -> None:
-    formatter.write_usage("remit run", f"{recipe.name} [--PARAMETER VALUE]... [OPTIONS]")
-    if recipe.about:
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(recipe.about)
-    rows = []
-    for one in recipe.parameters:
-        default = "required" if one.default is None else f"default: {one.default}"
-        rows.append((f"--{one.name.replace('_', '-')} {one.hint}".rstrip(), default))
-    _options(formatter, "Parameters", rows)
-
-
-def _plan_help(formatter: click.HelpFormatter, file: str, plan: Any) -> None:
-    from msgspec import UNSET
-
-    formatter.write_usage("remit run", f"{file} [--INPUT VALUE]... [OPTIONS]")
-    formatter.write_paragraph()
-    with formatter.indentation():
-        formatter.write_text(plan.description or f"The plan {plan.name}.")
-    rows = []
-    for name, one in plan.inputs.items():
-        default = "required" if one.default is UNSET else f"default: {one.default!r}"
-        rows.append((f"--{name} {one.type}", f"{one.description}  [{default}]" if one.description else default))
-    _options(formatter, "Inputs", rows)
-
-
-def _options(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
-    if rows:
-        with formatter.section(title):
-            formatter.write_dl(rows)
-    formatter.write_paragraph()
-    with formatter.indentation():
-        formatter.write_text("`remit run --help` lists the options that every run has.")

@@ -1,0 +1,138 @@
+"""What can be run: recipes by name, recipes in a Python file, plans in the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from remit.cli import exit_codes
+from remit.codes import Code
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.cli.context import State
+    from remit.service.recipes import RecipeView
+
+_PLANS: Final = (".yaml", ".yml", ".json")
+_MARK: Final = b"taskgraph-v1"
+_BEGINNING: Final = 4096
+"""Bytes of a file within which a plan says that it is one."""
+_OPTIONAL: Final = 3
+"""Parameters with a default that a list shows."""
+_ABOUT: Final = 200
+"""Characters that a list shows of what a recipe does."""
+
+
+def from_module(state: State, name: str) -> str:
+    """The recipe that `FILE.py` or `FILE.py:RECIPE` names, whose file counts from now on; any other name as it is.
+
+    Raises UsageError if the file cannot be imported, or has no such recipe, or several and none was chosen.
+    """
+    file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
+    if not file.endswith(".py"):
+        return name
+    if state.server:
+        raise UsageError(f"{file}: a server runs its own recipes", remedy="Name one of them, or leave out --server.")
+    if not Path(file).is_file():
+        raise UsageError(f"{file} is not there", code=Code.MODULE_UNLOADABLE, remedy="Check the path.")
+    found = _recipes_of(state, file)
+    if file not in state.modules:
+        state.modules.append(file)
+    if wanted:
+        if wanted in found:
+            return wanted
+        raise UsageError(f"{file} has no recipe {wanted!r}", code=Code.UNKNOWN_RECIPE, remedy=_known(found))
+    if not found:
+        remedy = "Decorate an async function with @recipe(…): docs/recipes.md."
+        raise UsageError(f"{file} has no recipe", code=Code.UNKNOWN_RECIPE, remedy=remedy)
+    if len(found) > 1:
+        remedy = f"Choose one, such as {file}:{found[0]}. {_known(found)}"
+        raise UsageError(f"{file} has {len(found)} recipes", code=Code.UNKNOWN_RECIPE, remedy=remedy)
+    return found[0]
+
+
+def _recipes_of(state: State, file: str) -> list[str]:
+    from remit.cli.output import reserved_stdout
+    from remit.service.modules import find
+
+    # The person named the file, so it may run; the folder's own modules are trusted or refused when the job starts.
+    settings = state.settings()
+    with reserved_stdout():
+        return [one.name for one in find([str(Path(file).absolute())], settings.folder).recipes]
+
+
+def _known(names: list[str]) -> str:
+    return f"It has: {', '.join(names)}." if names else "It has none."
+
+
+def list_runnable(state: State, folder: Path) -> int:
+    """List the recipes, and the plans in a folder; the exit status."""
+    recipes, plans = recipe_views(state), plans_in(folder)
+    if state.as_json:
+        state.output.json({"recipes": recipes, "plans": plans})
+        return exit_codes.OK
+    show_recipes(state, recipes)
+    if plans:
+        state.output.out.line()
+        state.output.out.line(state.output.out.style("PLAN", "dim"))
+        for plan in plans:
+            state.output.out.line(plan)
+    state.note("Run one: remit run NAME --PARAMETER VALUE. `remit run NAME --help` explains its parameters.")
+    return exit_codes.OK
+
+
+def recipe_views(state: State) -> list[RecipeView]:
+    """Every recipe, by name."""
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+
+    async def look() -> list[RecipeView]:
+        async with state.open() as remit:
+            return await remit.service.recipes.views()
+
+    with reserved_stdout():
+        return run_async(lambda _stop: look())
+
+
+def recipe_view(state: State, name: str) -> RecipeView:
+    """One recipe. Raises NotFoundError (UNKNOWN_RECIPE)."""
+    from remit.cli.output import reserved_stdout
+    from remit.cli.running import run_async
+
+    async def look() -> RecipeView:
+        async with state.open() as remit:
+            return await remit.service.recipes.view(name)
+
+    with reserved_stdout():
+        return run_async(lambda _stop: look())
+
+
+def show_recipes(state: State, recipes: list[RecipeView]) -> None:
+    """A table of recipes: what each takes, and what it does."""
+    from remit.cli.tables import Column, table
+
+    columns = (Column("RECIPE"), Column("PARAMETERS", whole=False), Column("WHAT IT DOES", whole=False))
+    rows = [(one.name, _parameters(one), one.about.partition("\n")[0][:_ABOUT]) for one in recipes]
+    table(state.output.out, columns, rows)
+
+
+def _parameters(recipe: RecipeView) -> str:
+    """What a recipe takes, as options; what may be left out in brackets, and of that only the first few."""
+    shown = [(f"--{one.name.replace('_', '-')}", one.default is None) for one in recipe.parameters]
+    needed = [word for word, required in shown if required]
+    others = [f"[{word}]" for word, required in shown if not required]
+    return " ".join([*needed, *others[:_OPTIONAL], *(["[…]"] if len(others) > _OPTIONAL else [])])
+
+
+def plans_in(folder: Path) -> list[str]:
+    """The files of a folder that say they are plans; one that cannot be read is none."""
+    paths = (path for path in sorted(folder.iterdir()) if path.suffix in _PLANS and path.is_file())
+    return [str(path) for path in paths if _MARK in _beginning(path)]
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_BEGINNING)
+    except OSError:
+        return b""

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Project
+
+WRITTEN = [".remit/.gitignore", "desk.py", "test_desk.py", "remit.toml"]
+
+
+@pytest.fixture
+def empty(project: Project) -> Project:
+    (project.folder / "remit.toml").unlink()
+    del project.env["REMIT_TRUST"]
+    return project
+
+
+def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> None:
+    done = empty.here("init", "shop", "--json")
+    assert done.json["files"] == WRITTEN
+    shop = empty.folder / "shop"
+    assert (shop / ".remit" / ".gitignore").read_text() == "*\n"
+    empty.folder = shop
+    small = empty.apart("run", "triage", "--customer", "ada", "--json")
+    assert small.json["result"] == "refunded 700 cents to ada"
+    large = empty.apart("run", "triage", "--customer", "grace")
+    assert large.status == 4
+    assert "waits for approval of step 2" in large.err
+    assert "3 of 3 tests passed" in empty.apart("policy", "test", "--live").out
+    tested = subprocess.run(
+        [sys.executable, "test_desk.py"], cwd=shop, env=empty.env, capture_output=True, text=True, check=False
+    )
+    assert (tested.returncode, tested.stdout) == (0, "ok\n"), tested.stderr
+
+
+@pytest.mark.slow
+def test_the_example_passes_mypy_under_strict(empty: Project) -> None:
+    empty.here("init")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / "build/mypy"), "desk.py", "test_desk.py"],
+        cwd=empty.folder,
+        env={**empty.env, "MYPYPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("taken", ["desk.py", "remit.toml"])
+def test_nothing_is_overwritten_and_then_nothing_is_written(empty: Project, taken: str) -> None:
+    (empty.folder / taken).write_text("# mine\n")
+    done = empty.here("init", "--json")
+    assert done.status == 2
+    assert f"{taken} is already there" in done.error["message"]
+    assert (empty.folder / taken).read_text() == "# mine\n"
+    assert [one.name for one in empty.folder.iterdir()] == [taken]
+
+
+def test_a_journal_that_was_there_is_left_alone(empty: Project) -> None:
+    (empty.folder / ".remit").mkdir()
+    (empty.folder / ".remit" / ".gitignore").write_text("mine\n")
+    assert empty.here("init", "--json").json["files"] == WRITTEN[1:]
+    assert (empty.folder / ".remit" / ".gitignore").read_text() == "mine\n"
+
+
+def test_a_server_is_guarded_by_its_command(empty: Project) -> None:
+    done = empty.here("init", "--no-tool", "--no-approvals", "--mcp", "python3 'my server.py'", "--json")
+    assert done.json["next"] == ["remit mcp test guarded", "remit mcp pin guarded"]
+    (server,) = tomllib.loads((empty.folder / "remit.toml").read_text())["mcp"]["servers"]
+    assert server == {"name": "guarded", "command": ["python3", "my server.py"], "level": "L2"}
+    assert "guarded" in empty.here("mcp", "list").out
+
+
+def test_rules_without_a_tool_are_about_files(empty: Project) -> None:
+    empty.here("init", "--no-tool")
+    assert "2 of 2 tests passed" in empty.here("policy", "test").out
+
+
+def test_a_command_that_no_shell_reads_is_refused(empty: Project) -> None:
+    assert empty.here("init", "--mcp", "python3 'x").status == 2
+    assert list(empty.folder.iterdir()) == []
+
+
+def test_a_terminal_is_asked_three_questions(empty: Project) -> None:
+    with empty.terminal("init") as terminal:
+        terminal.expect("Write an example")
+        terminal.type("n\n")
+        terminal.expect("Guard an MCP server")
+        terminal.type("\n")
+        terminal.expect("Write rules")
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (empty.folder / ".remit" / ".gitignore").exists()
+    assert "small" not in (empty.folder / "remit.toml").read_text()
+    assert not (empty.folder / "desk.py").exists()
+
+
+def test_what_was_there_before_is_not_trusted_by_it(empty: Project) -> None:
+    assert empty.here("init").status == 0
+    assert empty.here("run", "triage", "--customer", "nobody", "--json").status == 0
+    listed = empty.here("trust", "--list", "--json").json
+    assert [(Path(one["file"]).name, one["edits"]) for one in listed] == [("remit.toml", True)]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from tests.cli.conftest import Project
+
+RECIPES = """
+from remit import Run, recipe
+
+@recipe("first")
+async def first(run: Run, word: str, times: int = 2) -> str:
+    \"\"\"Repeat a word.\"\"\"
+    print("printed by the recipe")
+    return word * times
+"""
+SECOND = """
+@recipe("second")
+async def second(run: Run) -> str:
+    \"\"\"Wait for a signal.\"\"\"
+    return await run.wait_signal("go")
+"""
+
+
+def write(project: Project, name: str, text: str) -> None:
+    (project.folder / name).write_text(text, encoding="utf-8")
+
+
+def test_recipes_are_listed_with_their_parameters(project: Project) -> None:
+    done = project.here("recipes")
+    assert done.status == 0
+    (row,) = [line for line in done.out.splitlines() if line.startswith("greet ")]
+    assert row.split()[1:4] == ["--name", "[--times]", "[--loud]"]
+    assert [one["name"] for one in project.here("recipes", "greet", "--json").json["parameters"]][:2] == [
+        "name",
+        "times",
+    ]
+    assert "--times int" in project.here("recipes", "greet").out
+
+
+def test_an_unknown_recipe_is_refused_with_a_close_name(project: Project) -> None:
+    done = project.here("recipes", "gret", "--json")
+    assert (done.status, done.error["code"]) == (2, "UNKNOWN_RECIPE")
+    assert "greet" in done.error["remedy"]
+
+
+def test_run_without_a_name_lists_recipes_and_the_plans_here(project: Project) -> None:
+    write(project, "plan.yaml", "version: taskgraph-v1\nname: p\nnodes: []\n")
+    write(project, "other.yaml", "a: 1\n")
+    done = project.here("run")
+    assert done.status == 0
+    assert "greet" in done.out
+    assert done.out.splitlines()[-2:] == ["PLAN", "plan.yaml"]
+    assert project.here("run", "--json").json["plans"] == ["plan.yaml"]
+
+
+def test_the_recipe_of_a_file_runs_without_settings_that_name_it(project: Project) -> None:
+    write(project, "only.py", RECIPES.replace('"first"', '"only"'))
+    done = project.here("run", "only.py", "--word", "ab", "--json")
+    assert done.json["result"] == "abab"
+    assert "--word str" in project.here("run", "only.py", "--help").out
+
+
+def test_several_recipes_of_a_file_are_told_apart_by_name(project: Project) -> None:
+    write(project, "several.py", RECIPES + SECOND)
+    unclear = project.here("run", "several.py", "--json")
+    assert (unclear.status, unclear.error["code"]) == (2, "UNKNOWN_RECIPE")
+    assert "several.py:first" in unclear.error["remedy"]
+    assert project.here("run", "several.py:first", "--word", "a", "--json").json["result"] == "aa"
+    assert project.here("run", "several.py:third", "--json").error["remedy"] == "It has: first, second."
+
+
+def test_a_hint_after_a_job_of_a_file_leads_back_to_the_file(project: Project) -> None:
+    write(project, "waits.py", RECIPES.replace('"first"', '"firsts"') + SECOND)
+    done = project.here("run", "waits.py:second")
+    assert done.status == 4
+    assert "remit --module waits.py resume" in done.err
+    project.apart("signal", "last", "go", '"now"')
+    resumed = project.apart("--module", "waits.py", "resume", "last", "--json")
+    assert resumed.json["result"] == "now"
+
+
+def test_a_file_without_a_recipe_and_one_that_is_not_there_are_refused(project: Project) -> None:
+    write(project, "empty.py", "x = 1\n")
+    assert "has no recipe" in project.here("run", "empty.py", "--json").error["message"]
+    assert project.here("run", "missing.py", "--json").error["code"] == "MODULE_UNLOADABLE"
+
+
+def test_a_file_of_an_untrusted_folder_lends_its_trust_to_nothing_else(project: Project) -> None:
+    del project.env["REMIT_TRUST"]
+    write(project, "mine.py", RECIPES.replace('"first"', '"mine"'))
+    done = project.here("run", "mine.py", "--word", "a", "--json")
+    assert (done.status, done.error["code"]) == (2, "FOLDER_NOT_TRUSTED")
