@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import remit
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import SettingsError, UsageError
@@ -63,3 +64,11 @@ async def test_without_mcp_what_needs_it_is_not_ready(remit_in: OpenRemit) -> No
         snapshot = await remit.service.tools.readiness()
         assert snapshot.degraded
         assert snapshot.optional["mcp"].code == "DEP_UNAVAILABLE"
+
+
+def test_faces_reach_the_parts_of_a_process_through_the_service_alone() -> None:
+    """What a face needs is a noun of the service, or on Remit itself."""
+    source = Path(remit.__file__).parent
+    faces = [path for face in ("api", "cli", "mcp_server", "pages") for path in (source / face).rglob("*.py")]
+    assert len(faces) > 100
+    assert [str(path) for path in faces if "remit.runtime" in path.read_text(encoding="utf-8")] == []

@@ -18,6 +18,7 @@ import msgspec
 
 from remit.clock import Clock
 from remit.codes import Code
+from remit.engines.port import Engine
 from remit.errors import StateError
 from remit.gateway.outcome import Outcome
 from remit.jobs.bound import Bound
@@ -148,6 +149,16 @@ class Remit:
     def service(self) -> Service:
         """Everything that a face may do, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
         return self.runtime.service
+
+    @property
+    def engine(self) -> Engine:
+        """What works on jobs in this process."""
+        return self.runtime.engine
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that the journal is written by."""
+        return self.runtime.journal.clock
 
     @property
     def url(self) -> str:

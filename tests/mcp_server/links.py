@@ -69,7 +69,7 @@ async def facing(
     remit: Remit, *, names: Names | None = None, principal: str = "tester", transport: str = "stdio"
 ) -> AsyncIterator[Face]:
     """A face of an open Remit."""
-    face = Face(remit.runtime, names or WireNames(), principal=principal, transport=transport)
+    face = Face(remit.service, names or WireNames(), principal=principal, transport=transport)
     try:
         yield face
     finally:

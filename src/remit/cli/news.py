@@ -54,9 +54,9 @@ class LocalNews:
     """The journal of this process, and the engine that works here."""
 
     def __init__(self, remit: Remit) -> None:
-        self._journal = remit.runtime.journal
-        self._engine = remit.runtime.engine
-        self.clock = self._journal.clock
+        self._streams = remit.service.streams
+        self._engine = remit.engine
+        self.clock = remit.clock
         self.served = frozenset({"", *remit.service.recipes.names()})
         self.failed = self._engine.ended("")  # no stream has this name: it ends only with the engine
 
@@ -74,7 +74,7 @@ class LocalNews:
 
     async def changed(self, since: int) -> int:
         """Wait until something was written."""
-        return await self._journal.changed(since)
+        return await self._streams.changed(since)
 
 
 class RemoteNews:

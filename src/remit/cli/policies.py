@@ -30,7 +30,7 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
         async with state.remit(code="wanted" if live else "recorded", flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
-            return [tool.meta for tool in await remit.runtime.services.catalog.tools()]
+            return await remit.service.tools.metas()
 
     return settings, run_async(lambda _stop: listed())
 

@@ -34,7 +34,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 async def record(remit: Remit) -> None:
     """Keep what it offers for later; what cannot be kept is logged."""
-    tools = [tool.meta for tool in await remit.runtime.services.catalog.tools()]
+    tools = await remit.service.tools.metas()
     recipes = [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
     found = Recorded(tools=tuple(tools), recipes=tuple(recipes))
     _keep(found, _place(remit.settings))

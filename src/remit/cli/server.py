@@ -41,15 +41,15 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     async with state.remit(creates=True, flags={"fs.search_anywhere": False}) as remit:
         known = clients(remit.settings)
         tokens = [bearer(client, os.environ) for client in known.clients]
-        guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
-        stop.hurry = remit.runtime.engine.stop
+        guard = Guard.of(listening.host, listening.known_as, tokens, remit.clock)
+        stop.hurry = remit.engine.stop
         async with _mounts(state, remit, guard) as mounts, _working(remit, stop, work=work):
-            with access_log(listening, remit.runtime.journal.clock) as log, socket_for(listening) as taken:
+            with access_log(listening, remit.clock) as log, socket_for(listening) as taken:
                 announce(state, listening, taken, "")
                 _tell(state, known)
                 await serving.serve(Router(guard, mounts, log), taken, stop.requested)
             if work:
-                await remit.runtime.engine.drain(remit.settings.jobs.drain_seconds)
+                await remit.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK
 
 
@@ -72,7 +72,7 @@ async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[lis
         from remit.pages.part import Pages
         from remit.pages.table import PAGES
 
-        clock = remit.runtime.journal.clock
+        clock = remit.clock
         entry = Entry(guard, clock)
         mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
     try:
@@ -86,7 +86,7 @@ async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[lis
     from remit.wiring import principal
 
     face = Face(
-        remit.runtime,
+        remit.service,
         WireNames(),
         principal=principal(remit.settings),
         transport="http",
@@ -107,7 +107,7 @@ async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[Non
         return
     from remit.tickets.runner import RunnerConfig
 
-    engine, tickets = remit.runtime.engine, remit.service.tickets
+    engine, tickets = remit.engine, remit.service.tickets
     engine.start()
     runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor())
     running = asyncio.create_task(runner.run(stop.requested, once=False), name="remit:tickets")

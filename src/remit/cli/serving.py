@@ -96,8 +96,8 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         for warning in known.warnings:
             state.note(warning)
         tokens = [bearer(client, os.environ) for client in known.clients]
-        guard = Guard.of(listening.host, listening.known_as, tokens, remit.runtime.journal.clock)
-        with access_log(listening, remit.runtime.journal.clock) as log, socket_for(listening) as taken:
+        guard = Guard.of(listening.host, listening.known_as, tokens, remit.clock)
+        with access_log(listening, remit.clock) as log, socket_for(listening) as taken:
             app = Router(guard, [Mount(PATH, Endpoint(face), "call")], log)
             announce(state, listening, taken, PATH)
             who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
@@ -119,14 +119,14 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
     flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})
     async with state.remit(creates=True, flags=flags) as remit:
         if offer.work and remit.settings.mcp.expose:
-            remit.runtime.engine.start()
-        state.note(f"records in {remit.runtime.journal.url}")
+            remit.engine.start()
+        state.note(f"records in {remit.url}")
         relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
         who = principal(remit.settings)
         journal = flags.get("journal.url")
         confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
         face = Face(
-            remit.runtime,
+            remit.service,
             offer.names,
             principal=who,
             transport=transport,

@@ -61,11 +61,12 @@ async def _work(
         try:
             chosen += await choose(remit)
         except asyncio.CancelledError:  # which does not take back what was on its way to the journal
-            if creates and await remit.runtime.journal.head(stream_of(creates)) is not None:
-                chosen.append(creates)
+            if creates:
+                with suppress(RemitError):
+                    chosen.append((await remit.service.jobs.row(creates)).job)
             raise
         _announce(state, chosen)
-        engine = remit.runtime.engine
+        engine = remit.engine
         stop.hurry = engine.stop
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         try:
@@ -115,7 +116,7 @@ async def _listening(remit: Remit, jobs: list[str], view: Silent) -> AsyncIterat
 
 async def _listen(remit: Remit, job: str, view: Silent) -> None:
     said, step = "", ""
-    async for piece in remit.runtime.services.tails.follow(stream_of(job)):
+    async for piece in remit.service.streams.said(job):
         if piece.delta.kind == "text":
             said = (said if piece.step == step else "") + piece.delta.text
             said, step = said[-_SAID:], piece.step
@@ -131,7 +132,7 @@ def _announce(state: State, jobs: list[str]) -> None:
 
 async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[Followed]:
     """The jobs as they are left: at once, unless a call with side effects is under way, which gets its time to end."""
-    engine = remit.runtime.engine
+    engine = remit.engine
     await engine.drain(0)  # so that no call begins while it is looked which ones are under way
     if any(job.risky for job in [await followed(remit, job) for job in chosen]):
         seconds = remit.settings.jobs.drain_seconds

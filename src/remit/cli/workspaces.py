@@ -37,7 +37,7 @@ class WorkspaceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 async def listed(remit: Remit, days: int, *, unknown: bool) -> list[tuple[Workspace, WorkspaceRow]]:
     """Every workspace; those unused for `days` can be deleted, of unknown jobs only if `unknown`."""
-    settings, now = remit.runtime.settings, remit.runtime.journal.clock.now()
+    settings, now = remit.settings, remit.clock.now()
     return [
         (one, await _row(one, remit.service, now - days * 24 * 3_600_000_000, unknown=unknown))
         for one in Workspaces(folder_of(settings)).all()

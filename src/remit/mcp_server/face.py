@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from remit.mcp_server.names import Names
     from remit.mcp_server.peers import ClientPeer, Parked
     from remit.mcp_server.relay import Relay
-    from remit.wiring import Runtime
+    from remit.service.service import Service
 
 _KEY_BYTES: Final = 32
 _MAX_CLIENTS: Final = 10_000
@@ -70,7 +70,7 @@ class Face:
 
     def __init__(
         self,
-        runtime: Runtime,
+        service: Service,
         names: Names,
         *,
         principal: str,
@@ -82,15 +82,15 @@ class Face:
 
         What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait.
         """
-        self._runtime = runtime
+        self._service = service
         self._principal = principal
         self._transport = transport
         self._relay = relay
         self._confirm = confirm
-        self._calls = Calls(runtime.service)
+        self._calls = Calls(service)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._parking = Parking()
-        self._views = Views(runtime.service.tools, names)
+        self._views = Views(service.tools, names)
         self.changes = Changes(self._views)
         self.server: Server[Any] = _Server(
             "remit",
@@ -107,7 +107,7 @@ class Face:
         security = RequestStateSecurity(keys=[os.urandom(_KEY_BYTES)], bind_principal=self._who)
         boundary = RequestStateBoundary(security, default_audience="remit")
         self.server.middleware[:] = [boundary, self._serve]
-        self._unwatch = runtime.service.tools.watch(self._changed)
+        self._unwatch = service.tools.watch(self._changed)
 
     async def close(self) -> None:
         """Tell no client of changes any more; calls that wait for answers are given up."""
@@ -169,7 +169,7 @@ class Face:
         access: Access,
     ) -> dict[str, Any]:
         tool = await self._views.full(viewer, name)
-        known = await self._runtime.service.tools.known(tool)  # a call may change what its server offers
+        known = await self._service.tools.known(tool)  # a call may change what its server offers
         progress = Progress(peer)
         outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, access=access)
         await progress.end()
@@ -179,8 +179,8 @@ class Face:
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
-        known = known or await self._runtime.service.tools.known(tool)
-        return await reply_of(outcome, self._runtime.service.streams, known, self._confirm)
+        known = known or await self._service.tools.known(tool)
+        return await reply_of(outcome, self._service.streams, known, self._confirm)
 
     # --- who
 
@@ -203,7 +203,7 @@ class Face:
         client = self._clients.pop(key, None)
         if client is None:
             client = Client(
-                self._runtime.service.sessions,
+                self._service.sessions,
                 principal=principal,
                 name=name,
                 version=version,

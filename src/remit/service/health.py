@@ -25,6 +25,10 @@ class Health:
 
     # --- queries
 
+    async def reachable(self) -> None:
+        """Return if the journal answers. Raises JournalError."""
+        await self._services.journal.drained()
+
     async def ready(self) -> Snapshot:
         """Every dependency now. Raise JournalError if the journal does not answer."""
         await self._services.journal.next_due("job")

@@ -69,7 +69,7 @@ def service_over(
         jobs=jobs,
         steps=Steps(journal, services.catalog, principal, poke),
         artifacts=Artifacts(journal),
-        streams=Streams(journal),
+        streams=Streams(journal, services.tails),
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),
         approvals=Approvals(services, principal),

@@ -14,6 +14,7 @@ from remit.trace.narrative import Narrative, narrate
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
+    from remit.models.tail import Piece, Tails
 
 _RECENT: Final = 10_000
 _PAGE: Final = 500
@@ -22,9 +23,10 @@ _PAGE: Final = 500
 class Streams:
     """The streams of one journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
+    def __init__(self, journal: Journal, tails: Tails) -> None:
+        """Look at `journal`, and at what models are saying."""
         self._journal = journal
+        self._tails = tails
 
     # --- queries
 
@@ -39,6 +41,14 @@ class Streams:
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """A stream's events, then each new one until the stream is closed."""
         return self._journal.follow(stream, after)
+
+    async def changed(self, since: int) -> int:
+        """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""
+        return await self._journal.changed(since)
+
+    def said(self, identifier: str) -> AsyncIterator[Piece]:
+        """What models say to a job or session from now on, piece by piece; it is not recorded yet."""
+        return self._tails.follow(stream_named(identifier))
 
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remit.policy.decision import CallerKind
     from remit.policy.rules import Outlook
     from remit.tools.catalog import Tool
+    from remit.tools.meta import ToolMeta
 
 
 class Tools:
@@ -33,6 +34,10 @@ class Tools:
     async def views(self) -> list[ToolView]:
         """The catalog, by name."""
         return [self._view(tool) for tool in sorted(await self._catalog.tools(), key=lambda t: t.meta.name)]
+
+    async def metas(self) -> list[ToolMeta]:
+        """What providers say of their tools."""
+        return [tool.meta for tool in await self._catalog.tools()]
 
     async def view(self, name: str) -> ToolView:
         """One tool by its full name, wire name, or a key that covers no other; also a quarantined one.

@@ -62,7 +62,7 @@ async def _working(remit: Opened, job: str) -> AsyncIterator[None]:
     if not isinstance(remit, Remit):
         yield
         return
-    engine = remit.runtime.engine
+    engine = remit.engine
     engine.start(only={stream_of(job)})
     try:
         yield

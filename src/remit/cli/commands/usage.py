@@ -34,7 +34,7 @@ def command(state: State, by: By, days: int) -> int:
         from remit.clock import DAY
 
         async with state.remit(code="unused") as remit:
-            since = remit.runtime.journal.clock.now() - days * DAY
+            since = remit.clock.now() - days * DAY
             return await remit.service.usage.rows(by, since=since)
 
     rows = run_async(lambda _stop: look())

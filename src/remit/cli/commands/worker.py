@@ -38,15 +38,15 @@ def command(state: State, concurrency: int | None) -> int:
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
-        engine = remit.runtime.engine
+        engine = remit.engine
         stop.hurry = engine.stop
         # Before anything is said or begun: a journal that cannot be reached is told of once.
-        await _unless_stopped(stop, asyncio.create_task(remit.runtime.journal.drained()))
+        await _unless_stopped(stop, asyncio.create_task(remit.service.health.reachable()))
         if stop.requested.is_set():
             return exit_codes.OK
         engine.start()
         settings = remit.settings
-        _log.info("works on %s, %d jobs at once", remit.runtime.journal.url, settings.jobs.concurrency)
+        _log.info("works on %s, %d jobs at once", remit.url, settings.jobs.concurrency)
         _log.info("serves plans and the recipes %s", ", ".join(remit.service.recipes.names()))
         await _unless_stopped(stop, engine.ended(""))  # no stream has this name: it ends only with the engine
         drain = settings.jobs.drain_seconds

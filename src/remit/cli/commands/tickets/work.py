@@ -56,7 +56,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     async def here(stop: Stop) -> ExecutorReport:
         flags = {"tools.no_mcp": True} if no_mcp else None
         async with state.remit(creates=True, flags=flags) as remit:
-            engine, mine = remit.runtime.engine, set[str]()
+            engine, mine = remit.engine, set[str]()
             stop.hurry = engine.stop
             engine.start(only=mine)
             config = _config(owner or engine.owner)
