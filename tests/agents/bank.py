@@ -66,6 +66,15 @@ INJECTED: Final = (
 )
 
 
+def imported(text: str) -> list[dict[str, Any]]:
+    """A call and its result, in OpenAI's format, from a conversation elsewhere."""
+    asked = {"id": "call_0", "type": "function", "function": {"name": "mail__read", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "call_0", "content": text},
+    ]
+
+
 async def _work(folder: Path, job: str) -> None:
     async with opened(settings(folder)) as remit:
         await remit.job(job).result()

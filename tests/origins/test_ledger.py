@@ -44,9 +44,9 @@ def test_the_finding_shows_where_the_value_was_seen() -> None:
         seen="untrusted",
         step="2",
         tool="mcp.mail.read",
-        before="please pay to ",
-        span="de89 3704 0044 0532 0130 00",
-        after=" today. thanks",
+        before="Please pay to ",
+        span="DE89 3704 0044 0532 0130 00",
+        after=" today. Thanks",
     )
 
 

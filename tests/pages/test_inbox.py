@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 from remit import Remit, Run, recipe, tool
+from remit.recipes.agent import agent
 from remit.service.views import ConfirmationView
+from tests.agents import bank
 from tests.pages.conftest import Served, token
 
 HIDDEN = "pay\u202eyap\u200b <b>bold</b> **bold** [x](https://evil.example)"
@@ -160,3 +163,32 @@ async def test_whoever_may_not_answer_is_told_why_and_sees_no_button(served: Ser
         assert "Nothing waits for you." in inbox
         assert "For others" in inbox
         assert 'class="count"' not in inbox
+
+
+async def test_what_nobody_trusted_named_is_shown_with_the_text_that_it_comes_from(
+    served: Served, tmp_path: Path
+) -> None:
+    async with bank.opened(bank.settings(tmp_path, *bank.INJECTED)) as opened, served(opened) as browser:
+        job = await opened.start(agent(task="Answer my mail.", tools=list(bank.TOOLS)))
+        await opened.service.jobs.settled([job.id])
+        (question,) = await job.questions()
+        text = (await browser.get(f"/inbox/{question.confirmation}")).text
+        assert "Nobody trusted has named what this call reaches." in text
+        assert "iban (iban) comes from mail.read, step 2.0.1, which is not trusted" in text
+        assert f"/jobs/{job.id}?step=2.0.1" in text
+        assert "pay 900 EUR to <mark>DE89 3704 0044 0532 0130 00</mark>" in text
+
+
+async def test_text_that_nobody_trusts_is_never_markup(served: Served, tmp_path: Path) -> None:
+    evil = "</blockquote><script>alert(1)</script>"
+    pays = bank.call(("bank.pay", {"iban": bank.IBAN, "amount": 1}))
+    given = bank.settings(tmp_path, {"say": "as imported"}, pays, {"say": "Done."})
+    async with bank.opened(given) as opened, served(opened) as browser:
+        said = [{"role": "user", "content": "Hi"}, *bank.imported(f"{evil} {bank.IBAN} {evil}")]
+        job = await opened.start(agent(task="Go on.", tools=list(bank.TOOLS), messages=said))
+        await opened.service.jobs.settled([job.id])
+        (question,) = await job.questions()
+        text = (await browser.get(f"/inbox/{question.confirmation}")).text
+        assert f"<mark>{bank.IBAN}</mark>" in text
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert" in text

@@ -69,7 +69,7 @@ class Ledger:
         for needle in needles:
             text = wide(needle.text)
             if any(char.isalnum() for char in text):
-                hit = next(self._untrusted.find(Needle(text, loose=needle.loose)), None)
+                hit = next(self._untrusted.find(Needle(text, any_case=True, loose=needle.loose)), None)
                 if hit is not None:
                     return hit
         return None

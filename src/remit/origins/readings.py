@@ -2,7 +2,7 @@
 
 - *Strict*: composed characters (NFC); in JSON, the characters behind its escapes. Nothing else is taken for equal.
 - *Wide*: also without percent-encoding and HTML's entities, without characters that show nothing, with compatibility
-  forms (NFKC) as their plain ones, in lower case; what is encoded twice is decoded twice.
+  forms (NFKC) as their plain ones; what is encoded twice is decoded twice. Case is the reader's to ignore (`folded`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def wide(text: str) -> str:
             text = _UNSEEN.sub("", normalize("NFKC", text))
         if text == before:
             break
-    return folded(text)
+    return text
 
 
 def folded(text: str) -> str:

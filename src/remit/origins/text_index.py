@@ -41,6 +41,7 @@ class Hit(NamedTuple):
     source: int
     """The number under which the text that holds it was added."""
     text: str
+    """As it was added, in its own case."""
     start: int
     end: int
 
@@ -72,13 +73,13 @@ class TextIndex:
         wanted = lower if needle.any_case else needle.text
         for place, start in self._candidates(lower):
             source, text, low = self._texts[place]
-            text = low if needle.any_case else text
-            at = text.find(wanted, start, start + _BLOCK + len(wanted) - 1) if wanted else -1
+            read = low if needle.any_case else text
+            at = read.find(wanted, start, start + _BLOCK + len(wanted) - 1) if wanted else -1
             while at >= 0:
                 end = at + len(wanted)
-                if stands(text, at, end, needle.loose):
+                if stands(read, at, end, needle.loose):
                     yield Hit(source, text, at, end)
-                at = text.find(wanted, at + 1, start + _BLOCK + len(wanted) - 1)
+                at = read.find(wanted, at + 1, start + _BLOCK + len(wanted) - 1)
 
     def _candidates(self, lower: str) -> Iterator[tuple[int, int]]:
         """Blocks that a text can begin in."""
