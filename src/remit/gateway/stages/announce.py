@@ -83,6 +83,8 @@ class Announce:
     def _trusts(self, meta: ToolMeta) -> bool:
         """Whether what the tool returns is trusted: as the settings say, else as the tool does."""
         limits = self._limits
+        if not limits.untrusted_output and not limits.trusted_output:
+            return meta.output_trusted
         if any(name_matches(pattern, meta.name) for pattern in limits.untrusted_output):
             return False
         return meta.output_trusted or any(name_matches(pattern, meta.name) for pattern in limits.trusted_output)

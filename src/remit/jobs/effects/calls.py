@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
     from remit.jobs.records import CallRecord
+    from remit.journal.kinds import ToolInvocationStarted
 
 _RETRY: Final = Retry()
 """How long to wait if the tool does not say so any more."""
@@ -158,15 +159,12 @@ class Calls:
             tries_again=True,
             confirmation=record.confirmation,
             hash=request.hash,
-            earlier=await self._earlier(record),
+            earlier=await self._earlier(record.started) if record.started and self._mismatch == "migrate" else None,
             undoable=request.undo is not None,
         )
 
-    async def _earlier(self, record: CallRecord) -> Earlier | None:
-        """The attempt before, if it is repeated as it was recorded; its arguments may have to be migrated."""
-        started = record.started
-        if started is None or self._mismatch != "migrate":
-            return None
+    async def _earlier(self, started: ToolInvocationStarted) -> Earlier | None:
+        """The attempt before, to be repeated as it was recorded; its arguments may have to be migrated."""
         try:
             sent = await self._recorder.journal.value(started.args, started.args_blob)
         except PayloadErasedError:
