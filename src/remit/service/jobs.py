@@ -35,6 +35,7 @@ from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
 from remit.service.rows import open_waits, step_rows
+from remit.service.search import Found, JobSearch, search
 from remit.service.steps import decided_since
 from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import encoded, value_of
@@ -125,6 +126,10 @@ class Jobs:
         after = stream_of(before) if before else None
         query = HeadQuery(kind=KIND, states=states, labels=labels or {}, limit=limit, before=after)
         return [job_row(head) for head in await self._journal.heads(query)]
+
+    async def search(self, wanted: JobSearch) -> Found:
+        """The newest jobs that are wanted, and where to go on."""
+        return await search(self._journal, wanted)
 
     async def counts(self) -> dict[str, int]:
         """How many jobs are in each state; a state without one is left out."""

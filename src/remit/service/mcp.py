@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError
 from remit.tools.drift import Drift, compare_input, compare_output, worst
 from remit.tools.pins import Changes, How, Pin, Pins, hash_of
-from remit.tools.remote import Remote, RemoteStatus
+from remit.tools.remote import Probed, Remote, RemoteStatus
 
 if TYPE_CHECKING:
     from remit.tools.catalog import Catalog
@@ -50,6 +50,16 @@ class McpServers:
         """Look at the servers behind `catalog`; keep what was pinned in `pins`."""
         self._catalog = catalog
         self._pins = pins
+
+    def known(self) -> dict[str, str]:
+        """Every server by name, and why its tools cannot be used now, as far as is known without asking it."""
+        found: dict[str, str] = {}
+        for provider_id in sorted(self._catalog.provider_ids):
+            provider: object = self._catalog.provider(provider_id)
+            if isinstance(provider, Remote):
+                outage = provider.outage() if isinstance(provider, Probed) else None
+                found[provider_id.removeprefix("mcp_")] = outage.why if outage else ""
+        return found
 
     async def status(self, server: str) -> RemoteStatus:
         """Connect and tell who answers. Raises NotFoundError or StateError."""

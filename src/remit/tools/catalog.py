@@ -170,6 +170,11 @@ class Catalog:
         known = provider_id in self._providers and provider_id not in self._unlisted
         return known and provider_id not in self.failures and provider_id not in self.listing
 
+    @property
+    def provider_ids(self) -> tuple[str, ...]:
+        """Every provider, in no order that means something."""
+        return tuple(self._providers)
+
     def provider(self, provider_id: str) -> ToolProvider | None:
         """The provider of this id."""
         return self._providers.get(provider_id)

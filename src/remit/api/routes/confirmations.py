@@ -17,6 +17,14 @@ class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str = ""
     """Only those of this job."""
+    state: Literal["pending", "answered"] = "pending"
+    """Those that can still be answered, oldest first, or those that cannot any more, newest first."""
+    tool: str = ""
+    """Only those about this tool, by its full name."""
+    principal: str = ""
+    """Only those that this principal's calls ask."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1_000
+    """At most so many; of answered ones, so many are looked at."""
 
 
 class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,8 +57,19 @@ class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 async def pending(asked: Asked) -> list[ConfirmationView]:
-    """List the questions that can still be answered, oldest first."""
-    return await asked.service.confirmations.pending(asked.query.job or None)
+    """List questions: those that can still be answered, or those that cannot any more."""
+    query: PendingQuery = asked.query
+    if query.state == "pending":
+        found = await asked.service.confirmations.pending(query.job or None)
+    else:
+        found = await asked.service.confirmations.answered(limit=query.limit)
+    caller = f"job/{query.job}" if query.job else ""
+    fitting = [
+        one
+        for one in found
+        if caller in {"", one.caller} and query.tool in {"", one.tool} and query.principal in {"", one.principal}
+    ]
+    return fitting[: query.limit]
 
 
 async def view(asked: Asked) -> ConfirmationView:

@@ -8,12 +8,14 @@ import msgspec
 
 from remit.api.holding import held
 from remit.api.route import Asked, Route
+from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
 from remit.http.problem import Problem
 from remit.jobs.plans.check import read_plan
 from remit.policy.overlay import within
 from remit.service.jobs import Options
+from remit.service.search import JobSearch
 from remit.service.views import JobRow, JobView
 
 _PAGE: Final = 1_000
@@ -26,6 +28,14 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     state: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
     """`KEY=VALUE`: only jobs that are filed under it."""
+    since: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] = 0
+    """Created at this moment or later; microseconds since the Unix epoch."""
+    until: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] | None = None
+    """Created before this moment."""
+    text: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    """Stands in the title, the name or the identifier, in capitals or not."""
+    principal: str = ""
+    """Who asked for it."""
     before: str = ""
     """Continue after this job of an earlier page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=_PAGE)] = 20
@@ -36,7 +46,7 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[JobRow]
     next: str | None
-    """`before` of the next page; null if this is the last."""
+    """`before` of the next page; null if this is the last. A page may be short and still have a next one."""
 
 
 class WaitQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,10 +94,18 @@ class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 async def page(asked: Asked) -> JobPage:
     """List jobs, newest first, page by page."""
     query: JobQuery = asked.query
-    found = await asked.service.jobs.rows(
-        query.state, labels=_labels(query.label), limit=query.limit, before=query.before or None
+    wanted = JobSearch(
+        states=query.state,
+        labels=_labels(query.label),
+        since=query.since,
+        until=query.until,
+        text=query.text,
+        principal=query.principal,
+        before=query.before,
+        limit=query.limit,
     )
-    return JobPage(items=found, next=found[-1].job if len(found) == query.limit else None)
+    found = await asked.service.jobs.search(wanted)
+    return JobPage(items=found.rows, next=found.next)
 
 
 async def start(asked: Asked) -> JobRow:
