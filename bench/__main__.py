@@ -10,7 +10,21 @@ from pathlib import Path
 
 import msgspec
 
-from bench import flushes, follow, journal, mcp_calls, memory, origins, policy, postgres, scale, size, startup, steps
+from bench import (
+    agents,
+    flushes,
+    follow,
+    journal,
+    mcp_calls,
+    memory,
+    origins,
+    policy,
+    postgres,
+    scale,
+    size,
+    startup,
+    steps,
+)
 from bench.lab import Lab
 from bench.measure import Result
 
@@ -24,6 +38,10 @@ ALL = (
     postgres.concurrent_postgres,
     steps.short_jobs,
     steps.replayed,
+    agents.turns_three_calls,
+    agents.turns_one_call,
+    agents.agents_at_once,
+    agents.journal_of_turns,
     journal.appends,
     journal.gateway,
     policy.decision,

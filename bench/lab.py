@@ -18,11 +18,22 @@ LANGGRAPH, DBOS_SQLITE, DBOS_POSTGRES, RESTATE = (
     "DBOS on PostgreSQL",
     "Restate",
 )
-_PROGRAMS = {
+PYDANTIC_AI, PYDANTIC_AI_DBOS, LANGGRAPH_AGENT = (
+    "pydantic-ai, nothing kept",
+    "pydantic-ai on DBOS, SQLite",
+    "LangGraph agent, SqliteSaver",
+)
+_ENGINES = {
     LANGGRAPH: "langgraph_sqlite",
     DBOS_SQLITE: "dbos_sqlite",
     DBOS_POSTGRES: "dbos_postgres",
     RESTATE: "restate",
+}
+_PROGRAMS = {
+    **_ENGINES,
+    PYDANTIC_AI: "pydantic_ai_agent",
+    PYDANTIC_AI_DBOS: "pydantic_ai_dbos",
+    LANGGRAPH_AGENT: "langgraph_agent",
 }
 """By the name of a peer, its program in bench/peers."""
 ROOT = Path(__file__).parents[1]
@@ -37,9 +48,9 @@ class Lab(NamedTuple):
     peers: bool = False
 
     def rivals(self, workload: str, marks: Mapping[str, Mark] | None = None) -> list[Peer]:
-        """Every peer at a workload, where peers are measured; `marks` by the name of the peer."""
+        """Every durable engine at a workload, where peers are measured; `marks` by the name of the peer."""
         marks = marks or {}
-        return [peer for name in _PROGRAMS for peer in self.rival(name, workload, marks.get(name))]
+        return [peer for name in _ENGINES for peer in self.rival(name, workload, marks.get(name))]
 
     def rival(self, name: str, workload: str, mark: Mark | None) -> list[Peer]:
         """One of them, or none where peers are not measured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,14 +27,24 @@ async def run(environment: str, program: Path, folder: Path, model_url: str, *wo
         AssertionError: The program failed.
     """
     python = ROOT / "build" / environment / "bin" / "python"
+    commands = Path(sys.executable).parent  # where `remit` is
     variables = {
-        "PATH": os.environ["PATH"],
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": str(ROOT / "src") if environment == "adapters" else "",
         "OPENAI_BASE_URL": f"{model_url}/v1",
         "OPENAI_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": model_url,
+        "ANTHROPIC_API_KEY": "none",
+        "GOOGLE_GEMINI_BASE_URL": model_url,
+        "GOOGLE_API_KEY": "none",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "LANGSMITH_TRACING": "false",
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_TRACING_ENABLED": "false",
+        "OTEL_SDK_DISABLED": "true",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "IS_SANDBOX": "1",
     }
     process = await asyncio.create_subprocess_exec(
         str(python),

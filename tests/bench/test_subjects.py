@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bench import floors, follow, lab, memory, postgres, scale, size, slow, steps
+from bench import agents, floors, follow, lab, memory, postgres, scale, size, slow, steps
 from bench.disk import inserted
 from bench.flushes import flushed, slow_disk
 from bench.lab import ROOT, Lab, heard
@@ -170,3 +170,22 @@ def test_the_lock_of_the_peers_server_pins_by_digest_and_names_no_registry() -> 
     assert packages
     assert all(package["integrity"].startswith("sha512-") for package in packages)
     assert not any("resolved" in package for package in packages)
+
+
+async def test_agents_take_the_turns_that_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TURNS", 2), ("MANY", 4), ("AGENTS", 2), ("EACH", 2)):
+        monkeypatch.setattr(agents, name, value)
+    here = Lab(tmp_path)
+    results = [
+        *await agents.turns_three_calls(here),
+        *await agents.turns_one_call(here),
+        *await agents.agents_at_once(here),
+        *await agents.journal_of_turns(here),
+    ]
+    assert [result.name for result in results] == [
+        "agent turn with 3 tool calls",
+        "agent turn with 1 tool call",
+        "64 agents, turns with 3 tool calls",
+        "journal, agent turn of 1,000",
+    ]
+    assert all(result.value for result in results)
