@@ -148,7 +148,7 @@ def open_runtime(
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
     desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
-    service = service_over(gateway, programs, pins, desk, principal=principal(settings), poke=engine.poke)
+    service = service_over(gateway, programs, pins, desk, servers, principal=principal(settings), poke=engine.poke)
     catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
     return Runtime(
         settings=settings,

@@ -68,3 +68,15 @@ def test_many_arguments_are_edited_as_json() -> None:
     args = {f"a{number}": number for number in range(50)}
     (field,) = fields_of(args, None)
     assert args_of([""], [field.text.replace(": 49", ": 50")], args, None) == {**args, "a49": 50}
+
+
+def test_a_text_that_the_schema_lists_is_chosen_and_others_are_typed() -> None:
+    schema = {"properties": {"unit": {"type": "string", "enum": ["kg", "lb"]}}}
+    (field,) = fields_of({}, schema)
+    assert (field.kind, field.choices) == ("word", ("kg", "lb"))
+    assert args_of(["unit"], ["lb"], {}, schema) == {"unit": "lb"}
+    assert args_of(["unit"], [""], {}, schema) == {}
+    (other,) = fields_of({"unit": "stone"}, schema)
+    assert other.kind == "text"
+    (hidden,) = fields_of({}, {"properties": {"unit": {"type": "string", "enum": ["kg", "k\u202eg"]}}})
+    assert hidden.kind == "text"

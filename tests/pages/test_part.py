@@ -52,7 +52,7 @@ async def test_pages_need_no_login_where_the_api_needs_no_token(served: Served) 
 
 
 async def test_every_answer_says_what_a_browser_may_do_with_it(served: Served) -> None:
-    async with remit() as opened, served(opened, [token("ann", "read")]) as browser:
+    async with remit() as opened, served(opened, [token("ann", "read", "tickets")]) as browser:
         for path in ("/", "/none", "/static/0/console.css"):
             got = await browser.get(path)
             assert {name: got.headers.get(name) for name in SAFE} == SAFE, path

@@ -9,9 +9,9 @@ import msgspec
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.replay import ReplayReport
+from remit.pages.given import json_value
 from remit.pages.page import Asked, File, Nothing, Page, See, View
 from remit.pages.text import link
-from remit.redact import line
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +61,14 @@ async def resume(asked: Asked) -> See:
 async def signal(asked: Asked) -> See:
     """Send a job a signal."""
     job, form = asked.path["job"], asked.form
-    await asked.service.jobs.signal(job, form.name, _json(form.payload, "The payload"), by=asked.principal)
+    await asked.service.jobs.signal(job, form.name, json_value(form.payload, "The payload"), by=asked.principal)
     return _back(job)
 
 
 async def decide(asked: Asked) -> See:
     """Say what came of a step."""
     job, form = asked.path["job"], asked.form
-    value = _json(form.value, "The value") if form.decision == "done" else None
+    value = json_value(form.value, "The value") if form.decision == "done" else None
     await asked.service.steps.decide(
         job,
         asked.path["step"],
@@ -109,17 +109,6 @@ async def kept_of_step(asked: Asked) -> File:
 
 def _saved(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
-
-
-def _json(text: str, what: str) -> Any:
-    """The value of a field; nothing stands for null. Raises UsageError."""
-    if not text.strip():
-        return None
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        remedy = 'Text stands in quotes: "done".'
-        raise UsageError(f"{what} is not JSON: {line(str(error))}", code=Code.INVALID_INPUT, remedy=remedy) from error
 
 
 def _back(job: str) -> See:

@@ -12,7 +12,8 @@ from remit.errors import UsageError
 from remit.pages.text import visible, written
 from remit.redact import line
 
-FieldKind = Literal["text", "long", "number", "choice", "json"]
+FieldKind = Literal["text", "long", "word", "number", "choice", "json"]
+"""`word`: one of several texts · `choice`: true or false."""
 _LONG: Final = 60
 """Characters from which a text gets several lines."""
 _MOST: Final = 40
@@ -65,14 +66,15 @@ def args_of(
             if field.name in args:
                 edited[field.name] = args[field.name]  # as it was recorded, to the last digit and line end
         elif text or field.kind in {"text", "long"}:
-            edited[field.name] = _plain(text) if field.kind in {"text", "long"} else _json(text, f"{name}: this")
+            words = field.kind in {"text", "long", "word"}
+            edited[field.name] = _plain(text) if words else _json(text, f"{name}: this")
     return edited
 
 
 def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -> Field:
     shape: Mapping[str, Any] = schema if isinstance(schema, dict) else {}
     value, given = args.get(name), name in args
-    choices = ("true", "false") if shape.get("type") == "boolean" else ()
+    choices: tuple[str, ...] = ("true", "false") if shape.get("type") == "boolean" else ()
     kind = _kind(shape, value, given=given)
     if kind in {"text", "long"}:
         text = value if isinstance(value, str) else ""
@@ -81,15 +83,26 @@ def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -
         text = written(value) if given else ""
     if choices and (not given or text in choices):
         kind = "choice"
+    elif kind == "text" and (words := _words(shape)) and (not given or text in words):
+        kind, choices = "word", words
     about = shape.get("description", "")
     return Field(
         name=name,
         kind=kind,
         text=text,
-        choices=choices if kind == "choice" else (),
+        choices=choices if kind in {"choice", "word"} else (),
         about=about if isinstance(about, str) else "",
         required=required,
     )
+
+
+def _words(shape: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts that a schema allows; none if it allows others too, or one that a form cannot send back as it is."""
+    words = shape.get("enum")
+    if not isinstance(words, list) or not 0 < len(words) <= _MOST:
+        return ()
+    fit = all(isinstance(word, str) and word and visible(word) == word == _plain(word).strip() for word in words)
+    return tuple(words) if fit else ()
 
 
 def _kind(shape: Mapping[str, Any], value: Any, *, given: bool) -> FieldKind:

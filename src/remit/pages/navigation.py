@@ -8,21 +8,32 @@ from remit.pages.inbox import answerable
 from remit.pages.rendering import Item
 
 if TYPE_CHECKING:
-    from remit.http.access import Access
+    from remit.http.access import Access, Scope
     from remit.service.service import Service
 
-_ENTRIES: Final = (
-    ("Overview", "/"),
-    ("Jobs", "/jobs"),
-    ("Inbox", "/inbox"),
+_ENTRIES: Final[tuple[tuple[str, str, Scope], ...]] = (
+    ("Overview", "/", "read"),
+    ("Jobs", "/jobs", "read"),
+    ("Inbox", "/inbox", "read"),
+    ("Agents", "/agents", "read"),
+    ("Tools", "/tools", "read"),
+    ("Policy", "/policy", "read"),
+    ("Tickets", "/tickets", "tickets"),
+    ("MCP", "/mcp", "read"),
+    ("Usage", "/usage", "read"),
 )
+"""Each with its path, and the scope without which there is nothing to see."""
 
 
 async def items(service: Service, access: Access, here: str) -> tuple[Item, ...]:
     """The entries; the one that `here` belongs to is the current one. Inbox counts what this reader can answer."""
     path = here.partition("?")[0]
     waiting = await answerable(service, access) if access.allows("read") else 0
-    return tuple(Item(name, at, _within(path, at), waiting if name == "Inbox" else 0) for name, at in _ENTRIES)
+    return tuple(
+        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0)
+        for name, at, scope in _ENTRIES
+        if access.allows(scope)
+    )
 
 
 def _within(path: str, at: str) -> bool:

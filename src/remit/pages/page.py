@@ -59,6 +59,8 @@ class Asked(NamedTuple):
     """The reader's time zone."""
     here: str
     """Path and query of the request."""
+    session: Callable[[], Awaitable[str]]
+    """Gives the session that calls of this reader are recorded in."""
 
     @property
     def principal(self) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from remit.api.errors import problem_of
 from remit.api.limits import Places
 from remit.api.request import MAX_QUERY, bytes_of, pairs_of
+from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
@@ -67,6 +68,7 @@ class Pages:
         self._service = service
         self._pages = tuple(pages)
         self._entry = entry
+        self._sessions = HttpSessions(service)
         self._places = places
         self._clock = clock
 
@@ -121,6 +123,7 @@ class Pages:
             now=self._clock.now(),
             zone=zone_of(request.headers),
             here=here,
+            session=lambda: self._sessions.of(request.access.principal or ""),
         )
         answer = await page.handler(asked)
         match answer:

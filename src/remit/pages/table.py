@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.pages import actions, inbox, job, jobs, overview, question
+from remit.pages import (
+    actions,
+    agents,
+    inbox,
+    job,
+    jobs,
+    overview,
+    policy,
+    question,
+    servers,
+    session,
+    tickets,
+    tool,
+    tools,
+    usage,
+)
 from remit.pages.page import Page
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -14,5 +29,13 @@ PAGES: Final[tuple[Page, ...]] = (
     *actions.PAGES,
     *inbox.PAGES,
     *question.PAGES,
+    *agents.PAGES,
+    *policy.PAGES,
+    *servers.PAGES,
+    *session.PAGES,
+    *tickets.PAGES,
+    *tool.PAGES,
+    *tools.PAGES,
+    *usage.PAGES,
 )
 """The table."""

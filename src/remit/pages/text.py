@@ -40,6 +40,16 @@ def exact(micros: int, zone: tzinfo) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S.%f} {at.tzname()} ({isoformat(micros)})"
 
 
+def grouped(number: int) -> str:
+    """A number with its thousands apart."""
+    return f"{number:,}"
+
+
+def dollars(amount: float) -> str:
+    """An estimate in US dollars: cents, and more digits of what is less than a dollar."""
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
+
+
 def link(path: str, *names: str, **query: object) -> str:
     """The address of a page: `{}` in `path` stand for `names`, and what is empty is left out of the query.
 

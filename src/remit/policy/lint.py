@@ -92,15 +92,27 @@ def lint(raw: Iterable[object], tools: Sequence[ToolMeta]) -> list[Finding]:
     Without tools, only what needs no catalog is looked for.
     """
     rules, findings = _parse(raw)
+    return _sorted([*findings, *_judged(rules, tools)])
+
+
+def lint_rules(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> list[Finding]:
+    """The same for rules that were understood."""
+    return _sorted(_judged(rules, tools))
+
+
+def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[Finding]:
     scope = _Scope(rules, tools)
     for rule in rules:
         if tools and not scope.about[rule.id]:
-            findings.append(_dead(rule, scope))
+            yield _dead(rule, scope)
             continue
-        findings += _overruled(rule, scope)
+        yield from _overruled(rule, scope)
         for look in (_patterns, _arguments, _unbounded, _redundant, _taint) if tools else ():
-            findings += look(rule, scope)
-    findings += _approvers(scope)
+            yield from look(rule, scope)
+    yield from _approvers(scope)
+
+
+def _sorted(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.number, finding.kind, finding.message))
 
 
@@ -141,7 +153,7 @@ def _dead(rule: Rule, scope: _Scope) -> Finding:
 def _patterns(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     for pattern in rule.tools:
         if not any(rule.names(pattern, tool.name, key) for tool, key in scope.tools.values()):
-            message = f"{pattern!r} in tools matches no tool of the catalog"
+            message = f"names {pattern!r}, which matches no tool of the catalog"
             yield _finding("dead-pattern", rule, message, _guess(pattern, scope))
 
 
@@ -157,7 +169,7 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         if any(declares(tool.input_schema, constraint.path) for tool in tools):
             continue
         known = {name for tool in tools for name in (tool.input_schema or {}).get("properties", {})}
-        message = f"no tool it is about has an argument {constraint.path!r}"
+        message = f"asks for an argument {constraint.path!r} that no tool it is about has"
         yield _finding("unknown-argument", rule, message, closest(constraint.path, known))
 
 
@@ -178,7 +190,7 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     if rule.effect == "allow" and all(default_for(tool).effect == "allow" for tool in scope.of(rule)):
-        yield _finding("redundant", rule, "every tool it allows runs without it", "Leave it out.")
+        yield _finding("redundant", rule, "allows only what runs without it", "Leave it out.")
 
 
 def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:

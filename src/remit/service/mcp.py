@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -16,7 +16,16 @@ from remit.tools.pins import Changes, How, Pin, Pins, hash_of
 from remit.tools.remote import Probed, Remote, RemoteStatus
 
 if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
+    from remit.tools.tool import Tool
+
+PREFIX: Final = "mcp_"
+"""What the id of a server's provider begins with."""
+_KEYS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
+"""Parts of a definition in the order in which they are shown; others come after."""
+_COMPARED: Final = 2_000
+"""Lines up to which two sides are compared; above, one stands whole after the other."""
 
 
 class ToolDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +39,36 @@ class ToolDiff(msgspec.Struct, frozen=True, kw_only=True):
     """For a changed one, what it means to callers: `annotation_only`, `compatible` or `breaking`; else empty."""
     lines: tuple[str, ...]
     """The definitions as JSON, compared line by line: `+`, `-` or a space in front."""
+    fields: tuple[FieldDiff, ...] = ()
+    """The same, part by part: only those that differ."""
+
+
+class FieldDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """How one part of a definition changed."""
+
+    field: str
+    """Its key: `description`, `inputSchema`, `outputSchema`, `annotations`, …"""
+    lines: tuple[str, ...]
+    """Both sides, compared line by line: `+`, `-` or a space in front."""
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A server in a list."""
+
+    name: str
+    state: Literal["up", "connecting", "failed", "off"]
+    why: str
+    """Why it is not up."""
+    transport: str
+    """`stdio` or `http`; empty: it is not known."""
+    where: str
+    isolation: str
+    """`none`, `sandbox` or `elsewhere`; empty: it is not known."""
+    tools: int
+    withheld: int
+    pinned_at: int
+    """Microseconds since the Unix epoch; 0: never."""
+    pinned_by: str
 
 
 class ServerDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +85,48 @@ class ServerDiff(msgspec.Struct, frozen=True, kw_only=True):
 class McpServers:
     """The servers of this process."""
 
-    def __init__(self, catalog: Catalog, pins: Pins) -> None:
-        """Look at the servers behind `catalog`; keep what was pinned in `pins`."""
+    def __init__(self, catalog: Catalog, pins: Pins, configured: Sequence[McpServer] = ()) -> None:
+        """Look at the servers behind `catalog`, which `configured` describes; keep what was pinned in `pins`."""
         self._catalog = catalog
         self._pins = pins
+        self._configured = {server.name: server for server in configured}
+
+    # --- queries
+
+    async def rows(self, patience_s: float | None = None) -> list[ServerRow]:
+        """Every server, by name; those that are still connecting are waited for up to `patience_s` seconds."""
+        tools = await self._catalog.tools(patience_s)
+        names = {*self._configured, *(one.removeprefix(PREFIX) for one in self._catalog.servers)}
+        return [
+            await self._row(name, [tool for tool in tools if tool.meta.provider_id == PREFIX + name])
+            for name in sorted(names)
+        ]
+
+    async def _row(self, name: str, tools: list[Tool]) -> ServerRow:
+        known, pin = self._configured.get(name), await self._pins.load(name)
+        state, why = self._state(PREFIX + name)
+        return ServerRow(
+            name=name,
+            state=state,
+            why=why,
+            transport=known.transport if known else "",
+            where=known.where if known else "",
+            isolation=known.isolation if known else "",
+            tools=len(tools),
+            withheld=sum(tool.quarantined is not None for tool in tools),
+            pinned_at=pin.at if pin else 0,
+            pinned_by=pin.by if pin else "",
+        )
+
+    def _state(self, provider_id: str) -> tuple[Literal["up", "connecting", "failed", "off"], str]:
+        provider = self._catalog.provider(provider_id)
+        if provider is None:
+            return "off", "MCP servers are not used: tools.no_mcp is set."
+        failure = self._catalog.failures.get(provider_id, "")
+        outage = provider.outage() if isinstance(provider, Probed) else None
+        if failure or outage is not None:
+            return "failed", failure or (outage.why if outage is not None else "")
+        return ("up", "") if self._catalog.heard(provider_id) else ("connecting", "")
 
     def known(self) -> dict[str, str]:
         """Every server by name, and why its tools cannot be used now, as far as is known without asking it."""
@@ -118,12 +195,12 @@ class McpServers:
         except AppendConflictError as error:
             msg = f"somebody else pinned {server} at the same moment"
             raise StateError(msg, code=Code.APPEND_CONFLICT, remedy=f"Look again: remit mcp diff {server}") from error
-        self._catalog.invalidate(f"mcp_{server}")
+        self._catalog.invalidate(PREFIX + server)
         return pin
 
     def remote(self, server: str) -> Remote:
         """The server's provider. Raises NotFoundError."""
-        provider: object = self._catalog.provider(f"mcp_{server}")
+        provider: object = self._catalog.provider(PREFIX + server)
         if not isinstance(provider, Remote):
             msg = f"there is no MCP server {server!r}"
             raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy="`remit mcp list` lists them.")
@@ -145,8 +222,18 @@ def _diffs(pin: Pin, today: Mapping[str, dict[str, Any]], changes: Changes) -> I
         for name in names:
             old, new = pin.definitions.get(name), today.get(name)
             yield ToolDiff(
-                name=name, how=how, drift=_drift(old, new) if how == "changed" else "", lines=_lines(old, new)
+                name=name,
+                how=how,
+                drift=_drift(old, new) if how == "changed" else "",
+                lines=_lines(_pretty(old), _pretty(new)),
+                fields=tuple(_fields(old or {}, new or {})),
             )
+
+
+def _fields(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldDiff]:
+    for key in dict.fromkeys([*_KEYS, *sorted({*old, *new} - {"name"})]):
+        if old.get(key) != new.get(key):
+            yield FieldDiff(field=key, lines=_lines(_pretty(old.get(key)), _pretty(new.get(key))))
 
 
 def _drift(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
@@ -163,12 +250,15 @@ def _schema(raw: dict[str, Any], which: str) -> dict[str, Any] | None:
     return schema if isinstance(schema, dict) else None
 
 
-def _lines(old: dict[str, Any] | None, new: dict[str, Any] | None) -> tuple[str, ...]:
-    lines = difflib.ndiff(_pretty(old), _pretty(new))
-    return tuple(f"{line[0]} {line[2:]}" for line in lines if line[0] != "?")
+def _lines(old: list[str], new: list[str]) -> tuple[str, ...]:
+    if len(old) + len(new) > _COMPARED:
+        return (*(f"- {line}" for line in old), *(f"+ {line}" for line in new))
+    return tuple(f"{line[0]} {line[2:]}" for line in difflib.ndiff(old, new) if line[0] != "?")
 
 
-def _pretty(raw: dict[str, Any] | None) -> list[str]:
+def _pretty(raw: Any) -> list[str]:
     if raw is None:
         return []
+    if isinstance(raw, str):
+        return raw.split("\n")
     return msgspec.json.format(msgspec.json.encode(raw, order="sorted"), indent=2).decode().split("\n")

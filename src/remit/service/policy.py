@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
+from remit.policy.lint import Finding, lint_rules
+from remit.policy.rule import Rule
+from remit.service.hits import Hits, hits_of
 from remit.tools.catalog import ResolveError
 
 if TYPE_CHECKING:
@@ -20,6 +23,23 @@ class PolicyRules:
         self._services = services
 
     # --- queries
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The configured rules, in the order of the file."""
+        return self._services.policy.rules
+
+    async def findings(self, patience_s: float | None = None) -> list[Finding]:
+        """What is wrong with the rules or useless in them.
+
+        Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
+        """
+        tools = await self._services.catalog.tools(patience_s)
+        return lint_rules(self.rules, [tool.meta for tool in tools])
+
+    async def hits(self, since: int) -> dict[str, Hits]:
+        """What each rule decided at or after `since` (µs), by its id, as far as the newest jobs and sessions tell."""
+        return await hits_of(self._services.journal, since)
 
     async def explain(
         self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""

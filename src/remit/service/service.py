@@ -6,7 +6,7 @@ are durable when they return. Their methods take and return plain values, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +31,7 @@ from remit.service.usage import Usage
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
+    from remit.settings.mcp import McpServer
     from remit.tickets.desk import Desk
     from remit.tools.pins import Pins
 
@@ -57,9 +58,18 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def service_over(
-    gateway: Gateway, programs: Programs, pins: Pins, desk: Desk, *, principal: str, poke: Callable[[], None]
+    gateway: Gateway,
+    programs: Programs,
+    pins: Pins,
+    desk: Desk,
+    servers: Sequence[McpServer] = (),
+    *,
+    principal: str,
+    poke: Callable[[], None],
 ) -> Service:
     """The service over one gateway, its journal and its catalog.
+
+    `servers` are the MCP servers that the settings name.
 
     `principal` asks and decides if a call names no one else. `poke` wakes the engine of this process.
     """
@@ -76,7 +86,7 @@ def service_over(
         policy=PolicyRules(services),
         tools=Tools(services, principal),
         recipes=KnownRecipes(programs.recipes),
-        servers=McpServers(services.catalog, pins),
+        servers=McpServers(services.catalog, pins, servers),
         tickets=Tickets(desk, jobs, principal),
         usage=Usage(journal),
         conversations=Conversations(journal, jobs),

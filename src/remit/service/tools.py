@@ -31,9 +31,13 @@ class Tools:
 
     # --- queries
 
-    async def views(self) -> list[ToolView]:
-        """The catalog, by name."""
-        return [self._view(tool) for tool in sorted(await self._catalog.tools(), key=lambda t: t.meta.name)]
+    async def views(self, patience_s: float | None = None) -> list[ToolView]:
+        """The catalog, by name.
+
+        Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
+        """
+        tools = await self._catalog.tools(patience_s)
+        return [self._view(tool) for tool in sorted(tools, key=lambda t: t.meta.name)]
 
     async def metas(self) -> list[ToolMeta]:
         """What providers say of their tools."""
@@ -80,9 +84,9 @@ class Tools:
         """
         return self._catalog.watch(changed)
 
-    async def failures(self) -> dict[str, str]:
+    async def failures(self, patience_s: float | None = None) -> dict[str, str]:
         """Why tools are missing, by the provider that could not be listed."""
-        await self._catalog.tools()
+        await self._catalog.tools(patience_s)
         return dict(self._catalog.failures)
 
     async def readiness(self) -> Snapshot:
@@ -116,4 +120,5 @@ def tool_view(tool: Tool, policy: Outlook) -> ToolView:
         output_schema=meta.output_schema,
         quarantined=tool.quarantined or "",
         remedy=tool.remedy,
+        isolation=meta.isolation,
     )

@@ -9,6 +9,7 @@ import msgspec
 from remit.clock import DAY, isoformat
 from remit.gateway.spending import Spending
 from remit.jobs.state import KIND as JOB
+from remit.jobs.state import stream_of
 from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.service.heads import SESSION
@@ -53,11 +54,21 @@ class Usage:
                     if head.updated_at >= since:
                         _add(sums, by, since, await self._journal.read(head.stream))
                 before = heads[-1].stream
-        rows = [
-            UsageRow(name=name, calls=found.spent.calls, tokens=found.spent.tokens, cost=round(found.spent.cost, 9))
-            for name, found in sums.items()
-        ]
-        return sorted(rows, key=lambda row: (-row.cost, -row.tokens, row.name))
+        return _rows(sums)
+
+    async def of(self, job: str) -> list[UsageRow]:
+        """What one job took, by model."""
+        sums: dict[str, Spending] = {}
+        _add(sums, "model", 0, await self._journal.read(stream_of(job)))
+        return _rows(sums)
+
+
+def _rows(sums: dict[str, Spending]) -> list[UsageRow]:
+    rows = [
+        UsageRow(name=name, calls=found.spent.calls, tokens=found.spent.tokens, cost=round(found.spent.cost, 9))
+        for name, found in sums.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.cost, -row.tokens, row.name))
 
 
 def _add(sums: dict[str, Spending], by: By, since: int, events: list[Event]) -> None:

@@ -234,6 +234,8 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is withheld; empty: it is not."""
     remedy: str
     """What to do about that."""
+    isolation: str = ""
+    """`none`, `unprotected` or `sandbox`; empty: its provider sees to it, or does not say."""
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from remit.clock import isoformat
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line
@@ -114,6 +115,14 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.SchemaDriftRecorded: lambda one: _drift(one.tool_name, one.recorded, one.current),
     k.ModelDriftRecorded: lambda one: _joined(one.step, _drift(one.subject, one.recorded, one.current)),
     k.JobForked: lambda one: _joined(f"from {one.job} after event {one.seq}", f"by {one.by}" if one.by else ""),
+    k.TicketCreated: lambda one: _joined(one.type, f"by {one.principal}" if one.principal else ""),
+    k.TicketLeased: lambda one: f"by {one.owner} until {isoformat(one.expires_at)}",
+    k.TicketReleased: lambda one: _joined(f"by {one.owner}", one.reason),
+    k.TicketCompleted: lambda one: _joined(f"by {one.by}", shown(one.outputs, one.outputs_blob)),
+    k.TicketFailed: lambda one: _joined(f"{one.code}:", one.reason, f"by {one.by}" if one.by else ""),
+    k.TicketBlocked: lambda one: _joined(f"{one.code}:", one.reason, f"by {one.source}"),
+    k.TicketRetried: lambda one: _joined(f"retry {one.retry_count}", f"by {one.by}" if one.by else ""),
+    k.TicketDerived: lambda one: _joined(one.reason, one.ticket, one.message),
     k.JobCompleted: lambda one: shown(one.result, one.result_blob),
     k.JobFailed: _failed,
     k.JobCancelled: _cancelled,

@@ -1,0 +1,195 @@
+"""Agents: the jobs of the recipe `agent`, and the conversation of one with its calls, tokens and cost."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import RemitError, UsageError
+from remit.jobs.state import ENDED
+from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
+from remit.pages.jobs import Line, line_of
+from remit.pages.page import Asked, Page, See, View
+from remit.pages.text import link
+from remit.pages.value import Shown, shown
+from remit.service.conversations import AGENT, IMPORTED
+from remit.service.jobs import Options
+from remit.service.standing import Standing, standing
+from remit.service.usage import UsageRow
+from remit.service.views import ConfirmationView
+
+_PAGE: Final = 50
+_NEWEST: Final = 200
+"""Messages of a page, unless all are asked for."""
+_NAME: Final = "remit.name"
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which agents."""
+
+    before: str = ""
+    """Continue after this job of an earlier page."""
+
+
+class Agents(View, frozen=True, kw_only=True):
+    """Agents, newest first."""
+
+    template: ClassVar[str] = "agents.html"
+    before: str
+    lines: tuple[Line, ...]
+    next: str
+    """Continue after this job; empty: this is the last page."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a model wanted, and what it was told of it."""
+
+    name: str
+    args: Shown
+    result: Shown | None
+    """None: it has none yet."""
+    failed: bool
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One message."""
+
+    role: str
+    by: str
+    """The model; empty for another's words."""
+    text: Shown
+    calls: tuple[Call, ...]
+    sealed: int
+    """Blocks that only their producer can read."""
+    replaces: int
+    """How many of its earlier messages a model's summary stands for."""
+
+
+class Agent(View, frozen=True, kw_only=True):
+    """One agent's conversation."""
+
+    template: ClassVar[str] = "agent.html"
+    job: str
+    standing: Standing
+    principal: str
+    created_at: int
+    said: tuple[Said, ...]
+    messages: int
+    usage: tuple[UsageRow, ...]
+    """By model."""
+    questions: tuple[ConfirmationView, ...]
+    ended: bool
+    answers: bool
+    """Whether something can be said to it."""
+    wrong: str = ""
+    """Why the conversation, or what was said, cannot be taken."""
+    typed: str = ""
+
+
+class Which(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a conversation."""
+
+    all: bool = False
+
+
+class Say(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to say."""
+
+    text: str
+
+
+async def agents(asked: Asked) -> Agents:
+    """A page of agents."""
+    before = asked.query.before
+    rows = await asked.service.jobs.rows(labels={_NAME: AGENT}, limit=_PAGE + 1, before=before or None)
+    return Agents(
+        title="Agents",
+        before=before,
+        lines=tuple(line_of(row, asked.now) for row in rows[:_PAGE]),
+        next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
+    )
+
+
+async def agent(asked: Asked) -> Agent:
+    """An agent's page. Raises NotFoundError."""
+    return await _agent(asked, everything=asked.query.all)
+
+
+async def say(asked: Asked) -> Agent | See:
+    """Say something: to this job if it is at work, else to a new one that goes on with the conversation."""
+    job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
+    if (await service.jobs.row(job)).state not in ENDED:
+        asked.access.require("decide")  # it goes on with what it may do, not with what the token is for
+    text: str = asked.form.text.replace("\r\n", "\n")
+    options = Options(principal=asked.principal, tools=asked.access.tools or None)
+    try:
+        answering = await service.conversations.say(job, text, options)
+    except UsageError as error:
+        return await _agent(asked, wrong=error.message, typed=text)
+    return See(link("/agents/{}", answering))
+
+
+async def _agent(asked: Asked, *, everything: bool = False, wrong: str = "", typed: str = "") -> Agent:
+    service = asked.service
+    job = await service.jobs.find(asked.path["job"])
+    row = await service.jobs.row(job)
+    status = 400 if wrong else 200
+    try:
+        messages = await service.conversations.messages(job)
+    except RemitError as error:
+        if error.code is not Code.PAYLOAD_ERASED:
+            raise
+        messages, wrong = [], error.message
+    said = _conversation(messages)
+    return Agent(
+        title=f"{row.name or 'job'} {job[-6:]}",
+        status=status,
+        job=job,
+        standing=standing(row, asked.now),
+        principal=(await service.streams.narrative(job)).principal,
+        created_at=row.created_at,
+        said=said if everything else said[-_NEWEST:],
+        messages=len(said),
+        usage=tuple(await service.usage.of(job)),
+        questions=tuple(await service.confirmations.pending(job)),
+        ended=row.state in ENDED,
+        answers=row.name in {AGENT, IMPORTED},
+        wrong=wrong,
+        typed=typed,
+    )
+
+
+def _conversation(messages: list[Message]) -> tuple[Said, ...]:
+    """The messages, each call with its result beside it."""
+    results = {block.id: block for message in messages for block in message.blocks if isinstance(block, ToolResult)}
+    return tuple(_said(message, results) for message in messages if message.role != "tool")
+
+
+def _said(message: Message, results: dict[str, ToolResult]) -> Said:
+    refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
+    return Said(
+        role=message.role,
+        by=message.producer,
+        text=shown("\n".join(part for part in (message.text, refusal) if part)),
+        calls=tuple(_call(call, results.get(call.id)) for call in message.calls),
+        sealed=sum(isinstance(block, Opaque) for block in message.blocks),
+        replaces=message.replaces,
+    )
+
+
+def _call(call: ToolCall, result: ToolResult | None) -> Call:
+    return Call(
+        name=call.name,
+        args=shown(call.arguments or "{}"),
+        result=shown(result.text) if result is not None else None,
+        failed=result is not None and result.failed,
+    )
+
+
+PAGES: Final = (
+    Page(path="/agents", scope="read", handler=agents, query=Query),
+    Page(path="/agents/{job}", scope="read", handler=agent, query=Which),
+    Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
+)

@@ -1,0 +1,154 @@
+"""Policy: the rules and how often each decided, what they make of a call, and approvals that are remembered."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.clock import DAY, duration
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.pages.catalog import PATIENCE_S, seen
+from remit.pages.given import json_object
+from remit.pages.page import Asked, Page, See, View
+from remit.policy.decision import CallerKind, Effect
+from remit.policy.explain import Explanation
+from remit.policy.lint import Finding
+from remit.policy.remembered import Remembered
+from remit.policy.rule import Rule
+from remit.service.hits import STREAMS, Hits
+
+_TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
+"""How an effect looks."""
+
+
+class RuleLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule in the list."""
+
+    id: str
+    effect: Effect
+    tone: str
+    about: str
+    """Which calls: tools, providers, levels, callers."""
+    when: tuple[str, ...]
+    taint: str
+    """What it does with arguments from untrusted text; empty if it does not say."""
+    terms: str
+    """Of an ask rule: who, how many, how long."""
+    reason: str
+    hits: Hits | None
+    findings: tuple[Finding, ...]
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that is only looked at."""
+
+    tool: str = ""
+    args: str = ""
+    """JSON."""
+    principal: str = ""
+    kind: CallerKind = "session"
+    recipe: str = ""
+
+
+class Revoke(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a remembered approval ends."""
+
+    reason: str = ""
+
+
+class Policy(View, frozen=True, kw_only=True):
+    """What holds."""
+
+    template: ClassVar[str] = "policy.html"
+    rules: tuple[RuleLine, ...]
+    defaults: tuple[Hits, ...]
+    """Decisions that no rule made."""
+    streams: int = STREAMS
+    remembered: tuple[Remembered, ...]
+    tools: tuple[str, ...]
+    """Names to choose from."""
+    form: Form
+    explanation: Explanation | None = None
+    wrong: str = ""
+    """Why the form could not be understood."""
+
+
+async def policy(asked: Asked) -> Policy:
+    """The rules as they are."""
+    return await _page(asked, Form(principal=asked.principal))
+
+
+async def explain(asked: Asked) -> Policy:
+    """The same, with what the rules make of a call."""
+    form: Form = asked.form
+    try:
+        if not form.tool.strip():
+            raise UsageError("Name a tool.", code=Code.INVALID_INPUT)
+        args = json_object(form.args, "The arguments")
+    except UsageError as error:
+        return await _page(asked, form, wrong=error.message)
+    explanation = await asked.service.policy.explain(
+        form.tool.strip(), args, principal=form.principal or asked.principal, kind=form.kind, recipe=form.recipe
+    )
+    return await _page(asked, form, explanation)
+
+
+async def revoke(asked: Asked) -> See:
+    """End a remembered approval."""
+    await asked.service.approvals.revoke(asked.path["rule"], by=asked.principal, reason=asked.form.reason)
+    return See("/policy#remembered")
+
+
+async def _page(asked: Asked, form: Form, explanation: Explanation | None = None, *, wrong: str = "") -> Policy:
+    service = asked.service
+    hits = await service.policy.hits(asked.now - DAY)
+    findings = await service.policy.findings(PATIENCE_S)
+    rules = tuple(
+        _line(rule, hits.pop(rule.id, None), [one for one in findings if one.rule_id == rule.id])
+        for rule in service.policy.rules
+    )
+    return Policy(
+        title="Policy",
+        status=400 if wrong else 200,
+        rules=rules,
+        defaults=tuple(sorted(hits.values(), key=lambda one: -one.total)),
+        remembered=tuple(await service.approvals.active()),
+        tools=tuple(tool.name for tool in await seen(asked)),
+        form=form,
+        explanation=explanation,
+        wrong=wrong,
+    )
+
+
+def _line(rule: Rule, hits: Hits | None, findings: list[Finding]) -> RuleLine:
+    levels = [f"level {one.name}" for one in rule.levels]
+    about = [*rule.tools, *(f"provider {one}" for one in rule.providers), *levels]
+    callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
+    return RuleLine(
+        id=rule.id,
+        effect=rule.effect,
+        tone=_TONES[rule.effect],
+        about=(", ".join(about) or "every tool") + callers,
+        when=tuple(map(str, rule.when)),
+        taint=rule.taint or "",
+        terms=_terms(rule) if rule.effect == "ask" else "",
+        reason=rule.reason,
+        hits=hits,
+        findings=tuple(findings),
+    )
+
+
+def _terms(rule: Rule) -> str:
+    who = " or ".join(rule.approvers) or "anybody"
+    number = f"{rule.approvals} of {who}" if rule.approvals > 1 else who
+    within = f", within {duration(rule.expires_s * 1_000_000)}" if rule.expires_s is not None else ""
+    return f"{number} answers{within}" if rule.approvals == 1 else f"{number} answer{within}"
+
+
+PAGES: Final = (
+    Page(path="/policy", scope="read", handler=policy),
+    Page(path="/policy/explain", scope="read", handler=explain, form=Form),
+    Page(path="/policy/remembered/{rule}/revoke", scope="decide", handler=revoke, form=Revoke),
+)

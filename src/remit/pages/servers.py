@@ -1,0 +1,118 @@
+"""MCP: the servers whose tools this process uses, and the clients that call here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.errors import NotFoundError, StateError
+from remit.pages.catalog import PATIENCE_S, seen
+from remit.pages.page import Asked, Page, See, View
+from remit.pages.text import link
+from remit.pages.tools import Line, line_of
+from remit.service.mcp import ServerDiff, ServerRow
+from remit.service.views import SessionRow
+from remit.tools.remote import RemoteStatus
+from remit.trace.words import words
+
+_SESSIONS: Final = 50
+_PINS: Final = 20
+_ANSWER_S: Final = 5.0
+"""Seconds that a page waits for a server's own words."""
+_TONES: Final = {"up": "quiet", "connecting": "busy", "failed": "bad", "off": "quiet"}
+
+
+class Mcp(View, frozen=True, kw_only=True):
+    """Servers and sessions."""
+
+    template: ClassVar[str] = "servers.html"
+    servers: tuple[ServerRow, ...]
+    sessions: tuple[SessionRow, ...]
+
+
+class Pinned(msgspec.Struct, frozen=True, kw_only=True):
+    """A pin, in the order in which they were made."""
+
+    at: int
+    words: str
+
+
+class Server(View, frozen=True, kw_only=True):
+    """One server."""
+
+    template: ClassVar[str] = "server.html"
+    server: ServerRow
+    tone: str
+    answers: RemoteStatus | None
+    """What it says of itself."""
+    silent: str
+    """Why it does not say anything."""
+    diff: ServerDiff | None
+    """How its tools differ from their pin; None: that is not known, or it was never pinned."""
+    lines: tuple[Line, ...]
+    pins: tuple[Pinned, ...]
+
+
+class Approve(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes that were shown, by their digest."""
+
+    digest: str
+
+
+async def mcp(asked: Asked) -> Mcp:
+    """Every server, and the newest sessions."""
+    return Mcp(
+        title="MCP",
+        servers=tuple(await asked.service.servers.rows(PATIENCE_S)),
+        sessions=tuple(await asked.service.sessions.rows(limit=_SESSIONS)),
+    )
+
+
+async def server(asked: Asked) -> Server:
+    """One server's page. Raises NotFoundError."""
+    name, service = asked.path["server"], asked.service
+    rows = await service.servers.rows(PATIENCE_S)
+    row = next((one for one in rows if one.name == name), None)
+    if row is None:
+        raise NotFoundError(f"There is no MCP server {name!r:.80}.", remedy="The page MCP lists them.")
+    answers, diff, silent = await _asked(asked, row) if row.state == "up" else (None, None, "")
+    events = await service.streams.events(f"mcp/{name}")
+    return Server(
+        title=name,
+        server=row,
+        tone=_TONES[row.state],
+        answers=answers,
+        silent=silent,
+        diff=diff if not asked.access.tools else None,
+        lines=tuple(line_of(tool) for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"),
+        pins=tuple(Pinned(at=event.at, words=words(event)) for event in reversed(events[-_PINS:])),
+    )
+
+
+async def approve(asked: Asked) -> See:
+    """Take the changes that were shown, and no others."""
+    name = asked.path["server"]
+    await asked.service.servers.approve(name, asked.form.digest, by=asked.principal)
+    return See(link("/mcp/{}", name))
+
+
+async def _asked(asked: Asked, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
+    """What the server says of itself, and how its tools differ; or why it says nothing."""
+    servers = asked.service.servers
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            status = await servers.status(row.name)
+            return status, await servers.diff(row.name) if row.pinned_at else None, ""
+    except TimeoutError:
+        return None, None, f"It did not answer within {_ANSWER_S:g} seconds."
+    except StateError as error:
+        return None, None, error.message
+
+
+PAGES: Final = (
+    Page(path="/mcp", scope="read", handler=mcp),
+    Page(path="/mcp/{server}", scope="read", handler=server),
+    Page(path="/mcp/{server}/approve", scope="admin", handler=approve, form=Approve),
+)

@@ -1,0 +1,87 @@
+"""A session: the calls of one client, shaped like a job."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError
+from remit.pages.page import Asked, Page, View
+from remit.pages.steps import Row, lines, scale_of
+from remit.service.views import StepMeta, StepRow
+from remit.trace.narrative import Narrative
+from remit.trace.step import StepNarrative
+
+_MOST: Final = 500
+"""Calls of a page: the newest."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown of a session."""
+
+    step: str = ""
+    """The call that is shown whole."""
+    open: tuple[str, ...] = ()
+    """The folded rows that are opened, by their first call."""
+
+
+class Session(View, frozen=True, kw_only=True):
+    """A session, whole."""
+
+    template: ClassVar[str] = "session.html"
+    told: Narrative
+    query: Query
+    calls: int
+    rows: tuple[Row, ...]
+    folds: tuple[float, ...]
+    """Where idle time is folded on the scale."""
+    detail: StepNarrative | None
+
+
+async def session(asked: Asked) -> Session:
+    """The session's page. Raises NotFoundError."""
+    name, query = asked.path["session"], asked.query
+    if not name.startswith("ses_"):
+        why = f"There is no session {name!r:.80}."
+        raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page MCP lists them.")
+    told = await asked.service.streams.narrative(name)
+    steps = told.steps[-_MOST:]
+    by_step = {step.step: step for step in steps}
+    last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
+    scale = scale_of(msgspec.structs.replace(told, ended_at=last, steps=steps), last, fold=True)
+    return Session(
+        title=f"{told.name or 'Session'} {name[-6:]}",
+        told=told,
+        query=query,
+        calls=len(told.steps),
+        rows=tuple(lines([_row(step) for step in steps], by_step, scale, last, query.open)),
+        folds=tuple(round(fold.x, 1) for fold in scale.folds),
+        detail=by_step.get(query.step),
+    )
+
+
+def _row(step: StepNarrative) -> StepRow:
+    used = step.tool_invocation
+    return StepRow(
+        step=step.step,
+        name=step.name,
+        ok=step.state == "ok",
+        state=step.state,
+        error_code=step.code,
+        reason=step.reason,
+        remedy=step.remedy,
+        attempt=max(1, len(step.attempts)),
+        meta=StepMeta(
+            args_preview=step.args_preview,
+            result_preview=step.result_preview,
+            provider_id=used.provider if used else "",
+            risk_level=step.risk_level,
+            capability_level=step.capability_level,
+            tool_name=used.tool if used else "",
+        ),
+    )
+
+
+PAGES: Final = (Page(path="/sessions/{session}", scope="read", handler=session, query=Query),)

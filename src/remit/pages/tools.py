@@ -1,0 +1,119 @@
+"""Tools: the catalog, by provider."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.pages.catalog import PATIENCE_S, seen
+from remit.pages.page import Asked, Page, View
+from remit.service.views import ToolView
+
+OUTLOOKS: Final = {
+    "runs": ("runs", "quiet"),
+    "asks": ("asks", "asks"),
+    "denied": ("denied", "bad"),
+    "depends": ("depends on arguments", "asks"),
+}
+"""What becomes of a tool's calls, in words and how it looks."""
+_ABOUT: Final = 200
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tools."""
+
+    find: str = ""
+    provider: str = ""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool in the list."""
+
+    name: str
+    level: str
+    word: str
+    tone: str
+    version: str
+    isolation: str
+    about: str
+    """Why it is withheld, or the first line of what it does."""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's tools."""
+
+    id: str
+    server: str
+    """The MCP server's name; empty for another provider."""
+    lines: tuple[Line, ...]
+
+
+class Tools(View, frozen=True, kw_only=True):
+    """The catalog."""
+
+    template: ClassVar[str] = "tools.html"
+    query: Query
+    ids: tuple[str, ...]
+    """Providers to choose from."""
+    providers: tuple[Provider, ...]
+    found: int
+    all: int
+    failures: tuple[tuple[str, str], ...]
+    """Providers that could not be listed, and why."""
+
+
+async def tools(asked: Asked) -> Tools:
+    """The tools that the reader may see."""
+    query: Query = asked.query
+    every = await seen(asked)
+    wanted = query.find.casefold()
+    found = [
+        tool
+        for tool in every
+        if (not query.provider or tool.provider_id == query.provider)
+        and wanted in f"{tool.name} {tool.key} {tool.description}".casefold()
+    ]
+    found.sort(key=lambda tool: (tool.provider_id, tool.name))
+    failures = {} if asked.access.tools else await asked.service.tools.failures(PATIENCE_S)
+    return Tools(
+        title="Tools",
+        query=query,
+        ids=tuple(sorted({tool.provider_id for tool in every})),
+        providers=tuple(
+            Provider(id=name, server=server_of(name), lines=tuple(map(line_of, group)))
+            for name, group in groupby(found, key=lambda tool: tool.provider_id)
+        ),
+        found=len(found),
+        all=len(every),
+        failures=tuple(sorted(failures.items())),
+    )
+
+
+def server_of(provider_id: str) -> str:
+    """The MCP server behind a provider; empty if it is none."""
+    return provider_id.removeprefix("mcp_") if provider_id.startswith("mcp_") else ""
+
+
+def standing_of(tool: ToolView) -> tuple[str, str]:
+    """What becomes of its calls, in a word, and how that looks."""
+    return ("withheld", "bad") if tool.quarantined else OUTLOOKS[tool.policy]
+
+
+def line_of(tool: ToolView) -> Line:
+    """A tool as a line."""
+    word, tone = standing_of(tool)
+    first = tool.description.strip().partition("\n")[0]
+    return Line(
+        name=tool.name,
+        level=tool.capability_level,
+        word=word,
+        tone=tone,
+        version=tool.version,
+        isolation=tool.isolation,
+        about=tool.quarantined or (first if len(first) <= _ABOUT else f"{first[:_ABOUT]}…"),
+    )
+
+
+PAGES: Final = (Page(path="/tools", scope="read", handler=tools, query=Query),)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from remit import Remit, Run, recipe
+from remit.settings import load
+from tests.pages.conftest import Served, token
+
+
+@recipe("asking")
+async def asking(run: Run) -> str:
+    """Ask a model."""
+    return (await run.model("one")).text
+
+
+def remit(folder: Path, principal: str = "ada", price: float = 1_000_000) -> Remit:
+    (folder / "s.yaml").write_text("[{say: four words are said}]")
+    flags = {
+        "models.default": "scripted:s.yaml",
+        "models.prices": [{"model": "scripted:*", "input": 1, "output": price}],
+        "journal.url": ":memory:",
+        "app.principal": principal,
+    }
+    return Remit(settings=load(cwd=folder, file=None, env={}, flags=flags), recipes=[asking])
+
+
+async def test_sums_stand_by_what_is_asked_for_with_a_bar_each(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path) as opened, served(opened) as browser:
+        empty = await browser.get("/usage")
+        assert "No model was asked in this time" in empty.text
+        assert "remit run agent" in empty.text
+        jobs = [await opened.start(asking()) for _ in range(2)]
+        for job in jobs:
+            await job
+        by_job = (await browser.get("/usage?by=job&days=1")).text
+        assert all(f'<a href="/jobs/{job.id}">' in by_job for job in jobs)
+        assert by_job.count('width="1000.0"') == 2
+        by_model = (await browser.get("/usage?by=model&days=all")).text
+        assert "scripted:s.yaml" in by_model
+        assert "<strong>2</strong> calls" in by_model
+        assert (await browser.get("/usage?by=odd")).status == 400
+
+
+async def test_without_prices_the_bars_show_tokens(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("[{say: four words are said}]")
+    flags = {"models.default": "scripted:s.yaml", "journal.url": ":memory:"}
+    opened = Remit(settings=load(cwd=tmp_path, file=None, env={}, flags=flags), recipes=[asking])
+    async with opened, served(opened) as browser:
+        await (await opened.start(asking()))
+        assert "no price is known" in (await browser.get("/usage")).text
+
+
+async def test_names_are_never_markup(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path, principal="<b>\u202eada") as opened, served(opened) as browser:
+        await (await opened.start(asking()))
+        text = (await browser.get("/usage?by=principal")).text
+        assert "&lt;b&gt;⟨U+202E⟩ada" in text
+
+
+async def test_usage_needs_the_scope_read(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path) as opened, served(opened, [token("ann", "call")]) as browser:
+        await browser.log_in("secret-ann")
+        assert (await browser.get("/usage")).status == 403
