@@ -64,3 +64,10 @@ def test_a_null_that_the_owner_allows_stays() -> None:
     assert without_nulls({"x": None, "y": None}, schema) == {"x": None}
     nested = {"type": "array", "items": schema}
     assert without_nulls([{"y": None}], nested) == [{}]
+
+
+def test_the_role_of_an_argument_is_ours_and_keeps_no_schema_from_being_strict() -> None:
+    to = {"type": "string", "x-remit-role": "email"}
+    strict = openai_strict({"type": "object", "properties": {"to": to}, "required": ["to"]})
+    assert strict is not None
+    assert strict["properties"] == {"to": {"type": "string"}}

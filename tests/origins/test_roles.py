@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
-from remit.origins.roles import KEYWORD, Argument, arguments_of, role_of_name, role_of_shape
+from remit import tool
+from remit.origins.roles import KEYWORD, Argument, arguments_of, authority_of, role_of_name, role_of_shape
 
 
 def of(schema: dict[str, Any], args: dict[str, Any], **options: bool) -> list[tuple[str, str, str]]:
@@ -116,3 +118,11 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     schema: dict[str, Any] = {"$ref": "#", "properties": {"path": {"$ref": "#/properties/path"}}}
     assert arguments_of(schema, {"path": "x"}) == [Argument("path", "path", "x")]
     assert arguments_of(None, {"path": "x"}) == [Argument("path", "path", "x")]
+
+
+def test_a_function_says_the_role_in_its_type_hints() -> None:
+    @tool("bank.pay", level="L1")
+    async def pay(amount: Annotated[float, msgspec.Meta(extra_json_schema={KEYWORD: "id"})], memo: str) -> None:
+        """Pay."""
+
+    assert authority_of(pay.meta, {"amount": 9.5, "memo": "x"}) == [Argument("amount", "id", "9.5")]

@@ -55,7 +55,7 @@ class Agent:
         """Calls that no tool answered, and the call whose result the answer repeats."""
         self._foreign = frozenset(
             block.id for message in thread.messages() for block in message.blocks if isinstance(block, ToolResult)
-        )
+        ).union(results)
         self._repeats = Repeats()
         self._helpers = Helpers(run, goal.recipes)
         self._called: Counter[str] = Counter()

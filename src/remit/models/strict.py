@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from remit.origins.roles import KEYWORD
+
 _PLAIN: Final = frozenset({"type", "description", "enum", "const", "format", "pattern", "title", "minimum", "maximum"})
 _KNOWN: Final = _PLAIN | {
+    KEYWORD,
     "properties",
     "required",
     "items",
@@ -62,7 +65,7 @@ def _strict(schema: Any, levels: int, budget: list[int]) -> dict[str, Any]:
         raise _InexpressibleError
     if schema.get("format", "date") not in _FORMATS:
         raise _InexpressibleError
-    found = dict(schema)
+    found = {name: value for name, value in schema.items() if name != KEYWORD}
     if "anyOf" in schema:
         found["anyOf"] = [_strict(one, levels - 1, budget) for one in schema["anyOf"]]
     elif "type" not in schema and "enum" not in schema and "const" not in schema:

@@ -112,6 +112,35 @@ async def test_what_a_person_has_approved_is_trusted_in_the_same_place_afterward
         assert (await talk.use("bank.pay", PAY | {"iban": OTHER})).status == "pending"
 
 
+async def test_to_approve_one_call_does_not_answer_the_question_about_another() -> None:
+    async with world() as each:
+        talk = Talk(each)
+        await talk.use("mail.read")
+        first, second = await talk.use("bank.pay", PAY), await talk.use("bank.pay", PAY | {"amount": 9_000})
+        await each.approve(first)
+        paid = {"step": "2", "told": {"call": "2-0"}, "confirmation": first.confirmation}
+        assert (await talk.make("bank.pay", PAY, **paid)).ok
+        again = await talk.make("bank.pay", PAY | {"amount": 9_000}, confirmation=second.confirmation)
+        assert (again.status, again.confirmation) == ("pending", second.confirmation)
+        await each.deny(again)
+        refused = await talk.make("bank.pay", PAY | {"amount": 9_000}, confirmation=second.confirmation)
+        assert refused.code is Code.CONFIRMATION_DENIED
+
+
+async def test_values_of_a_stream_with_a_subject_are_kept_where_they_can_be_erased() -> None:
+    async with world() as each:
+        each.writer.subject = "customer-7"
+        talk = Talk(each)
+        await talk.use("mail.read")
+        outcome = await talk.use("bank.pay", PAY)
+        assert [one.value for one in (await each.question(outcome)).untrusted] == [IBAN]
+        await each.approve(outcome)
+        assert (await talk.make("bank.pay", PAY, confirmation=outcome.confirmation)).ok
+        assert (await talk.use("bank.pay", PAY | {"amount": 2})).ok  # approved: what is sealed can be read
+        for stream in (each.stream, (await each.question(outcome)).stream):
+            assert IBAN.encode() not in b"".join(event.data for event in await each.journal.read(stream))
+
+
 @pytest.mark.parametrize("task", [f"Pay {IBAN}.", "Pay DE89 3704 0044 0532 0130 00 now"])
 async def test_an_account_of_the_task_passes(task: str) -> None:
     async with world() as each:

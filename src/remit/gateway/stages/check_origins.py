@@ -62,6 +62,7 @@ class CheckOrigins:
             asked = [one for one in asked if one.value in own]
         if conversation.given is not None:
             asked = [one for one in asked if _is_among(one.value, conversation.given)]
+        approved = approved - _in_question(call)
         found = [ledger.judge(one) for one in asked]
         name = call.tool.meta.name
         return tuple(one for one in found if one is not None and (name, one.path, one.value) not in approved)
@@ -79,6 +80,12 @@ class CheckOrigins:
         remembered = await self._remembered.active(call.tool.meta.name)
         exact = (one for one in remembered if one.args_digest is not None and one.answers(call.query, decision))
         return next((one.decision for one in exact), decision)
+
+
+def _in_question(call: Call) -> set[tuple[str, str, str]]:
+    """What a person is asked about for this very call: to approve another one does not answer that."""
+    shown = call.confirmation.untrusted if call.confirmation is not None else ()
+    return {(call.tool.meta.name, one.path, one.value) for one in shown}
 
 
 def _is_among(value: str, given: frozenset[str]) -> bool:
