@@ -23,6 +23,7 @@ HARMLESS: Final = frozenset({
     "jobs.code_version", "jobs.concurrency", "jobs.drain_seconds", "jobs.lease_seconds", "jobs.mismatch",
     "mcp.timeout_ms", "models.at_once", "models.day_cents", "models.day_tokens", "models.patience_seconds",
     "output.color", "policy.tests", "readiness.required", "tools.max_value_bytes",
+    "tools.untrusted_output",
 })  # fmt: skip
 """Settings that run nothing, allow nothing, send nothing and lead nowhere, whatever their value."""
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
@@ -91,7 +92,18 @@ def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
         if rule.get("effect") not in _STRICTER:
             tools = rule.get("tools")
             named = ", ".join(map(str, tools)) if isinstance(tools, list | tuple) else tools
-            yield f"allow without asking, by rule {rule.get('id', number)}: {named}"
+            whatever = ", whatever text they come from" if rule.get("taint") == "allow" else ""
+            yield f"allow without asking, by rule {rule.get('id', number)}: {named}{whatever}"
+
+
+def _taint(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if settings.policy.taint == "allow":
+        yield "let text that nobody trusts decide what the calls of agents reach"
+
+
+def _trusted(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if settings.tools.trusted_output:
+        yield f"trust what these tools return: {', '.join(settings.tools.trusted_output)}"
 
 
 def _roots(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
@@ -115,6 +127,8 @@ _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]
     "app.modules": _modules,
     "mcp.servers": _servers,
     "policy.rules": _rules,
+    "policy.taint": _taint,
+    "tools.trusted_output": _trusted,
     "fs.roots": _roots,
     "fs.search_anywhere": _anywhere,
     "journal.url": _journal,
