@@ -8,7 +8,7 @@ import pytest
 
 from remit.cli.saving import place_below
 from remit.errors import UsageError
-from remit.sandbox.workspaces import scratch
+from remit.sandbox.scratch import scratch
 from tests.cli.conftest import Project
 
 CODE = "mkdir -p sub; echo one > sub/one.txt; printf two > two.bin; echo said; echo wrong >&2"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.sandbox.workspaces import scratch
+from remit.sandbox.scratch import scratch
 from tests.cli.conftest import Project
 from tests.sandbox.test_programs import PLOT, packages
 

@@ -9,7 +9,7 @@ import pytest
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.recipes.run_code_snippet import run_code_snippet
-from remit.sandbox.workspaces import scratch
+from remit.sandbox.scratch import scratch
 from tests.opened import OpenRemit
 
 ALLOWED = [{"id": "sandbox", "effect": "allow", "tools": ["sandbox.*"]}]

@@ -10,8 +10,8 @@ import pytest
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.execution import Execution, Listener, quiet
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Mount, Spec
-from remit.sandbox.workspaces import scratch
 
 PYTHON = "/usr/bin/python3"
 

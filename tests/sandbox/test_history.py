@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.sandbox.history import RunHistory
+from remit.sandbox.scratch import scratch
 from remit.sandbox.snapshots import SnapshotLostError, Snapshots
-from remit.sandbox.workspaces import Workspace, Workspaces, scratch
+from remit.sandbox.workspaces import Workspace, Workspaces
 
 NOW = 2**62
 

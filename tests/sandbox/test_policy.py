@@ -50,6 +50,44 @@ def test_what_is_looser_is_refused_by_its_name(layer: dict[str, Any], field: str
     assert str(refused.value).startswith(f"{field}: ")
 
 
+LAYER = st.fixed_dictionaries(
+    {},
+    optional={
+        "limits": st.dictionaries(LIMIT, st.integers(0, 2**36), max_size=4),
+        "network": st.lists(st.sampled_from(["example.org", "example.com", "evil.example"]), max_size=3),
+        "commands": st.lists(st.sampled_from(["python", "bash", "node", "ruby"]), max_size=4),
+        "min_isolation": st.sampled_from([level.name for level in Isolation]),
+    },
+)
+
+
+def looser(policy: SandboxPolicy, than: SandboxPolicy) -> list[str]:
+    """The fields in which a policy lets a program do more than another."""
+    found = [name for name in Limits.__struct_fields__ if getattr(policy.limits, name) > getattr(than.limits, name)]
+    found += ["network"] if set(policy.network) - set(than.network) else []
+    found += ["commands"] if policy.commands - than.commands else []
+    return found + (["min_isolation"] if policy.min_isolation < than.min_isolation else [])
+
+
+@given(st.lists(LAYER, min_size=1, max_size=4))
+def test_whatever_the_layers_say_each_only_makes_it_stricter(layers: list[dict[str, Any]]) -> None:
+    policy = BASE
+    for layer in layers:
+        try:
+            found = merged(policy, layer)
+        except LooserError as error:
+            top, _, name = error.field.partition(".")
+            assert top in layer  # the refusal names what the layer asks for
+            assert not name or name in layer["limits"]
+            continue
+        assert looser(found, policy) == []
+        assert merged(found, layer) == found  # a layer twice is a layer once
+        for name, value in layer.get("limits", {}).items():
+            assert getattr(found.limits, name) == value
+        policy = found
+    assert looser(policy, BASE) == []
+
+
 @given(st.dictionaries(LIMIT, st.integers(0, 2**40)))
 def test_no_layer_ever_raises_a_limit(asked: dict[str, int]) -> None:
     fits = all(least(name) <= value <= getattr(BASE.limits, name) for name, value in asked.items())

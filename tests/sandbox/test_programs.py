@@ -14,8 +14,8 @@ from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
 from remit.sandbox.landlock.driver import LandlockDriver
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Mount, Spec
-from remit.sandbox.workspaces import scratch
 from tests.sandbox.conftest import PYTHON
 
 SCIENCE = Path(__file__).parents[2] / "build" / "peers-packages"

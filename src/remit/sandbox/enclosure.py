@@ -23,8 +23,8 @@ from remit.sandbox.identity import identity, reachable
 from remit.sandbox.limits import LooserError, tightened
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Mount, Spec
-from remit.sandbox.workspaces import scratch
 from remit.settings.terms import SandboxTerms
 
 _YEAR_MS: Final = 365 * 24 * 3_600_000

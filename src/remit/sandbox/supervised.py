@@ -28,6 +28,7 @@ class Supervised:
     def __init__(self, spec: Spec, listener: Listener, tmp: Path | None = None) -> None:
         """Run `spec`; `tmp` is the folder that is its `/tmp`, if there is one."""
         self.limit = ""
+        self._stopped = False
         self._spec = spec
         self._tmp = tmp
         self._clock = SystemClock()
@@ -65,6 +66,7 @@ class Supervised:
     def stop(self, limit: str) -> None:
         """Have it end, for a limit that was hit if one is named."""
         self.limit = self.limit or limit
+        self._stopped = True
         if self._child is not None:
             self._child.kill()
 
@@ -78,6 +80,8 @@ class Supervised:
         if self._child is None or self._watch is None:
             raise AssertionError("the run was not started")
         code = await self._child.ended()
+        if self._stopped and code == -signal.SIGTERM:
+            code = -signal.SIGKILL  # it had not begun to end others itself
         wall = int((self._clock.monotonic() - self._began) * 1000)
         await self._watch.ended()
         stdout, stderr = await self._stdout.ended(), await self._stderr.ended()

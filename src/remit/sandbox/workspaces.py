@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,20 +18,6 @@ from remit.sandbox.walking import DEPTH
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST: Final = 255
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """An empty folder that the sandbox's user owns; deleted afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="remit-sandbox-"))
-    try:
-        work = folder / "work"
-        work.mkdir(0o700)
-        folder.chmod(0o711)
-        identity().own(work)
-        yield work
-    finally:
-        delete(folder)
 
 
 def delete(folder: Path) -> None:

@@ -19,8 +19,8 @@ from remit.sandbox.capability import Isolation
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import Execution, Listener, quiet
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
-from remit.sandbox.workspaces import scratch
 
 PATIENCE_S: Final = 30.0
 ENDLESS: Final = "while True:\n    pass"

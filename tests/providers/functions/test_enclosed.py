@@ -20,7 +20,8 @@ from remit.sandbox.commands import Commands
 from remit.sandbox.enclosure import Enclosures
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
-from remit.sandbox.workspaces import Workspaces, scratch
+from remit.sandbox.scratch import scratch
+from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.providers.functions import sandboxed
 

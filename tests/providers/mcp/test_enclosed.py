@@ -21,7 +21,8 @@ from remit.sandbox.enclosure import Enclosures
 from remit.sandbox.identity import reachable
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
-from remit.sandbox.workspaces import Workspaces, scratch
+from remit.sandbox.scratch import scratch
+from remit.sandbox.workspaces import Workspaces
 from remit.settings.mcp import McpServer
 from remit.settings.terms import SandboxTerms
 from remit.testing.providers import call_context

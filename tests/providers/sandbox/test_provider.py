@@ -15,7 +15,8 @@ from remit.sandbox.capability import Isolation
 from remit.sandbox.commands import Commands
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
-from remit.sandbox.workspaces import Workspaces, scratch
+from remit.sandbox.scratch import scratch
+from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
 NAMES = ("python", "bash")

@@ -10,8 +10,9 @@ from typing import Final
 from remit.clock import SystemClock
 from remit.sandbox.execution import quiet
 from remit.sandbox.limits import MB, Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
-from remit.sandbox.workspaces import empty, scratch
+from remit.sandbox.workspaces import empty
 from remit.testing.sandbox import Trial
 from tests.sandbox.abuse.checks import CHECKS, Check, Seen, commands, machine
 from tests.sandbox.abuse.subjects import LIMITS, Finding, probed, trial, without

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from remit.sandbox.identity import reachable
-from remit.sandbox.workspaces import scratch
+from remit.sandbox.scratch import scratch
 from tests.sandbox.abuse.subjects import PYTHON
 
 NOBODY: Final = 65534

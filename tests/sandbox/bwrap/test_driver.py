@@ -170,6 +170,19 @@ async def test_a_run_can_be_ended_from_outside(box: Box) -> None:
     await box.driver.kill("no such run")
 
 
+async def test_a_run_that_is_ended_before_it_stands_is_a_run_that_was_ended(box: Box) -> None:
+    await box.driver.probe()
+    for _ in range(8):
+        name = f"run{box.count + 1}"
+        run = asyncio.create_task(box("/bin/sh", "-c", "touch ran; sleep 60"))
+        while name not in box.driver._runs:
+            await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(int))])
+        await box.driver.kill(name)  # bwrap was started, and has not reported its first process
+        found = await run
+        assert (found.status, found.exit_code, found.signal, found.limit) == ("FAILED", None, "SIGKILL", "")
+        assert not (box.work / "ran").exists()
+
+
 async def test_a_program_that_does_not_exist_fails_in_words(box: Box) -> None:
     found = await box("/usr/bin/no-such-program")
     assert (found.status, found.exit_code) == ("FAILED", 1 if b"bwrap" in found.stderr.data else 127)

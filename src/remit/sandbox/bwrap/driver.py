@@ -21,10 +21,10 @@ from remit.sandbox.drives import FailedCheckError
 from remit.sandbox.execution import Execution, Listener, Receipt, Status, quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.seccomp import filter as seccomp
 from remit.sandbox.spec import Spec
 from remit.sandbox.stdin import stdin_of
-from remit.sandbox.workspaces import scratch
 
 _SOFT: Final = "looked at every 50 ms (soft)"
 _HELD: Final = {
@@ -111,8 +111,8 @@ class BwrapDriver:
         stdin = stdin_of(spec.stdin, spec.feed)
         try:
             run.start(self._found.path, seccomp.encoded(platform.machine()), identity(), stdin)
-            await run.ready()
-            run.begin()
+            if await run.ready():
+                run.begin()
             ended = await run.ended()
         except OSError as error:
             raise SandboxUnavailableError(f"bwrap cannot be started: {error}", INSTALL) from error

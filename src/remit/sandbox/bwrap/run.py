@@ -51,6 +51,7 @@ class Run:
     def __init__(self, spec: Spec, leaf: Leaf | None, listener: Listener) -> None:
         self.spec = spec
         self.limit = ""
+        self._stopped = False
         self._leaf = leaf
         self._clock = SystemClock()
         self._began = 0.0
@@ -117,8 +118,8 @@ class Run:
         self._status_fd = status_r
         self._loop.add_reader(status_r, self._reported)
 
-    async def ready(self) -> int:
-        """The sandbox's first process, with every limit set; its program has not begun.
+    async def ready(self) -> bool:
+        """Return once the sandbox stands, with every limit set; its program has not begun. False: it was stopped.
 
         Raises SandboxUnavailableError if bwrap ended instead.
         """
@@ -127,31 +128,40 @@ class Run:
             raise AssertionError("the run was not started")
         ended = asyncio.ensure_future(child.ended())
         await asyncio.wait({self._ready, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not self._ready.done():
+        if not self._ready.done() and not self._was_stopped():
             raise await self._refused()
         ended.cancel()
+        if self._was_stopped():
+            return False
         pid = self._ready.result()
-        await self._serve()
         try:
+            await self._serve()
             limiting.apply(pid, self.spec.limits, counted=self._leaf is not None)
             if self._leaf is not None:
                 self._leaf.set(self.spec.limits, limiting.OWN)
                 self._leaf.add(pid)
         except OSError as error:
+            if self._was_stopped():
+                return False
             self.stop("")
             if isinstance(error, ProcessLookupError):
                 raise await self._refused() from error
             raise SandboxUnavailableError(f"the limits cannot be set: {error}") from error
-        return pid
+        return not self._was_stopped()
 
     async def _serve(self) -> None:
-        """Open the door of the network, if there is one. Raises SandboxUnavailableError."""
+        """Open the door of the network, if there is one.
+
+        Raises SandboxUnavailableError, or OSError if it was stopped.
+        """
         if self._door is None:
             return
         self._proxy = Proxy(self.spec.network)
         try:
             await self._proxy.serve(network.door(self._door))
         except OSError as error:
+            if self._was_stopped():
+                raise
             raise SandboxUnavailableError(f"the network has no proxy: {error}") from error
 
     @property
@@ -187,6 +197,7 @@ class Run:
     def stop(self, limit: str) -> None:
         """End it, for a limit that was hit if one is named."""
         self.limit = self.limit or limit
+        self._stopped = True
         if self._first is not None:
             self._first.kill()
         elif self._child is not None:
@@ -214,6 +225,9 @@ class Run:
         self._block_fd = -1
         if not self._ready.done():
             self._ready.cancel()
+
+    def _was_stopped(self) -> bool:
+        return self._stopped
 
     # --- what bwrap reports
 

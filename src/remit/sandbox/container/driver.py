@@ -13,9 +13,9 @@ from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
 from remit.sandbox.supervised import Supervised
-from remit.sandbox.workspaces import scratch
 
 _PROGRAMS: Final = ("podman", "docker")
 _OWN_KERNEL: Final = frozenset({"runsc", "kata", "kata-runtime", "io.containerd.kata.v2"})

@@ -8,8 +8,6 @@ import platform
 import shutil
 import signal
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +19,10 @@ from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import Scratch, scratch
 from remit.sandbox.seccomp import filter as seccomp
 from remit.sandbox.spec import WORKSPACE, Spec
 from remit.sandbox.supervised import Supervised
-from remit.sandbox.workspaces import delete, scratch
 
 _PYTHONS: Final = ("/usr/bin/python3", "/usr/local/bin/python3")
 _READS: Final = (
@@ -113,8 +111,8 @@ class _Run(Supervised):
     """A run, and the folder that is its `/tmp`."""
 
     def __init__(self, spec: Spec, listener: Listener) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="remit-sandbox-tmp-"))
-        identity().own(self._folder)
+        self._scratch = Scratch()
+        self._folder = self._scratch.work
         super().__init__(spec, listener, self._folder)
         self._task = spec
 
@@ -161,13 +159,13 @@ class _Run(Supervised):
     def stop(self, limit: str) -> None:
         """Have the launcher end all that it started, itself last."""
         self.limit = self.limit or limit
+        self._stopped = True
         self.signal(signal.SIGTERM)
 
     async def close(self) -> None:
         """End it, and delete its `/tmp`."""
         await super().close()
-        with suppress(FileNotFoundError):
-            delete(self._folder)
+        self._scratch.close()
 
 
 def _python() -> str | None:

@@ -18,10 +18,10 @@ from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
 from remit.sandbox.limits import Limits
+from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Spec
 from remit.sandbox.supervised import Supervised
 from remit.sandbox.wasm.guest import TRAPPED
-from remit.sandbox.workspaces import scratch
 
 INSTALL: Final = "Install the extra: `pip install 'remit[wasm]'`, or name a WASI module in sandbox.wasm."
 _HELD: Final = {

@@ -1,0 +1,162 @@
+"""Nothing is left of a run, however it ends, however many there are, and however Remit itself ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.commands import Commands
+from remit.sandbox.landlock.driver import LandlockDriver
+from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.sandbox import Asked, Sandbox
+from remit.sandbox.scratch import Scratch, _sweep, scratch
+from remit.sandbox.workspaces import Workspaces
+
+RUNS = int(os.environ.get("REMIT_TEST_SANDBOX_RUNS", "200"))
+"""Executions by each driver; `REMIT_TEST_SANDBOX_RUNS=10000` takes a quarter of an hour."""
+MARK = f"1000.{os.getpid()}"
+DRIVERS = {"bwrap": BwrapDriver, "landlock": LandlockDriver}
+WAYS: tuple[tuple[str, dict[str, int], str, str], ...] = (
+    ("echo done > made", {}, "SUCCEEDED", ""),
+    ("exit 3", {}, "FAILED", ""),
+    (f"sleep {MARK} & setsid sleep {MARK} & exit 0", {}, "SUCCEEDED", ""),
+    ("kill -9 $$", {}, "FAILED", ""),
+    (f"exec sleep {MARK}", {"wall_ms": 60}, "TIMEOUT", "wall_ms"),
+    ("exec cat /dev/zero", {"stdout_bytes": 100}, "FAILED", "stdout_bytes"),
+    ("rm -rf ./*; mkdir -p a/b && chmod 0 a", {}, "SUCCEEDED", ""),
+    ("chmod 700 a; rm -rf a", {}, "", ""),
+)
+
+
+def left() -> dict[str, set[str]]:
+    """Whatever a run may not leave: mounts, processes, folders, cgroups of ours."""
+    top = Path("/sys/fs/cgroup")
+    mine = f"remit-{os.getpid()}-"
+    return {
+        "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "processes": {str(pid) for pid in marked()},
+        "folders": {path.name for path in Path(tempfile.gettempdir()).glob("remit-sandbox-*")},
+        "cgroups": {path.name for pattern in (f"{mine}*", f"*/{mine}*", f"*/*/{mine}*") for path in top.glob(pattern)},
+    }
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def marked() -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().split(b"\0")[:2] == [b"sleep", MARK.encode()]:
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files that nobody else uses."""
+    with scratch() as place:
+        place.chmod(0o711)
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        yield place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRIVERS)
+async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> None:
+    with scratch() as folder:
+        folder.chmod(0o711)
+        driver = DRIVERS[name]()
+        policy = SandboxPolicy(min_isolation=(await driver.probe()).level, commands=frozenset({"bash"}))
+        sandbox = Sandbox(driver, policy, Commands(("bash",)), Workspaces(folder))
+        await sandbox.run(Asked(conversation="job/0", key="first", command=("bash", "-c", ":")))
+        before, files = left(), open_files()
+        found: Counter[tuple[str, str, str]] = Counter()
+
+        async def conversation(number: int) -> None:
+            for count in range(number, RUNS, 4):
+                code, limits, status, limit = WAYS[count // 4 % len(WAYS)]
+                asked = Asked(
+                    conversation=f"job/{number}",
+                    key=str(count),
+                    command=("bash", "-c", code),
+                    layer={"limits": limits},
+                )
+                execution = (await sandbox.run(asked)).execution
+                wrong = status not in {"", execution.status} or limit != execution.limit
+                found[code, execution.status, execution.limit] += wrong
+                await sandbox.collect(f"job/{number}", (), {})
+
+        await asyncio.gather(*(conversation(number) for number in range(4)))
+        await sandbox.close()
+        after = left()
+        assert {way: count for way, count in found.items() if count} == {}
+        assert open_files() <= files
+        assert [what for what in before if after[what] - before[what]] == []
+
+
+RUNTIME = f"""
+import asyncio, sys
+from pathlib import Path
+from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.landlock.driver import LandlockDriver
+from remit.sandbox.scratch import scratch
+from remit.sandbox.spec import Spec
+
+async def main():
+    driver = {{"bwrap": BwrapDriver, "landlock": LandlockDriver}}[sys.argv[1]]()
+    code = "sleep {MARK} & setsid sleep {MARK} & echo ready; wait"
+    with scratch() as one, scratch() as two:
+        said = lambda _stream, data: print(data.decode().strip(), flush=True)
+        await asyncio.gather(*(
+            driver.exec(Spec(id=str(n), argv=("/bin/sh", "-c", code), workspace=place), said)
+            for n, place in enumerate((one, two))
+        ))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRIVERS)
+def test_when_the_runtime_is_killed_nothing_of_its_sandboxes_lives_on(name: str, temporary: Path) -> None:
+    words = [sys.executable, "-c", RUNTIME, name]
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as runtime:
+        assert runtime.stdout is not None
+        assert [runtime.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
+        while len(running := marked()) < 4:
+            assert runtime.poll() is None  # a shell says so before the programs that it started have begun
+        pidfds = [os.pidfd_open(pid) for pid in running]
+        runtime.send_signal(signal.SIGKILL)
+    for pidfd in pidfds:
+        assert select.select([pidfd], [], [], 30)[0], "a process of a sandbox outlived the runtime"
+        os.close(pidfd)
+    folders = list(temporary.iterdir())
+    assert len(folders) >= 2
+    for folder in folders:  # as the next process does to those that are older than a minute
+        _sweep(folder)
+        assert not folder.exists()
+
+
+def test_a_folder_that_is_in_use_is_not_swept() -> None:
+    made = Scratch()
+    with pytest.raises(BlockingIOError):
+        _sweep(made.work.parent)
+    assert made.work.exists()
+    made.close()
+    assert not made.work.exists()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.sandbox.live import Live
+
+STREAM: st.SearchStrategy[Literal["stdout", "stderr"]] = st.sampled_from(["stdout", "stderr"])
+
+
+@given(st.lists(st.tuples(STREAM, st.binary(max_size=40) | st.just("ä€\n".encode()) | st.just(b"x" * 5_000))))
+def test_nothing_is_lost_between_chunks_however_they_are_cut(
+    chunks: list[tuple[Literal["stdout", "stderr"], bytes]],
+) -> None:
+    said: list[tuple[float, str]] = []
+    live = Live(lambda done, total, text: said.append((done, text)))
+    for stream, data in chunks:
+        live(stream, data)
+    live.end()
+    written = {name: b"".join(data for stream, data in chunks if stream == name) for name in ("stdout", "stderr")}
+    texts = [written[name].decode(errors="replace").replace("\n", "") for name in written]
+    assert sorted("".join(text for _, text in said)) == sorted("".join(texts))
+    assert [done for done, _ in said] == list(range(1, len(said) + 1))
+    assert all(len(text) <= 4_000 and "\n" not in text for _, text in said)
+
+
+@given(st.text(max_size=300), st.lists(st.integers(0, 300), max_size=10))
+def test_lines_come_in_order_and_whole(text: str, cuts: list[int]) -> None:
+    data = text.encode("utf-8", "replace")
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    said: list[str] = []
+    live = Live(lambda done, total, line: said.append(line))
+    for start, end in itertools.pairwise(places):
+        live("stdout", data[start:end])
+    live.end()
+    wanted = data.decode().split("\n")
+    assert said == (wanted if wanted[-1] else wanted[:-1])
