@@ -20,6 +20,7 @@ from bench import (
     origins,
     policy,
     postgres,
+    sandbox,
     scale,
     size,
     startup,
@@ -58,6 +59,9 @@ ALL = (
     mcp_calls.mcp_http,
     mcp_calls.mcp_connect,
     mcp_calls.mcp_idle,
+    sandbox.sandboxed,
+    sandbox.sandboxed_at_once,
+    sandbox.sandboxed_warm,
     startup.imported,
     startup.helped,
 )

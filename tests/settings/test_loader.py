@@ -28,6 +28,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "fs.search_anywhere": (False, True, False),
     "sandbox.driver": ("landlock", "wasm", "bwrap"),
     "sandbox.min_isolation": ("process", "kernel", "namespaces"),
+    "sandbox.warm": (1, 2, 3),
     "sandbox.container_program": ("a", "b", "c"),
     "sandbox.container_image": ("a", "b", "c"),
     "sandbox.container_runtime": ("a", "b", "c"),

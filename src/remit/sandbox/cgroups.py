@@ -57,6 +57,10 @@ class Leaf:
             self._set_v2(limits, own)
         self._before = self._counters()
 
+    def restart(self) -> None:
+        """Count from now on."""
+        self._before = self._counters()
+
     def add(self, pid: int) -> None:
         """Take a process in, and what it starts from now on. Raises OSError."""
         for folder in set(self.folders.values()):

@@ -31,7 +31,9 @@ _ROOTS: Final = Path("/var/lib/remit/sandbox")
 def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
     given = settings.sandbox
-    return Sandbox(open_driver(given.driver, given), policy_of(given), _finder(given), Workspaces(folder_of(settings)))
+    folder = folder_of(settings)
+    driver = open_driver(given.driver, given, folder)
+    return Sandbox(driver, policy_of(given), _finder(given), Workspaces(folder))
 
 
 def open_enclosures(settings: Settings) -> Enclosures:
@@ -40,9 +42,9 @@ def open_enclosures(settings: Settings) -> Enclosures:
     return Enclosures(open_sandbox(settings), _finder(given), folder_of(settings))
 
 
-def open_driver(name: str, given: SandboxSettings) -> Driver:
-    """The driver of a name."""
-    return DRIVERS[name](given)
+def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:
+    """The driver of a name; sandboxes that are started ahead have their workspaces below `folder`, if it is given."""
+    return DRIVERS[name](given, folder)
 
 
 def policy_of(given: SandboxSettings) -> SandboxPolicy:
@@ -90,31 +92,31 @@ def _pairs(words: tuple[str, ...]) -> Mapping[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def _bwrap(given: SandboxSettings) -> Driver:
+def _bwrap(given: SandboxSettings, folder: Path | None) -> Driver:
     from remit.sandbox.bwrap.driver import BwrapDriver  # noqa: PLC0415 - a process uses one driver at most
 
-    return BwrapDriver(given.bwrap)
+    return BwrapDriver(given.bwrap, given.warm, folder / "warm" if folder is not None else None)
 
 
-def _container(given: SandboxSettings) -> Driver:
+def _container(given: SandboxSettings, _folder: Path | None) -> Driver:
     from remit.sandbox.container.driver import ContainerDriver  # noqa: PLC0415 - the same
 
     return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
 
 
-def _landlock(_given: SandboxSettings) -> Driver:
+def _landlock(_given: SandboxSettings, _folder: Path | None) -> Driver:
     from remit.sandbox.landlock.driver import LandlockDriver  # noqa: PLC0415 - the same
 
     return LandlockDriver()
 
 
-def _wasm(given: SandboxSettings) -> Driver:
+def _wasm(given: SandboxSettings, _folder: Path | None) -> Driver:
     from remit.sandbox.wasm.driver import WasmDriver  # noqa: PLC0415 - the same
 
     return WasmDriver(wasm_modules(given))
 
 
-DRIVERS: Final[dict[str, Callable[[SandboxSettings], Driver]]] = {
+DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {
     "bwrap": _bwrap,
     "container": _container,
     "landlock": _landlock,

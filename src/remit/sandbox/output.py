@@ -33,6 +33,11 @@ class Output:
         self._fd = -1
         self._loop = asyncio.get_running_loop()
 
+    def belongs(self, most: int, listener: Listener) -> None:
+        """Keep so much for a run that begins now; nothing was written yet."""
+        self._most = most
+        self._listener = listener
+
     def follow(self, fd: int) -> None:
         """Read from a pipe, which is then ours to close."""
         os.set_blocking(fd, False)

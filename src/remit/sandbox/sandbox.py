@@ -23,7 +23,7 @@ from remit.sandbox.policy import SandboxPolicy, merged
 from remit.sandbox.snapshots import Snapshot
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.walking import TooManyError
-from remit.sandbox.workspaces import Workspace, Workspaces
+from remit.sandbox.workspaces import Workspace, Workspaces, recover
 
 _LISTED: Final = 100
 _CACHES: Final = {"XDG_CACHE_HOME": "/tmp/cache", "MPLCONFIGDIR": "/tmp/matplotlib"}  # noqa: S108 - the sandbox's own
@@ -169,6 +169,7 @@ class Sandbox:
             workspace = self._workspaces.of(conversation)
             with workspace.locked() as ours:
                 if ours:
+                    recover(workspace.work)
                     yield workspace
                     return
             await self._clock.sleep(_BUSY_S)  # nothing tells of a lock that was freed

@@ -23,15 +23,22 @@ _FRESH: Final = 60 * SECOND
 class Scratch:
     """A folder that the sandbox's user owns, in one that only we change; the lock on that one tells that we live."""
 
-    def __init__(self) -> None:
-        _swept()
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    def __init__(self, folder: Path | None = None) -> None:
+        """Make it below `folder`; None: where temporary files lie."""
+        _swept(folder or Path(tempfile.gettempdir()))
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
         self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.work = self._folder / "work"
         self.work.mkdir(0o700)
         self._folder.chmod(0o711)
         identity().own(self.work)
+
+    def beside(self, name: str) -> Path:
+        """An empty folder beside `work`, which the sandbox's user can read."""
+        place = self._folder / name.lstrip("/")
+        place.mkdir(0o755, exist_ok=True)
+        return place
 
     def close(self) -> None:
         """Delete it, with whatever a program left in it."""
@@ -53,10 +60,10 @@ def scratch() -> Iterator[Path]:
 
 
 @cache
-def _swept() -> None:
-    """Delete what processes of ours that were killed left behind, once."""
+def _swept(where: Path) -> None:
+    """Delete what processes of ours that were killed left behind there, once."""
     before = SystemClock().now() - _FRESH
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in where.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.stat().st_mtime_ns < before * 1_000:
                 _sweep(folder)

@@ -25,6 +25,31 @@ def delete(folder: Path) -> None:
     shutil.rmtree(folder, onerror=_opened)
 
 
+def take_place(fresh: Path, work: Path) -> None:
+    """Have the empty folder `fresh` hold what `work` does, and be it. Raises OSError.
+
+    Whoever dies in the middle leaves it to `recover`.
+    """
+    beside = _beside(work)
+    fresh.rename(beside)
+    for name in os.listdir(work):
+        (work / name).rename(beside / name)
+    beside.rename(work)  # a folder that is empty gives way
+
+
+def recover(work: Path) -> None:
+    """Undo a `take_place` that did not end. Raises OSError."""
+    beside = _beside(work)
+    with suppress(FileNotFoundError):
+        for name in os.listdir(beside):
+            (beside / name).rename(work / name)
+        beside.rmdir()
+
+
+def _beside(work: Path) -> Path:
+    return work.with_name("work.new")
+
+
 def empty(folder: Path) -> None:
     """Delete everything in a folder whose program is dead."""
     for name in os.listdir(folder):

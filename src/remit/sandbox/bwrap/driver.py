@@ -7,6 +7,7 @@ import os
 import platform
 import signal
 import sys
+from pathlib import Path
 from typing import Final
 
 from remit.sandbox import limiting
@@ -14,6 +15,7 @@ from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
 from remit.sandbox.bwrap.remedies import remedy_for
 from remit.sandbox.bwrap.run import Ended, Run
+from remit.sandbox.bwrap.warm import Warm, WarmPool, key_of
 from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cgroups import Leaves
 from remit.sandbox.driver import SandboxUnavailableError
@@ -56,14 +58,18 @@ _ODD: Final = "Tell us which system this is: the same command line runs on other
 class BwrapDriver:
     """Runs programs in namespaces of their own."""
 
-    def __init__(self, program: str = "") -> None:
-        """Use the bwrap at the path `program`; empty: find one."""
+    def __init__(self, program: str = "", warm: int = 0, folder: Path | None = None) -> None:
+        """Use the bwrap at the path `program`; empty: find one.
+
+        Keep up to `warm` sandboxes ready, with their workspaces in `folder`, which lies beside those of conversations.
+        """
         self._given = program
         self._leaves: Leaves | None = None
         self._runs: dict[str, Run] = {}
         self._capability: Capability | None = None
         self._found: Program | None = None
         self._probing = asyncio.Lock()
+        self.pool: Final = WarmPool(warm, folder, self._warmed, self._cooled) if warm and folder is not None else None
 
     @property
     def name(self) -> str:
@@ -82,7 +88,16 @@ class BwrapDriver:
         capability = await self.probe()
         if not capability.usable:
             raise SandboxUnavailableError("; ".join(capability.reasons), capability.remedy)
-        return await self._exec(spec, listener, capability.version)
+        key = key_of(spec) if self.pool is not None else None
+        if self.pool is None or key is None:
+            return await self._exec(spec, listener, capability.version)
+        try:
+            warm = self.pool.take(key)
+            if warm is None:
+                return await self._exec(spec, listener, capability.version)
+            return await self._used(warm, spec, listener, capability.version)
+        finally:
+            self.pool.refill(key)
 
     async def kill(self, run: str) -> None:
         """End a run."""
@@ -91,6 +106,8 @@ class BwrapDriver:
 
     async def close(self) -> None:
         """End every run, and delete the cgroups that wait for another."""
+        if self.pool is not None:
+            await self.pool.close()
         for run in list(self._runs.values()):
             await run.close()
         if self._leaves is not None:
@@ -124,6 +141,42 @@ class BwrapDriver:
                 leaves.give_back(leaf)
         held = {**_HELD, **(leaf.limits if leaf is not None else _NO_CGROUP)}
         return _execution(ended, self._receipt(run, version, held, ended))
+
+    async def _used(self, warm: Warm, spec: Spec, listener: Listener, version: str) -> Execution:
+        """Run a program in a sandbox that waits."""
+        try:
+            run = warm.use(spec, listener)
+        except OSError as error:
+            await self._cooled(warm)
+            raise SandboxUnavailableError(f"the workspace cannot be moved: {error}", "Run it again.") from error
+        self._runs[spec.id] = run
+        try:
+            ended = await run.ended()
+        finally:
+            await asyncio.shield(self._cooled(warm))
+            del self._runs[spec.id]
+        held = {**_HELD, **(warm.leaf.limits if warm.leaf is not None else _NO_CGROUP)}
+        return _execution(ended, self._receipt(run, version, held, ended))
+
+    async def _warmed(self, warm: Warm) -> None:
+        """Start a sandbox in which an interpreter waits. Raises SandboxUnavailableError or OSError."""
+        if self._found is None:
+            raise AssertionError("nothing is run before the probe")
+        warm.leaf = self._cgroups().take()
+        warm.run = Run(warm.spec(), warm.leaf, quiet)
+        filter_ = seccomp.encoded(platform.machine())
+        warm.run.start(self._found.path, filter_, identity(), warm.stdin, warm.given())
+        if await warm.run.ready():
+            warm.run.release()
+        await warm.up()
+
+    async def _cooled(self, warm: Warm) -> None:
+        """End a sandbox that waits, or whose program has ended."""
+        if warm.run is not None:
+            await warm.run.close()
+        if warm.leaf is not None:
+            self._cgroups().give_back(warm.leaf)
+        warm.close()
 
     def _receipt(self, run: Run, version: str, held: dict[str, str], ended: Ended) -> Receipt:
         return Receipt(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -68,8 +69,10 @@ class Run:
         self._proxy: Proxy | None = None
         self._door: socket.socket | None = None
 
-    def start(self, program: Path, filter_: bytes, identity: Identity, stdin: int) -> None:
-        """Start bwrap. Raises OSError; nothing is left open then."""
+    def start(
+        self, program: Path, filter_: bytes, identity: Identity, stdin: int, inherited: Sequence[int] = ()
+    ) -> None:
+        """Start bwrap; the program gets the descriptors `inherited` too. Raises OSError; nothing is left open then."""
         self._began = self._clock.monotonic()
         mine: list[int] = []
         given: list[int] = []
@@ -91,7 +94,7 @@ class Run:
             files = tuple(_memory(given, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
             argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, env_fd, files), before)
-            passed = [status_w, block_r, filter_fd, env_fd, *files]
+            passed = [status_w, block_r, filter_fd, env_fd, *files, *inherited]
             if self.spec.network:
                 self._door, theirs = socket.socketpair()
                 given.append(theirs.detach())
@@ -169,12 +172,31 @@ class Run:
         """What it tried to reach."""
         return self._proxy.connections if self._proxy is not None else []
 
+    def release(self) -> None:
+        """Let the program begin; nothing is counted yet."""
+        with suppress(BrokenPipeError):
+            os.write(self._block_fd, b"x")
+
     def begin(self) -> None:
         """Let the program begin; from now on its time counts."""
         self._began = self._clock.monotonic()
-        with suppress(BrokenPipeError):
-            os.write(self._block_fd, b"x")
+        self.release()
         self._watch = Watch(self.spec, self._first_pid, self._leaf, self.stop)
+
+    @property
+    def waits(self) -> bool:
+        """Whether what was released still runs, so that it can become another program."""
+        return self._first is not None and not self._first.done and not self._stopped
+
+    def become(self, spec: Spec, listener: Listener) -> None:
+        """What was released turns into the program of `spec`: from now on its time and use count."""
+        self.spec = spec
+        self._stdout.belongs(spec.limits.stdout_bytes, listener)
+        self._stderr.belongs(spec.limits.stderr_bytes, listener)
+        if self._leaf is not None:
+            self._leaf.restart()
+        self._began = self._clock.monotonic()
+        self._watch = Watch(spec, self._first_pid, self._leaf, self.stop)
 
     async def ended(self) -> Ended:
         """How it ended; every process of it is gone."""

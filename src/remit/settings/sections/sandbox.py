@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from remit.settings.base import Base
 from remit.settings.section import About, Bytes, Count, Millis, Section, Texts
 
@@ -62,6 +64,11 @@ class SandboxSettings(Section, frozen=True):
             resolve=_path,
         ),
     ] = ""
+    warm: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=64),
+        About("For the driver bwrap: how many sandboxes with a Python or Node in them wait for a script. 0: none."),
+    ] = 0
     container_program: Annotated[
         str, About("For the driver container: docker or podman, by name or path. Empty: podman, else docker.")
     ] = ""
