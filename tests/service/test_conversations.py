@@ -122,6 +122,28 @@ async def test_a_job_that_was_cancelled_in_the_middle_goes_on_with_every_call_an
         assert messages[3].text == "unheard\n\nAgain"
 
 
+async def test_an_agent_that_ends_while_something_is_said_goes_on_in_a_new_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = [_call(("notes.write", {"text": "x"})), {"say": "Written."}, {"expect": "Sure", "say": "Yes."}]
+    async with Remit(settings=_scripted(tmp_path, *script), tools=[write]) as remit:
+        job = await remit.start(agent(task="Write x.", tools=["notes.*"]))
+        async for question in remit.questions(job.id):
+            waiting = question.confirmation
+            break
+        send = remit.service.jobs.signal
+
+        async def late(*given: Any, **named: Any) -> None:
+            await remit.service.confirmations.decide(waiting, "approve")
+            await job
+            await send(*given, **named)
+
+        monkeypatch.setattr(remit.service.jobs, "signal", late)
+        later = await remit.service.conversations.say(job.id, "Sure?")
+        assert later != job.id
+        assert (await remit.job(later))["answer"] == "Yes."
+
+
 async def test_a_conversation_from_elsewhere_is_kept_and_gone_on_with(tmp_path: Path) -> None:
     before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]
     async with Remit(settings=_scripted(tmp_path, {"say": "?"}, {"expect": "Who", "say": "Me."})) as remit:

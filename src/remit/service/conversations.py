@@ -78,10 +78,16 @@ class Conversations:
             raise StateError(
                 why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs` lists those of the recipe {AGENT}."
             )
-        if head.state not in ENDED:
-            await self._jobs.signal(job, CHAT, text, by=options.principal if options else "")
-            return job
         options = options or Options()
+        if head.state not in ENDED:
+            try:
+                await self._jobs.signal(job, CHAT, text, by=options.principal)
+            except StateError as error:
+                if error.code is not Code.JOB_FINISHED:
+                    raise
+                found = await self._found(job)  # it has ended meanwhile
+            else:
+                return job
         given = await self._continued(found, text)
         options = msgspec.structs.replace(options, subject=options.subject or head.subject)
         return await self._jobs.start_named(AGENT, given, _within(created, options, text))
