@@ -54,6 +54,7 @@ ALL = (
     memory.growth,
     memory.growth_spread,
     memory.parked_jobs,
+    memory.parked_conversations,
     mcp_calls.mcp_provider,
     mcp_calls.mcp_server,
     mcp_calls.mcp_http,

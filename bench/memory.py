@@ -16,14 +16,20 @@ from bench.measure import Mark, Reading, Result, against
 from bench.subject import parked, reads, remit_in
 from remit import Remit, Run, recipe
 from remit.clock import SystemClock
+from remit.recipes.agent import agent
 
 EARLY, LATE, MILLION = 20_000, 120_000, 1_000_000
 SHORT = 1_000
-JOBS, BATCH = 10_000, 500
+JOBS, BATCH, CONVERSATIONS = 10_000, 500, 2_000
 FLAT = Mark(32)
 """Bytes per step, three megabytes for each hundred thousand: what an allocator may do by itself."""
 _STATM = Path("/proc/self/statm")
 _noted: list[int] = []
+_SCRIPT = [
+    {"say": "words " * 500, "call": [{"tool": "bench.read", "args": {"number": 1}}]},
+    {"fault": "busy", "after": 3_600, "times": 100_000},
+    {"say": "Done."},
+]
 
 
 def resident() -> int:
@@ -70,6 +76,12 @@ async def parked_jobs(lab: Lab) -> list[Result]:
     )
 
 
+async def parked_conversations(lab: Lab) -> list[Result]:
+    """Bytes that a conversation keeps in memory while its provider wants to be left alone for an hour."""
+    sample, note = _apart(lab, "conversations", CONVERSATIONS), f"{CONVERSATIONS:,} agents on a timer"
+    return await against("memory, parked conversation", "bytes", sample, None, note, mark=Mark(2_048), rounds=1)
+
+
 def _apart(lab: Lab, what: str, count: int) -> Callable[[], Awaitable[Reading]]:
     """Measure in a process of its own, which prints bytes per thing."""
 
@@ -113,10 +125,32 @@ async def waiting(remit: Remit, count: int) -> float:
     return (resident() - before) / count
 
 
+async def talking(remit: Remit, count: int) -> float:
+    """Growth per agent that is parked in the middle of its conversation, after as many as make everything warm."""
+    await _parked_agents(remit, BATCH)
+    before = resident()
+    await _parked_agents(remit, BATCH + count)
+    return (resident() - before) / count
+
+
+async def _parked_agents(remit: Remit, count: int) -> None:
+    for _ in range(count - len(await remit.jobs("waiting", limit=count))):
+        _ = await remit.start(agent(task="Read.", tools=["bench.read"]))
+    while len(await remit.jobs("waiting", limit=count)) < count:
+        await SystemClock().sleep(0.1)
+
+
+def _script(folder: Path) -> Path:
+    script = folder / "script.json"
+    script.write_bytes(msgspec.json.encode(_SCRIPT))
+    return script
+
+
 async def _main(what: str, count: int, folder: Path) -> float:
-    measured = {"steps": steps, "spread": spread, "parked": waiting}[what]
+    measured = {"steps": steps, "spread": spread, "parked": waiting, "conversations": talking}[what]
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        async with remit_in(Path(own), recipes=[noted]) as remit:
+        flags = {"models.default": f"scripted:{_script(Path(own))}"}
+        async with remit_in(Path(own), recipes=[noted], flags=flags) as remit:
             return await measured(remit, count)
 
 

@@ -189,3 +189,8 @@ async def test_agents_take_the_turns_that_are_counted(tmp_path: Path, monkeypatc
         "journal, agent turn of 1,000",
     ]
     assert all(result.value for result in results)
+
+
+async def test_conversations_are_parked_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "BATCH", 2)
+    assert isinstance(await memory._main("conversations", 2, tmp_path), float)
