@@ -93,13 +93,30 @@ async def test_only_an_admin_approves(served: Served) -> None:
         shown = (await opened.service.servers.diff("far")).digest
         await browser.log_in("secret-ann")
         page = await browser.get("/mcp/far")
-        assert "Reads all." in page.text
+        assert "Reads all." not in page.text
         assert "/approve" not in page.text
         fields = [("csrf", page.csrf), ("digest", shown)]
         assert (await browser.send("/mcp/far/approve", fields)).status == 403
         await browser.log_in("secret-bob")
         page = await browser.get("/mcp/far")
+        assert "Reads all." in page.text
         assert "/mcp/far/approve" in page.text
+
+
+async def test_a_server_is_pinned_once_by_a_form(served: Served) -> None:
+    async with Remit(":memory:", providers=[Far()]) as opened, served(opened) as browser:
+        page = await browser.get("/mcp/far")
+        assert "Pin its tools" in page.text
+        assert (await browser.send("/mcp/far/pin", [("csrf", page.csrf)])).status == 303
+        assert "Pin its tools" not in (await browser.get("/mcp/far")).text
+        shown = (await browser.get("/tools/mcp.far.read")).text
+        assert 'href="/mcp/far"' in shown
+        assert re.search(r"<dt>Pinned</dt><dd><time .*?</time> by ", shown)
+        late = await browser.send("/mcp/far/pin", [("csrf", page.csrf)])
+        assert (late.status, "pinned meanwhile" in late.text) == (409, True)
+        found = await opened.service.servers.pin_of("far")
+        assert found is not None
+        assert found.seq == 1
 
 
 async def test_servers_stand_with_their_state_and_one_that_is_silent_says_why(served: Served) -> None:

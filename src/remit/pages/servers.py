@@ -7,9 +7,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.errors import NotFoundError, StateError
 from remit.pages.catalog import PATIENCE_S, seen
-from remit.pages.page import Asked, Page, See, View
+from remit.pages.page import Asked, Nothing, Page, See, View
 from remit.pages.text import link
 from remit.pages.tools import Line, line_of
 from remit.service.mcp import ServerDiff, ServerRow
@@ -50,7 +51,7 @@ class Server(View, frozen=True, kw_only=True):
     silent: str
     """Why it does not say anything."""
     diff: ServerDiff | None
-    """How its tools differ from their pin; None: that is not known, or it was never pinned."""
+    """How its tools differ from their pin; None: that is not known, not for this reader, or it was never pinned."""
     lines: tuple[Line, ...]
     pins: tuple[Pinned, ...]
 
@@ -77,7 +78,8 @@ async def server(asked: Asked) -> Server:
     row = next((one for one in rows if one.name == name), None)
     if row is None:
         raise NotFoundError(f"There is no MCP server {name!r:.80}.", remedy="The page MCP lists them.")
-    answers, diff, silent = await _asked(asked, row) if row.state == "up" else (None, None, "")
+    may = row.state == "up" and asked.access.allows("admin")
+    answers, diff, silent = await _asked(asked, row) if may else (None, None, "")
     events = await service.streams.events(f"mcp/{name}")
     return Server(
         title=name,
@@ -85,7 +87,7 @@ async def server(asked: Asked) -> Server:
         tone=_TONES[row.state],
         answers=answers,
         silent=silent,
-        diff=diff if not asked.access.tools else None,
+        diff=diff,
         lines=tuple(line_of(tool) for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"),
         pins=tuple(Pinned(at=event.at, words=words(event)) for event in reversed(events[-_PINS:])),
     )
@@ -95,6 +97,16 @@ async def approve(asked: Asked) -> See:
     """Take the changes that were shown, and no others."""
     name = asked.path["server"]
     await asked.service.servers.approve(name, asked.form.digest, by=asked.principal)
+    return See(link("/mcp/{}", name))
+
+
+async def pin(asked: Asked) -> See:
+    """Take the tools of a server that was never pinned as they are."""
+    name = asked.path["server"]
+    if await asked.service.servers.pin_of(name) is not None:
+        why = f"{name!r:.80} was pinned meanwhile."
+        raise StateError(why, code=Code.CONFIRMATION_MISMATCH, remedy="Look at what changed since, and approve that.")
+    await asked.service.servers.pin(name, by=asked.principal)
     return See(link("/mcp/{}", name))
 
 
@@ -115,4 +127,5 @@ PAGES: Final = (
     Page(path="/mcp", scope="read", handler=mcp),
     Page(path="/mcp/{server}", scope="read", handler=server),
     Page(path="/mcp/{server}/approve", scope="admin", handler=approve, form=Approve),
+    Page(path="/mcp/{server}/pin", scope="admin", handler=pin, form=Nothing),
 )

@@ -12,7 +12,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.ids import new_id
-from remit.pages.catalog import seen_tool
+from remit.pages.catalog import PATIENCE_S, seen_tool
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.given import json_object
 from remit.pages.page import Asked, File, Page, View
@@ -21,6 +21,7 @@ from remit.pages.text import written
 from remit.pages.tools import server_of, standing_of
 from remit.pages.value import Shown, shown
 from remit.policy.explain import Explanation
+from remit.service.mcp import ServerRow
 from remit.service.outcome import OutcomeView
 from remit.service.views import ToolView
 
@@ -47,8 +48,8 @@ class Tool(View, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "tool.html"
     tool: ToolView
-    server: str
-    """The MCP server that offers it; empty for another provider."""
+    server: ServerRow | None
+    """The MCP server that offers it; None for another provider."""
     word: str
     tone: str
     takes: tuple[Argument, ...]
@@ -69,7 +70,7 @@ class Tool(View, frozen=True, kw_only=True):
 
 async def tool(asked: Asked) -> Tool:
     """The tool's page. Raises ResolveError or Problem."""
-    return _page(await seen_tool(asked, asked.path["tool"]), {})
+    return await _page(asked, await seen_tool(asked, asked.path["tool"]), {})
 
 
 async def try_it(asked: Asked) -> Tool:
@@ -82,26 +83,30 @@ async def try_it(asked: Asked) -> Tool:
         if not isinstance(args, dict):
             raise UsageError("The arguments must be a JSON object.", code=Code.INVALID_INPUT)
     except UsageError as error:
-        return _page(found, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
+        return await _page(asked, found, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
     if form.do == "look":
         explanation = await asked.service.policy.explain(found.name, args, principal=asked.principal, kind="http")
-        return _page(found, args, explanation=explanation)
+        return await _page(asked, found, args, explanation=explanation)
     await require_deps(asked.service.health)
     session = await asked.session()
     key = f"page {form.key[:_KEY]} {sha256(msgspec.json.encode(args, order='sorted'))}"
     outcome = await asked.service.sessions.call(session, found.name, args, key=key, only=asked.access.tools)
     again = form.key[:_KEY] if outcome.status == "pending" else ""
     value = shown(outcome.value, _RESULT) if outcome.ok else None
-    return _page(found, args, outcome=outcome, value=value, session=session, key=again)
+    return await _page(asked, found, args, outcome=outcome, value=value, session=session, key=again)
 
 
-def _page(found: ToolView, args: dict[str, Any], *, key: str = "", typed: Try | None = None, **more: Any) -> Tool:
+async def _page(
+    asked: Asked, found: ToolView, args: dict[str, Any], *, key: str = "", typed: Try | None = None, **more: Any
+) -> Tool:
     word, tone = standing_of(found)
+    server = server_of(found.provider_id)
+    servers = await asked.service.servers.rows(PATIENCE_S) if server else []
     fields = fields_of(args, found.input_schema)
     return Tool(
         title=found.name,
         tool=found,
-        server=server_of(found.provider_id),
+        server=next((row for row in servers if row.name == server), None),
         word=word,
         tone=tone,
         takes=arguments(found.input_schema),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 STREAMS: Final = 500
 """Streams of each kind that are looked at, newest first."""
+_AT_ONCE: Final = 32
+"""Streams that are read at once."""
 _KINDS: Final = frozenset({ConfirmationRequested.KIND, GateRefused.KIND, ToolInvocationStarted.KIND})
 
 
@@ -43,9 +46,11 @@ async def hits_of(journal: Journal, since: int) -> dict[str, Hits]:
     """What each rule decided at or after `since`, by its id, as far as the newest streams tell."""
     found: dict[str, Hits] = {}
     for kind in (JOB, SESSION, PART, CALL, CONFIRMATION):
-        for head in await journal.heads(HeadQuery(kind=kind, limit=STREAMS)):
-            if head.updated_at >= since:
-                for event in await journal.read(head.stream):
+        heads = await journal.heads(HeadQuery(kind=kind, limit=STREAMS))
+        streams = [head.stream for head in heads if head.updated_at >= since]
+        for start in range(0, len(streams), _AT_ONCE):
+            for events in await asyncio.gather(*map(journal.read, streams[start : start + _AT_ONCE])):
+                for event in events:
                     if event.at >= since and event.kind in _KINDS:
                         _count(found, event)
     return found

@@ -96,15 +96,17 @@ class McpServers:
     async def rows(self, patience_s: float | None = None) -> list[ServerRow]:
         """Every server, by name; those that are still connecting are waited for up to `patience_s` seconds."""
         tools = await self._catalog.tools(patience_s)
-        names = {*self._configured, *(one.removeprefix(PREFIX) for one in self._catalog.servers)}
+        outages = self.known()
         return [
-            await self._row(name, [tool for tool in tools if tool.meta.provider_id == PREFIX + name])
-            for name in sorted(names)
+            await self._row(
+                name, outages.get(name, ""), [tool for tool in tools if tool.meta.provider_id == PREFIX + name]
+            )
+            for name in sorted({*self._configured, *outages})
         ]
 
-    async def _row(self, name: str, tools: list[Tool]) -> ServerRow:
+    async def _row(self, name: str, outage: str, tools: list[Tool]) -> ServerRow:
         known, pin = self._configured.get(name), await self._pins.load(name)
-        state, why = self._state(PREFIX + name)
+        state, why = self._state(PREFIX + name, outage)
         return ServerRow(
             name=name,
             state=state,
@@ -118,14 +120,11 @@ class McpServers:
             pinned_by=pin.by if pin else "",
         )
 
-    def _state(self, provider_id: str) -> tuple[Literal["up", "connecting", "failed", "off"], str]:
-        provider = self._catalog.provider(provider_id)
-        if provider is None:
+    def _state(self, provider_id: str, outage: str) -> tuple[Literal["up", "connecting", "failed", "off"], str]:
+        if self._catalog.provider(provider_id) is None:
             return "off", "MCP servers are not used: tools.no_mcp is set."
-        failure = self._catalog.failures.get(provider_id, "")
-        outage = provider.outage() if isinstance(provider, Probed) else None
-        if failure or outage is not None:
-            return "failed", failure or (outage.why if outage is not None else "")
+        if failure := self._catalog.failures.get(provider_id, "") or outage:
+            return "failed", failure
         return ("up", "") if self._catalog.heard(provider_id) else ("connecting", "")
 
     def known(self) -> dict[str, str]:
@@ -135,7 +134,7 @@ class McpServers:
             provider: object = self._catalog.provider(provider_id)
             if isinstance(provider, Remote):
                 outage = provider.outage() if isinstance(provider, Probed) else None
-                found[provider_id.removeprefix("mcp_")] = outage.why if outage else ""
+                found[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
         return found
 
     async def status(self, server: str) -> RemoteStatus:

@@ -194,11 +194,6 @@ class Catalog:
         up = self._servers - self.failures.keys()
         return found | up | {each.removeprefix("mcp_") for each in up}
 
-    @property
-    def servers(self) -> frozenset[str]:
-        """Ids of the providers that are MCP servers."""
-        return self._servers
-
     def invalidate(self, provider_id: str | None = None) -> None:
         """Have a provider (all of them) listed again before its tools are next used."""
         every = self._providers.keys()
