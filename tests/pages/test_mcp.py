@@ -60,11 +60,11 @@ def read(text: str = "") -> str:
 async def test_each_part_that_changed_has_a_diff_of_its_own_and_is_approved_as_shown(served: Served) -> None:
     far = Far()
     async with Remit(":memory:", providers=[far]) as opened, served(opened) as browser:
-        assert "never pinned" in (await browser.get("/mcp/far")).text
+        assert "never pinned" in (await browser.get("/servers/far")).text
         await opened.service.servers.pin("far", by="ada")
-        assert "its tools are as they were pinned" in (await browser.get("/mcp/far")).text
+        assert "its tools are as they were pinned" in (await browser.get("/servers/far")).text
         far.worded = {"read": {**READ, "description": f"Reads all. {HOSTILE}"}, HOSTILE: {"name": HOSTILE}}
-        page = await browser.get("/mcp/far")
+        page = await browser.get("/servers/far")
         changed = page.text.partition("<code>read</code>")[2].partition("</div>")[0]
         assert re.findall(r"<h4>(.*?)</h4>", changed) == ["Description, which models read"]
         assert "- Reads." in changed
@@ -74,11 +74,11 @@ async def test_each_part_that_changed_has_a_diff_of_its_own_and_is_approved_as_s
         digest = re.search(r'name="digest" value="([^"]+)"', page.text)
         assert digest is not None
         far.worded = {"read": {**READ, "description": "Reads more."}}
-        late = await browser.send("/mcp/far/approve", [("csrf", page.csrf), ("digest", digest[1])])
+        late = await browser.send("/servers/far/approve", [("csrf", page.csrf), ("digest", digest[1])])
         assert late.status == 409
         far.worded = {"read": {**READ, "description": f"Reads all. {HOSTILE}"}, HOSTILE: {"name": HOSTILE}}
-        done = await browser.send("/mcp/far/approve", [("csrf", page.csrf), ("digest", digest[1])])
-        assert (done.status, done.headers["location"]) == (303, "/mcp/far")
+        done = await browser.send("/servers/far/approve", [("csrf", page.csrf), ("digest", digest[1])])
+        assert (done.status, done.headers["location"]) == (303, "/servers/far")
         pin = await opened.service.servers.pin_of("far")
         assert pin is not None
         assert pin.how == "approve"
@@ -92,27 +92,27 @@ async def test_only_an_admin_approves(served: Served) -> None:
         far.worded = {"read": {**READ, "description": "Reads all."}}
         shown = (await opened.service.servers.diff("far")).digest
         await browser.log_in("secret-ann")
-        page = await browser.get("/mcp/far")
+        page = await browser.get("/servers/far")
         assert "Reads all." not in page.text
         assert "/approve" not in page.text
         fields = [("csrf", page.csrf), ("digest", shown)]
-        assert (await browser.send("/mcp/far/approve", fields)).status == 403
+        assert (await browser.send("/servers/far/approve", fields)).status == 403
         await browser.log_in("secret-bob")
-        page = await browser.get("/mcp/far")
+        page = await browser.get("/servers/far")
         assert "Reads all." in page.text
-        assert "/mcp/far/approve" in page.text
+        assert "/servers/far/approve" in page.text
 
 
 async def test_a_server_is_pinned_once_by_a_form(served: Served) -> None:
     async with Remit(":memory:", providers=[Far()]) as opened, served(opened) as browser:
-        page = await browser.get("/mcp/far")
+        page = await browser.get("/servers/far")
         assert "Pin its tools" in page.text
-        assert (await browser.send("/mcp/far/pin", [("csrf", page.csrf)])).status == 303
-        assert "Pin its tools" not in (await browser.get("/mcp/far")).text
+        assert (await browser.send("/servers/far/pin", [("csrf", page.csrf)])).status == 303
+        assert "Pin its tools" not in (await browser.get("/servers/far")).text
         shown = (await browser.get("/tools/mcp.far.read")).text
-        assert 'href="/mcp/far"' in shown
+        assert 'href="/servers/far"' in shown
         assert re.search(r"<dt>Pinned</dt><dd><time .*?</time> by ", shown)
-        late = await browser.send("/mcp/far/pin", [("csrf", page.csrf)])
+        late = await browser.send("/servers/far/pin", [("csrf", page.csrf)])
         assert (late.status, "pinned meanwhile" in late.text) == (409, True)
         found = await opened.service.servers.pin_of("far")
         assert found is not None
@@ -122,19 +122,19 @@ async def test_a_server_is_pinned_once_by_a_form(served: Served) -> None:
 async def test_servers_stand_with_their_state_and_one_that_is_silent_says_why(served: Served) -> None:
     far = Far()
     async with Remit(":memory:", providers=[far]) as opened, served(opened) as browser:
-        listed = (await browser.get("/mcp")).text
-        assert 'href="/mcp/far"' in listed
+        listed = (await browser.get("/servers")).text
+        assert 'href="/servers/far"' in listed
         assert '<span class="badge quiet">up</span>' in listed
         far.down = True
-        silent = (await browser.get("/mcp/far")).text
+        silent = (await browser.get("/servers/far")).text
         assert "&lt;script&gt;" in silent
         assert "<script>alert" not in silent
-        assert (await browser.get("/mcp/none")).status == 404
+        assert (await browser.get("/servers/none")).status == 404
 
 
 async def test_without_servers_and_clients_the_page_says_how_to_get_them(served: Served) -> None:
     async with Remit(":memory:") as opened, served(opened) as browser:
-        text = (await browser.get("/mcp")).text
+        text = (await browser.get("/servers")).text
         assert "remit mcp add" in text
         assert "No client has called yet" in text
 
@@ -145,7 +145,7 @@ async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
         for text in ("a", "b", "c", "d", "e", "f"):
             await opened.service.sessions.call(session, "pad.read", {"text": text})
         await opened.service.sessions.call(session, "pad.read", {"text": 1, HOSTILE: HOSTILE})
-        listed = (await browser.get("/mcp")).text
+        listed = (await browser.get("/servers")).text
         assert f'href="/sessions/{session}"' in listed
         page = (await browser.get(f"/sessions/{session}")).text
         assert "6 \N{MULTIPLICATION SIGN} pad.read" in page

@@ -6,6 +6,8 @@ import aiohttp
 import pytest
 
 from remit import Remit, Run, recipe, tool
+from remit.api.routes import ROUTES
+from remit.mcp_server.endpoint import PATH as ENDPOINT
 from remit.pages.part import SAFE
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock
@@ -267,3 +269,8 @@ async def test_times_stand_in_the_readers_zone(served: Served) -> None:
         assert "JST" in there.text
         wrong = await browser.get("/jobs", {"cookie": "remit-zone=../../etc/passwd"})
         assert "00:00:00" in wrong.text
+
+
+def test_no_page_lies_where_another_part_of_the_server_answers() -> None:
+    taken = {path.split("/")[1] for path in (*(route.path for route in ROUTES), ENDPOINT)}
+    assert {page.path.split("/")[1] for page in PAGES}.isdisjoint(taken)

@@ -131,6 +131,7 @@ async def test_a_call_is_looked_at_then_made_once_and_shows_its_result(served: S
         again = await browser.send("/tools/shop.weigh/try", form(called, "call", **filled))
         assert "It ran" in again.text
         assert len(shop.calls) == 2
+        assert "Call it" in (await browser.get("/tools/shop.weigh/try")).text, "a reader may come back to the address"
         (session,) = await opened.service.sessions.rows()
         assert f'href="/sessions/{session.session}"' in again.text
 

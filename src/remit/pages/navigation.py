@@ -19,7 +19,7 @@ _ENTRIES: Final[tuple[tuple[str, str, Scope], ...]] = (
     ("Tools", "/tools", "read"),
     ("Policy", "/policy", "read"),
     ("Tickets", "/tickets", "tickets"),
-    ("MCP", "/mcp", "read"),
+    ("MCP", "/servers", "read"),
     ("Usage", "/usage", "read"),
 )
 """Each with its path, and the scope without which there is nothing to see."""

@@ -149,6 +149,7 @@ def _terms(rule: Rule) -> str:
 
 PAGES: Final = (
     Page(path="/policy", scope="read", handler=policy),
+    Page(path="/policy/explain", scope="read", handler=policy),
     Page(path="/policy/explain", scope="read", handler=explain, form=Form),
     Page(path="/policy/remembered/{rule}/revoke", scope="decide", handler=revoke, form=Revoke),
 )

@@ -97,7 +97,7 @@ async def approve(asked: Asked) -> See:
     """Take the changes that were shown, and no others."""
     name = asked.path["server"]
     await asked.service.servers.approve(name, asked.form.digest, by=asked.principal)
-    return See(link("/mcp/{}", name))
+    return See(link("/servers/{}", name))
 
 
 async def pin(asked: Asked) -> See:
@@ -107,7 +107,7 @@ async def pin(asked: Asked) -> See:
         why = f"{name!r:.80} was pinned meanwhile."
         raise StateError(why, code=Code.CONFIRMATION_MISMATCH, remedy="Look at what changed since, and approve that.")
     await asked.service.servers.pin(name, by=asked.principal)
-    return See(link("/mcp/{}", name))
+    return See(link("/servers/{}", name))
 
 
 async def _asked(asked: Asked, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
@@ -124,8 +124,8 @@ async def _asked(asked: Asked, row: ServerRow) -> tuple[RemoteStatus | None, Ser
 
 
 PAGES: Final = (
-    Page(path="/mcp", scope="read", handler=mcp),
-    Page(path="/mcp/{server}", scope="read", handler=server),
-    Page(path="/mcp/{server}/approve", scope="admin", handler=approve, form=Approve),
-    Page(path="/mcp/{server}/pin", scope="admin", handler=pin, form=Nothing),
+    Page(path="/servers", scope="read", handler=mcp),
+    Page(path="/servers/{server}", scope="read", handler=server),
+    Page(path="/servers/{server}/approve", scope="admin", handler=approve, form=Approve),
+    Page(path="/servers/{server}/pin", scope="admin", handler=pin, form=Nothing),
 )

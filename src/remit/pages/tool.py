@@ -136,5 +136,6 @@ async def schema(asked: Asked) -> File:
 PAGES: Final = (
     Page(path="/tools/{tool}", scope="read", handler=tool),
     Page(path="/tools/{tool}/schema", scope="read", handler=schema),
+    Page(path="/tools/{tool}/try", scope="read", handler=tool),
     Page(path="/tools/{tool}/try", scope="call", handler=try_it, form=Try),
 )
