@@ -10,7 +10,8 @@ rm -rf build/demo
 mkdir -p build/demo
 
 library=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["stdlib"])')
-"$remit" run research_report --query "how does asyncio cancel a task" --folder "$library"
+# The library may lie in a hidden folder, which tools may enter only if it is a root.
+REMIT_FS_ROOTS=$library "$remit" run research_report --query "how does asyncio cancel a task" --folder "$library"
 job=$("$remit" jobs --limit 1 --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["job"])')
 
 printf '\nWhat happened, from the journal:\n\n'

@@ -282,16 +282,26 @@ def _providers(
     roots = [Path(root) for root in settings.fs.roots]
     threads = Threads(settings.jobs.concurrency)
     return [
-        FsProvider(roots, settings.fs.max_read_bytes, threads=threads),
+        FsProvider(roots, settings.fs.max_read_bytes, decisive=_decisive(settings), threads=threads),
         FolderSearchProvider(
             cache_folder(settings),
-            roots=None if settings.fs.search_anywhere else roots,
+            roots=roots,
+            anywhere=settings.fs.search_anywhere,
             base=settings.folder,
             threads=threads,
         ),
         FunctionProvider(tools, threads=threads, enclosures=enclosures),
         SandboxProvider(open_sandbox(settings)),
     ]
+
+
+def _decisive(settings: Settings) -> list[Path]:
+    """What decides about agents: settings, modules, what is trusted. Modules of the folder may also be dotted names."""
+    files = [Path(name) for name in settings.app.modules if name.endswith(".py")]
+    packages = [settings.folder.joinpath(*name.split(".")) for name in settings.app.modules if not name.endswith(".py")]
+    dotted = [path if path.is_dir() else path.with_suffix(".py") for path in packages]
+    named = [settings.file] if settings.file is not None else []
+    return [*named, *files, *dotted, data_folder(os.environ)]
 
 
 def _servers(settings: Settings) -> tuple[McpServer, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -156,7 +157,7 @@ def test_nothing_in_a_call_can_hide_or_forge_what_is_shown() -> None:
 def test_long_arguments_are_shown_whole() -> None:
     args = {"text": "word " * 5_000}
     assert pretty(args).count("word") == 5_000
-    assert shown(question(args=args)).count("word") == 5_000
+    assert re.sub(r"\n +> ", "", shown(question(args=args))).count("word") == 5_000
 
 
 def test_what_nobody_trusted_named_is_shown_with_its_place() -> None:

@@ -338,4 +338,4 @@ def test_a_question_shows_the_text_that_nobody_trusts() -> None:
     )  # fmt: skip
     message = question_of(question(untrusted=(one,)))["message"]
     assert "iban (iban) comes from mail.read, step 2, which is not trusted" in message
-    assert message.endswith("…pay to »DE89« now  # May I?…")
+    assert "…pay to »DE89« now  # May I?…\n\nThe tool is note.write." in message

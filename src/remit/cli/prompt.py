@@ -11,7 +11,7 @@ import msgspec
 from remit.cli.errors import describe, show
 from remit.cli.tables import fields, moment
 from remit.cli.terminal import forget_typed, read_line
-from remit.cli.text import clean, one_line
+from remit.cli.text import clean, one_line, rows
 from remit.clock import SystemClock, duration
 from remit.codes import Code
 from remit.errors import RemitError
@@ -50,8 +50,7 @@ class Prompt:
         self._show(question)
         while True:
             self.current = question.confirmation
-            choices = "approve, edit, deny or later" if question.tool else "approve, deny or later"
-            typed = await self._line(f"{choices}? ")
+            typed = await self._line(f"{_about(question)}? ")
             answer = "later" if typed is None else _ANSWERS.get(typed.strip().lower(), "")
             if answer == "later":
                 self._err.line(f"left for later: remit confirm {question.confirmation}")
@@ -166,7 +165,8 @@ def show_question(channel: Channel, question: ConfirmationView, *, now: int) -> 
     fields(channel, _rows(question, now))
     if question.tool or question.args is not None:
         channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
-        for line in clean(pretty(question.args)).split("\n"):
+        room = None if channel.width is None else channel.width - 4
+        for line in rows(pretty(question.args), room):
             channel.line("    " + line)
     _untrusted(channel, question)
     channel.line("  " + channel.style("digest of all this", "dim"))
@@ -182,9 +182,17 @@ def _untrusted(channel: Channel, question: ConfirmationView) -> None:
             channel.line("      " + one_line(one.excerpt))
 
 
+def _about(question: ConfirmationView) -> str:
+    """What is asked, once more beside the answer: the call above may be longer than the screen."""
+    if not question.tool:
+        return "approve, deny or later"
+    level = f" ({question.capability_level})" if question.capability_level else ""
+    return f"{one_line(question.tool)}{level}: approve, edit, deny or later"
+
+
 def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
     where = question.caller.removeprefix("job/")
-    rows = [
+    said = [
         ("tool", one_line(question.tool)),
         ("level", _level(question)),
         ("question" if not question.tool else "why", one_line(question.question)),
@@ -194,16 +202,16 @@ def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
         ("edited from", question.edited_from),
     ]
     if question.approvals > 1 or question.approvers:
-        given = ", ".join(question.approved_by)
+        given = one_line(", ".join(question.approved_by))
         needed = f"{question.approvals} needed" + (f", so far {given}" if given else "")
-        rows.append(("approvals", needed))
-        rows.append(("may approve", one_line(", ".join(question.approvers))))
+        said.append(("approvals", needed))
+        said.append(("may approve", one_line(", ".join(question.approvers))))
     if question.expires_at is not None:
         left = question.expires_at - now
-        rows.append(
+        said.append(
             ("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired")
         )
-    return rows
+    return said
 
 
 def _level(question: ConfirmationView) -> str:

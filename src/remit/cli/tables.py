@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit.cli.text import cells, cut, one_line, pad
+from remit.cli.text import cells, clean, cut, one_line, pad
 from remit.clock import SECOND
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2
     shown = [(name, text) for name, text in rows if text]
     width = max((len(name) for name, _ in shown), default=0)
     for name, text in shown:
-        channel.line(" " * indent + channel.style(name.ljust(width), "dim") + "  " + text)
+        channel.line(" " * indent + channel.style(name.ljust(width), "dim") + "  " + clean(text))
 
 
 def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None, indent: int) -> list[int]:

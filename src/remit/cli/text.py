@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
-_UNSAFE: Final = re.compile(r"[^\x20-\x7e\n]")
+from remit.redact.visible import visible
+
 ELLIPSIS: Final = "…"
 
 
 def clean(text: str) -> str:
     """The text with everything that does not print shown as an escape; line breaks stay."""
-    return _UNSAFE.sub(_shown, text)
+    return visible(text)
 
 
 def one_line(text: str) -> str:
@@ -40,6 +40,35 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
 
 
+def rows(text: str, width: int | None) -> list[str]:
+    """A clean text as rows of at most `width` columns, each with a mark in front of it.
+
+    No row is wrapped by the terminal, so that nothing in the text can look like the beginning of something else: `|`
+    begins a line of the text, `>` goes on with it. A long line ends with its length.
+    """
+    found = []
+    for line in clean(text).split("\n"):
+        left, mark = line, "|"
+        while width is not None and cells(left) > width - 2:
+            room = _fitting(left, width - 2)
+            found.append(f"{mark} {left[:room]}")
+            left, mark = left[room:], ">"
+        found.append(f"{mark} {left}")
+        if mark == ">":
+            found.append(f"> ({len(line):,} characters)")
+    return found
+
+
+def _fitting(text: str, width: int) -> int:
+    """How many of its first characters fit."""
+    taken = 0
+    for number, char in enumerate(text):
+        taken += _cells(char)
+        if taken > width:
+            return max(1, number)
+    return len(text)
+
+
 def pad(text: str, width: int) -> str:
     """The text filled up with spaces to `width` columns."""
     return text + " " * (width - cells(text))
@@ -49,9 +78,3 @@ def _cells(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
-
-
-def _shown(match: re.Match[str]) -> str:
-    char = match[0]
-    # Format characters (Cf) are not printable either: they include those that turn text around or are not seen at all.
-    return char if char.isprintable() else char.encode("unicode_escape").decode()

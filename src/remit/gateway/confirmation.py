@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from remit.redact import preview_of
 
 KIND: Final = "confirmation"
 """The kind of their streams."""
+_ENDS: Final = {"deny": "denied", "edit": "replaced", "expire": "expired", "revoke": "withdrawn"}
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +71,18 @@ class Recalled(NamedTuple):
     """The full name of the tool that was asked about at first."""
     arguments_hash: str
     """Digest of the arguments that were asked about at first, before anybody edited them."""
+
+
+def state_of(request: ConfirmationRequested, decisions: Sequence[ConfirmationDecided]) -> str:
+    """The state of a question that was not used, by the answers to it (rule 14): never by its head."""
+    state, approved = "pending", set[str]()
+    for one in decisions:
+        if one.decision == "approve":
+            approved.add(one.by)
+            state = "approved" if len(approved) >= request.approvals else state
+        else:
+            state = "replaced" if one.replaced_by else _ENDS[one.decision]
+    return state
 
 
 def stream_of(caller: str, confirmation: str) -> str:

@@ -23,11 +23,12 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
-from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, stream_of, title_of
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
+from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.ids import new_id
 from remit.journal.blobs import pack
+from remit.journal.chain import verify
 from remit.journal.event import Blob, Event, Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, decode
 from remit.redact import line
@@ -273,15 +274,18 @@ class Confirmations:
 
     async def _fold(self, head: Head) -> Confirmation | None:
         """The confirmation as it is at this head, so that writing to it after a later change is refused."""
-        events = await self._journal.read(head.stream)
-        request, decisions = _folded(event for event in events if event.seq <= head.seq)
+        events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
+        if verify(head.stream, events) != (head.seq, head.hash):
+            msg = f"{head.stream}: the head is not that of its events"
+            raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")
+        request, decisions, used = _folded(events)
         if request is None:
             return None
         encoded = await self._journal.value(request.args, request.args_blob)
         return Confirmation(
             id=request.confirmation,
             stream=head.stream,
-            state=head.state,
+            state="used" if used else state_of(request, decisions),
             request=request,
             args=msgspec.json.decode(encoded) if encoded is not None else None,
             decisions=tuple(decisions),
@@ -290,13 +294,17 @@ class Confirmations:
         )
 
 
-def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided]]:
+def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], bool]:
+    """The question, the answers to it, and whether an approval was used: of the events alone (rule 14)."""
     request: ConfirmationRequested | None = None
     decisions: list[ConfirmationDecided] = []
+    used = False
     for event in events:
         payload = decode(event.kind, event.data)
         if isinstance(payload, ConfirmationRequested):
             request = payload
         elif isinstance(payload, ConfirmationDecided):
             decisions.append(payload)
-    return request, decisions
+        elif isinstance(payload, ConfirmationUsed):
+            used = True
+    return request, decisions, used

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, PolicyError
+from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, PolicyError
 from remit.ids import new_id
+from remit.journal.chain import verify
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
 from remit.policy.remembered import Remembered, parse_remembered
@@ -75,11 +76,20 @@ class RememberedApprovals:
 
     async def _load(self, stream: str) -> Remembered | None:
         """The approval; None for one this Remit cannot understand, and which therefore approves nothing."""
-        for event in await self._journal.read(stream):
+        events = await self._journal.read(stream)
+        try:
+            verify(stream, events)
+        except ChainBrokenError as error:
+            _log.warning("%s is left out: %s", stream, error.message)
+            return None
+        found: Remembered | None = None
+        for event in events:
             payload = decode(event.kind, event.data)
+            if isinstance(payload, ApprovalRevoked):
+                return None  # whatever the head says (rule 14)
             if isinstance(payload, ApprovalRemembered):
                 try:
-                    return parse_remembered(payload.rule)
+                    found = parse_remembered(payload.rule)
                 except PolicyError as error:
                     _log.warning("%s is left out: %s", stream, error.message)
-        return None
+        return found

@@ -15,6 +15,7 @@ from remit.tools.provider import JobFacts
 if TYPE_CHECKING:
     from remit.jobs.state import History
     from remit.journal.journal import Journal
+    from remit.policy.decision import CallerKind
 
 _SOURCE: Final = "job"
 
@@ -23,6 +24,8 @@ class JobCaller(msgspec.Struct, frozen=True, kw_only=True):
     """What every call of a job has in common."""
 
     principal: str
+    kind: CallerKind
+    """`job` for a recipe, `plan` for a task graph: its name is whatever its author wrote, and gives no rights."""
     recipe: str
     overlays: tuple[Overlay, ...]
     budget: Budget | None
@@ -37,6 +40,7 @@ async def caller_of(history: History, job: str, labels: Mapping[str, str], recip
     facts = JobFacts(id=job, recipe=recipe, labels=own, encoded=bytes(encoded or b"null"))
     return JobCaller(
         principal=history.principal,
+        kind="plan" if created is not None and created.kind == "plan" else "job",
         recipe=recipe,
         overlays=(overlay_of(created.overlay),) if created is not None and created.overlay else (),
         budget=parse_budget(created.budget) if created is not None and created.budget else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -52,7 +53,7 @@ from remit.journal.kinds import (
 if TYPE_CHECKING:
     from remit.jobs.effects.waits import Waits
     from remit.jobs.services import JobServices
-    from remit.journal.event import Lease
+    from remit.journal.event import Event, Lease
     from remit.journal.writer import StreamWriter
 
 _log: Final = logging.getLogger("remit.jobs")
@@ -92,17 +93,30 @@ class JobExecution:
     async def run(self) -> Ended:
         """Go as far as possible. Raises JournalError if the journal fails; what is recorded stays."""
         try:
+            events = await self._journal.read(self.stream)
             try:
-                return await self._run()
+                self.writer.follows(events)
+            except ChainBrokenError as error:
+                _log.error("%s: %s", self.job, error.message)
+                await self._leased.abandon()
+                return Ended(how="stuck", error=error_info(error))
+            try:
+                return await self._run(events)
             except (ChainBrokenError, UsageError) as error:
                 # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
                 return await self._stuck(error_info(error))
         except AppendConflictError:
             _log.info("%s: another worker took the job over", self.job)
             return Ended(how="lost")
+        except JournalError as error:
+            if error.code is not Code.RECORD_INVALID:
+                raise
+            # Nothing can be written to this one: it is tried again when its lease is over, and stops no other job.
+            _log.error("%s: %s; see `remit verify`", self.job, error.message)
+            return Ended(how="lost")
 
-    async def _run(self) -> Ended:
-        self._history = history = History(await self._journal.read(self.stream))
+    async def _run(self, events: Sequence[Event]) -> Ended:
+        self._history = history = History(events)
         if history.end is not None:
             return Ended(how="lost")
         self._leased.route = route_of(history.created)

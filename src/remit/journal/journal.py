@@ -340,8 +340,7 @@ class Journal:
     async def examine(self, stream: str) -> Examined:
         """Check a stream's chain, that its head agrees, and the values it refers to; an erasure has to be on record.
 
-        Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says otherwise, or the value
-        that is gone or was changed.
+        Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
         head = await self._store.head(stream)
         if head is None:

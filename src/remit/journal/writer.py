@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from remit.errors import AppendConflictError, JournalError
-from remit.journal.chain import link, root
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError
+from remit.journal.chain import link, root, verify
 from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch
 from remit.journal.kinds import Payload, encode
 
@@ -109,6 +109,12 @@ class StreamWriter:
             patch=draft.patch,
             expect_wakes=draft.expect_wakes,
         )
+
+    def follows(self, events: Sequence[Event]) -> None:
+        """Raise ChainBrokenError unless these events, the whole stream, are those that it goes on from (rule 14)."""
+        if verify(self.stream, events) != (self.seq, self._hash):
+            msg = f"{self.stream}: its events are not those that its head stands for"
+            raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")
 
     def fail(self, error: JournalError) -> None:
         """Refuse everything from now on; the first error stays."""

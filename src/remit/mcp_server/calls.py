@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.mcp_server.question import question_of, said
+from remit.mcp_server.question import approvable, question_of, said
 from remit.service.calls import Live
 from remit.tools.peer import ELICIT, PeerError
 
@@ -52,7 +52,7 @@ class Calls:
                 return True
             answers = await peer.ask({_KEY: {"method": ELICIT, "params": question_of(found)}})
             heard = said(answers[_KEY])
-            if heard is None:
+            if heard is None or (heard.decision == "approve" and not approvable(found)):
                 return False
             decided = await confirmations.decide(
                 confirmation, heard.decision, digest=found.digest, by=client.principal, reason=heard.reason

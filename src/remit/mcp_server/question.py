@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.redact import line, mask
+from remit.redact import MASK, line, mask
+from remit.redact.visible import visible
 
 if TYPE_CHECKING:
     from remit.service.views import ConfirmationView
@@ -26,6 +27,15 @@ _SCHEMA: Final[dict[str, Any]] = {
     },
     "required": ["decision"],
 }
+_DENIAL: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": ["deny"], "description": "deny refuses this call"},
+        "reason": {"type": "string", "title": "Reason", "description": "told to whoever asked", "maxLength": 1000},
+    },
+    "required": ["decision"],
+}
+"""For a call that cannot be shown whole."""
 
 
 class Said(NamedTuple):
@@ -36,17 +46,45 @@ class Said(NamedTuple):
 
 
 def question_of(found: ConfirmationView) -> dict[str, Any]:
-    """The parameters of `elicitation/create`: the exact call, secrets masked as everywhere that something is shown."""
-    shown = mask(msgspec.json.format(msgspec.json.encode(found.args), indent=2).decode())
+    """The parameters of `elicitation/create`: the exact call, with all that cannot be seen as escapes.
+
+    Secrets are masked, and what is too long is cut, as everywhere that something is shown; such a call can be denied
+    there but not approved (rule 15).
+    """
+    whole = _pretty(found)
+    shown = visible(mask(whole) if _hides(whole) else whole)
     if len(shown) > _SHOWN:
-        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all; `remit confirm {found.confirmation}` shows them)"
-    why = f"\n\n{found.question}" if found.question else ""
-    why += "".join(f"\n\n{line(one.words, _LINE)}\n{line(one.excerpt, _LINE)}" for one in found.untrusted)
+        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all)"
+    why = f"\n\n{visible(found.question)}" if found.question else ""
+    why += "".join(
+        f"\n\n{visible(line(one.words, _LINE))}\n{visible(line(one.excerpt, _LINE))}" for one in found.untrusted
+    )
+    level = f", level {found.capability_level}" if found.capability_level else ""
+    end = f"\n\nThe tool is {visible(found.tool)}{level}."
+    if approvable(found):
+        schema = _SCHEMA
+    else:
+        schema = _DENIAL
+        end += f" Part of the call is not shown here, so it is approved elsewhere: remit confirm {found.confirmation}"
     return {
         "mode": "form",
-        "message": f"May {found.tool} run with these arguments?\n\n{shown}{why}",
-        "requestedSchema": _SCHEMA,
+        "message": f"May {visible(found.tool)} run with these arguments?\n\n{shown}{why}{end}",
+        "requestedSchema": schema,
     }
+
+
+def approvable(found: ConfirmationView) -> bool:
+    """Whether a client is shown the whole call, nothing masked and nothing cut, so that it can be approved there."""
+    whole = _pretty(found)
+    return len(whole) <= _SHOWN and len(visible(whole)) <= _SHOWN and not _hides(whole)
+
+
+def _hides(text: str) -> bool:
+    return mask(text).count(MASK) > text.count(MASK)
+
+
+def _pretty(found: ConfirmationView) -> str:
+    return msgspec.json.format(msgspec.json.encode(found.args), indent=2).decode()
 
 
 def said(answer: object) -> Said | None:
@@ -59,6 +97,6 @@ def said(answer: object) -> Said | None:
     if answer.get("action") != "accept" or not isinstance(content, dict):
         return None
     decision, reason = content.get("decision"), content.get("reason")
-    if decision not in {"approve", "deny"}:
-        return None
-    return Said(decision, reason if isinstance(reason, str) else "")
+    if decision == "approve" or decision == "deny":  # noqa: PLR1714 - an answer may hold what cannot be hashed
+        return Said(decision, reason if isinstance(reason, str) else "")
+    return None

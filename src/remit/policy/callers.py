@@ -6,6 +6,7 @@
 | `principal:a:b` | the same, for a principal whose name holds a colon |
 | `job:triage` | jobs of the recipe, whoever started them |
 | `job:triage/alice` | those of them that the principal started |
+| `plan:triage`, `plan:triage/alice` | the same for jobs that follow a plan, which anybody can name as they like |
 | `session:alice` | sessions of the principal; likewise `ticket:`, `http:` and `mcp:` |
 """
 
@@ -19,6 +20,7 @@ from remit.policy.globs import name_matcher
 from remit.policy.table import Table, closest
 
 _PRINCIPAL: Final = "principal"
+_JOBS: Final = frozenset({"job", "plan"})
 
 
 def caller_matcher(patterns: Iterable[str]) -> Callable[[Caller], bool]:
@@ -34,7 +36,7 @@ def _matcher(pattern: str) -> Callable[[Caller], bool]:
     if not colon or kind == _PRINCIPAL:
         anywhere = name_matcher(rest if colon else pattern)
         return lambda caller: bool(anywhere(caller.principal))
-    recipe, slash, person = rest.partition("/") if kind == "job" else ("*", "/", rest)
+    recipe, slash, person = rest.partition("/") if kind in _JOBS else ("*", "/", rest)
     started = name_matcher(recipe)
     if not slash:
         return lambda caller: caller.kind == kind and bool(started(caller.recipe))
@@ -51,6 +53,6 @@ def parse_callers(table: Table) -> tuple[str, ...]:
         if colon and kind not in kinds:
             remedy = closest(kind, kinds) or f'Write "principal:{pattern}" for a principal of that name.'
             raise table.error("callers", f"holds {pattern!r}, but {kind!r} is no kind of caller", remedy)
-        if colon and not all(rest.split("/", 1) if kind == "job" else [rest]):
+        if colon and not all(rest.split("/", 1) if kind in _JOBS else [rest]):
             raise table.error("callers", f"holds {pattern!r}, which names nobody", f'Write "{kind}:*" for all of them.')
     return callers

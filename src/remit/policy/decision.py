@@ -9,11 +9,11 @@ import msgspec
 from remit.tools.meta import ToolMeta
 
 Effect = Literal["allow", "ask", "deny"]
-CallerKind = Literal["job", "session", "ticket", "http", "mcp"]
+CallerKind = Literal["job", "plan", "session", "ticket", "http", "mcp"]
 
 EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "deny")
 """From the weakest to the strictest."""
-CALLER_KINDS: Final[tuple[CallerKind, ...]] = ("job", "session", "ticket", "http", "mcp")
+CALLER_KINDS: Final[tuple[CallerKind, ...]] = ("job", "plan", "session", "ticket", "http", "mcp")
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,7 +118,11 @@ def _caller(rule: Rule, query: Query) -> str:
     if caller_matcher(rule.callers)(query.caller):
         return ""
     caller = query.caller
-    shown = f"job:{caller.recipe}/{caller.principal}" if caller.kind == "job" else f"{caller.kind}:{caller.principal}"
+    shown = (
+        f"{caller.kind}:{caller.recipe}/{caller.principal}"
+        if caller.kind in {"job", "plan"}
+        else f"{caller.kind}:{caller.principal}"
+    )
     return f"callers: {shown} is not among {', '.join(rule.callers)}"
 
 

@@ -82,6 +82,8 @@ class Streams:
                     events, erased = events + examined.events, erased + examined.erased
                 except ChainBrokenError as error:
                     problems.append(error.message)
+        if identifier is None:
+            problems += await self._journal.integrity()
         return VerifyReport(streams=streams, events=events, problems=tuple(problems), erased=erased)
 
     async def kept(self, digest: str) -> bytes | None:

@@ -124,7 +124,7 @@ class Asks:
             choice=question.choice,
             sampling=question.sampling,
             output=question.output,
-            caller="job",
+            caller=self._caller.kind,
             recipe=self._caller.recipe,
             overlays=self._caller.overlays,
             attempt=attempt,

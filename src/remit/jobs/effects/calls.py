@@ -146,7 +146,7 @@ class Calls:
             args=request.args,
             step=request.step,
             principal=caller.principal,
-            caller="job",
+            caller=caller.kind,
             recipe=caller.recipe,
             overlays=caller.overlays,
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much

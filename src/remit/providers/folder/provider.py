@@ -74,6 +74,10 @@ TOOLS: Final = (
 )
 
 
+_SYSTEM: Final = frozenset((name,) for name in ("boot", "dev", "etc", "proc", "run", "sys", "var"))
+"""Folders at the top of the disk that hold what is nobody's notes: keys, devices, other programs' state."""
+
+
 class _Found(NamedTuple):
     """What the index answers."""
 
@@ -91,10 +95,15 @@ class FolderSearchProvider:
         index_dir: Path,
         *,
         roots: Sequence[Path] | None = None,
+        anywhere: bool = False,
         base: Path | None = None,
         threads: Threads | None = None,
     ) -> None:
-        """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`."""
+        """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`.
+
+        With `anywhere` other folders are allowed too, but for hidden ones and those of the system.
+        """
+        self._anywhere = anywhere
         self._index_dir = index_dir
         self._threads = threads or Threads()
         self._roots = None if roots is None else [root.resolve() for root in roots]
@@ -208,7 +217,15 @@ class FolderSearchProvider:
             return folder, Rooted(folder)
         for root in self._roots:
             if folder.is_relative_to(root):
-                return folder, Rooted(root, folder.relative_to(root).parts)
+                inside = folder.relative_to(root).parts
+                if any(map(is_left_out, inside)):
+                    raise unsafe(named, "is hidden or was installed; no search enters it")
+                return folder, Rooted(root, inside)
+        if self._anywhere:
+            if any(part.startswith(".") for part in folder.parts) or folder.parts[1:2] in _SYSTEM:
+                message = f"The folder {named!r} is hidden, or the system's: only a root in fs.roots opens it."
+                raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
+            return folder, Rooted(folder)
         raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
 
 

@@ -87,10 +87,18 @@ class FsProvider:
     """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile."""
 
     def __init__(
-        self, roots: Sequence[Path], max_read_bytes: int = 2_000_000, *, threads: Threads | None = None
+        self,
+        roots: Sequence[Path],
+        max_read_bytes: int = 2_000_000,
+        *,
+        decisive: Sequence[Path] = (),
+        threads: Threads | None = None,
     ) -> None:
-        """Open `roots` to agents; with several, a path begins with the name of its root."""
-        found = Roots(roots)
+        """Open `roots` to agents; with several, a path begins with the name of its root.
+
+        Files and folders in `decisive` decide what agents may do, or are run by Remit: no tool changes them.
+        """
+        found = Roots(roots, decisive)
         self._threads = threads or Threads()
         self._reading = Reading(found, max_read_bytes)
         self._writing = Writing(found, max_read_bytes)

@@ -27,8 +27,9 @@ def is_ours(name: str) -> bool:
 class Roots:
     """The roots by the name an agent knows them by; the only one has no name."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        """Resolve the folders; a root reached twice counts once."""
+    def __init__(self, folders: Sequence[Path], decisive: Sequence[Path] = ()) -> None:
+        """Resolve the folders; a root reached twice counts once. Nothing in `decisive` is changed, nor below it."""
+        self._decisive = [str(path.resolve()).casefold() for path in decisive]
         resolved = list(dict.fromkeys(folder.resolve() for folder in folders))
         self.names: dict[str, Rooted] = {}
         if len(resolved) == 1:
@@ -67,5 +68,9 @@ class Roots:
         found = self.find(path)
         if found[1].rpartition("/")[2].casefold() == _SETTINGS:
             message = f"{path!r} holds Remit's settings and policy; only a person changes it."
+            raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
+        place = str(found[0].root / found[1]).casefold()
+        if any(place == one or place.startswith(f"{one}/") for one in self._decisive):
+            message = f"{path!r} is code that Remit runs, or decides what it may do; only a person changes it."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
         return found

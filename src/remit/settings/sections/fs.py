@@ -22,7 +22,8 @@ class FsSettings(Section, frozen=True):
     search_anywhere: Annotated[
         bool,
         About(
-            "Whether folder.search and folder.read may look into any folder that is named, or only into the roots. "
+            "Whether folder.search and folder.read may look into other folders than the roots; never hidden ones or "
+            "the system's. "
             "`remit mcp serve` lets no client look outside them."
         ),
     ] = True

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--recipe", default="", metavar="NAME", help="The recipe whose job calls.")
 @click.option(
     "--kind",
-    type=click.Choice(["job", "session", "ticket", "http", "mcp"]),
+    type=click.Choice(["job", "plan", "session", "ticket", "http", "mcp"]),
     help="Where the call comes from. Default: job with a recipe, else session.",
 )
 @live_option
