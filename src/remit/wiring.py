@@ -23,6 +23,7 @@ from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
 from remit.gateway.probes import probes_of, unavailable
+from remit.gateway.proof import Proofs
 from remit.gateway.readiness import Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
@@ -183,7 +184,7 @@ def _services(
         catalog=catalog,
         policy=policy,
         readiness=Readiness(journal.clock, probes, settings.readiness.required),
-        confirmations=Confirmations(journal),
+        confirmations=Confirmations(journal, _proofs(settings)),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
         allowance=Allowance(journal, _day_limits(settings)),
@@ -202,6 +203,11 @@ def _metrics(journal: Journal) -> Registry:
     journal.took = commits.taker()
     metrics.gauge("journal_backlog_bytes", "Bytes submitted to the journal and not yet written.", journal.backlog)
     return metrics
+
+
+def _proofs(settings: Settings) -> Proofs:
+    signers = settings.confirm.allowed_signers
+    return Proofs(settings.confirm.proof, Path(signers) if signers else None, own=settings.confirm.own)
 
 
 def _desk_settings(settings: Settings) -> DeskSettings:
@@ -301,6 +307,7 @@ def _decisive(settings: Settings) -> list[Path]:
     packages = [settings.folder.joinpath(*name.split(".")) for name in settings.app.modules if not name.endswith(".py")]
     dotted = [path if path.is_dir() else path.with_suffix(".py") for path in packages]
     named = [settings.file] if settings.file is not None else []
+    named += [Path(settings.confirm.allowed_signers)] if settings.confirm.allowed_signers else []
     return [*named, *files, *dotted, data_folder(os.environ)]
 
 

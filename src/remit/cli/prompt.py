@@ -86,6 +86,7 @@ class Prompt:
                 digest=question.digest,
                 by=self._by,
                 reason=reason.strip(),
+                proof="terminal",
             )
         except RemitError as error:
             show(describe(error), self._output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from remit.api.routes.confirmations import DecideBody, EditBody, PendingQuery, RememberBody, RevokeBody
@@ -9,6 +10,7 @@ from remit.client.connection import Connection
 from remit.client.person import only_oneself
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered, Scope
 from remit.service.views import ConfirmationView
 
@@ -39,9 +41,15 @@ class RemoteConfirmations:
         digest: str | None = None,
         by: str = "",
         reason: str = "",
+        proof: ProofKind = "",  # noqa: ARG002 - the server knows the token that brings the answer
+        sign: Path | None = None,
     ) -> ConfirmationView:
         """Approve or deny a call; without `digest`, the newest question is looked at and taken as seen."""
         only_oneself(by)
+        if sign is not None:
+            raise UsageError(
+                "an answer to a server is not signed", remedy="Its token says whose it is: leave out --sign."
+            )
         if digest is None:
             found = await self.view(reference)
             reference, digest = found.confirmation, found.digest

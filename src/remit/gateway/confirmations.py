@@ -26,6 +26,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
+from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.chain import verify
@@ -42,6 +43,12 @@ __all__ = ["KIND", "Confirmation", "Confirmations", "binding", "stream_of"]
 
 _NO_SUCH: Final = "`remit confirm` lists the open ones."
 _LOOK_AGAIN: Final = "Look at the call again before deciding."
+_PROVE: Final[dict[ProofMode, str]] = {
+    "any": "",
+    "terminal": "Answer with `remit confirm ID` at a terminal.",
+    "token": "Let somebody else answer over HTTP, with a token of their own.",
+    "signed": "Let somebody else answer: `remit confirm ID --approve --sign KEY`.",
+}
 _REASON: Final = 1_000
 _LISTED: Final = 1_000
 
@@ -49,9 +56,10 @@ _LISTED: Final = 1_000
 class Confirmations:
     """Asks, looks up and decides."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Keep confirmations in `journal`."""
+    def __init__(self, journal: Journal, proofs: Proofs | None = None) -> None:
+        """Keep confirmations in `journal`; `proofs` say which approvals count, by default any."""
         self._journal = journal
+        self._proofs = proofs or Proofs()
         self._claimed: set[str] = set()
 
     # --- asking
@@ -137,6 +145,8 @@ class Confirmations:
             if decision.digest != found.request.digest:
                 msg = f"{found.id}: the digest given is not the one of the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
+            if decision.decision == "approve" and (why := await self._proofs.refusal(found.request, decision)):
+                raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self._proofs.mode])
             decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
             state = "denied" if decision.decision == "deny" else "approved" if decided.enough else "pending"
             try:
@@ -281,6 +291,9 @@ class Confirmations:
         request, decisions, used = _folded(events)
         if request is None:
             return None
+        decisions = [
+            one for one in decisions if one.decision != "approve" or not await self._proofs.refusal(request, one)
+        ]
         encoded = await self._journal.value(request.args, request.args_blob)
         return Confirmation(
             id=request.confirmation,

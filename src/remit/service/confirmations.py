@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.gateway.confirmation import KIND
+from remit.gateway.proof import ProofKind, signed, statement
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
@@ -16,6 +17,8 @@ from remit.trace.question import read_question
 from remit.trace.step import Asked
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
 
@@ -74,18 +77,26 @@ class Confirmations:
         digest: str | None = None,
         by: str = "",
         reason: str = "",
+        proof: ProofKind = "",
+        sign: Path | None = None,
     ) -> ConfirmationView:
         """Approve or deny a call. `digest` is the one that was shown; without it, the newest is taken as seen.
+
+        `proof` says how the answer was given; with `sign`, an SSH key, it is signed.
 
         Raises NotFoundError, StateError or UsageError.
         """
         found = await self._services.confirmations.find(reference)
+        who, shown = by or self._principal, found.request.digest if digest is None else digest
+        signature = await signed(statement(found.id, shown, decision, who), sign) if sign is not None else ""
         answer = ConfirmationDecided(
             confirmation=found.id,
             decision=decision,
-            digest=found.request.digest if digest is None else digest,
-            by=by or self._principal,
+            digest=shown,
+            by=who,
             reason=reason,
+            proof=proof,
+            signature=signature,
         )
         decided = await self._services.confirmations.decide(found, answer)
         self._poke()

@@ -9,8 +9,10 @@ knows people by their tokens.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from remit.gateway.proof import ProofKind
 from remit.jobs.plans.plan import Plan
 from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
@@ -188,8 +190,13 @@ class ConfirmationsPort(Protocol):
         digest: str | None = None,
         by: str = "",
         reason: str = "",
+        proof: ProofKind = "",
+        sign: Path | None = None,
     ) -> ConfirmationView:
-        """Approve or deny a call. `digest` is the one that was shown; without it, the newest is taken as seen."""
+        """Approve or deny a call. `digest` is the one that was shown; without it, the newest is taken as seen.
+
+        `proof` says how the answer was given, and `sign` names an SSH key to sign it with; a server takes the token.
+        """
         ...
 
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:

@@ -8,6 +8,7 @@ import msgspec
 
 from remit.api.route import Asked, Route
 from remit.codes import Code
+from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
 from remit.service.views import ConfirmationView
 
@@ -115,8 +116,9 @@ async def revoke(asked: Asked) -> None:
 
 async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> ConfirmationView:
     body: DecideBody = asked.body
+    proof: ProofKind = "token" if asked.access.principal else ""
     return await asked.service.confirmations.decide(
-        asked.path["confirmation"], decision, digest=body.digest, by=asked.principal, reason=body.reason
+        asked.path["confirmation"], decision, digest=body.digest, by=asked.principal, reason=body.reason, proof=proof
     )
 
 

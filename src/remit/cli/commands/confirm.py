@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -30,6 +31,7 @@ class _Answer(NamedTuple):
     seconds: int
     exact: bool
     by: str
+    sign: Path | None
 
     @property
     def given(self) -> bool:
@@ -54,6 +56,9 @@ class _Answer(NamedTuple):
 @click.option(
     "--any-args", is_flag=True, help="Remember it for the tool whatever its arguments; else only for the same."
 )
+@click.option(
+    "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the answer with this SSH key of yours."
+)
 @click.option("--as", "by", default="", metavar="NAME", help="Who answers. Default: you.")
 @json_option("the questions, or what became of one,")
 @pass_state
@@ -70,6 +75,7 @@ def command(
     remember: Scope | None,
     time: str | None,
     any_args: bool,
+    sign: Path | None,
     by: str,
 ) -> int:
     """List the questions that jobs ask, or answer one.
@@ -85,7 +91,7 @@ def command(
     if (remember or time or any_args) and not (approve and remember):
         raise click.UsageError("--for and --any-args go with --remember, and that with --approve.", context)
     answer = _Answer(
-        approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by
+        approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by, sign
     )
     if confirmation is None:
         if answer.given:
@@ -179,6 +185,7 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
         digest=answer.digest,
         by=answer.by,
         reason=answer.reason,
+        sign=answer.sign,
     )
     rule = ""
     if answer.remember is not None and decided.state == "approved":

@@ -47,6 +47,8 @@ class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     replaced_by: str = ""
+    proof: str = ""
+    signature: str = ""
 
 
 class ConfirmationUsed(Payload, frozen=True, kw_only=True):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+from remit.settings.base import Base
 from remit.settings.section import About, Seconds, Section
+
+
+def _path(path: str, base: Base) -> str:
+    return str(base.path(path)) if path else ""
 
 
 class ConfirmSettings(Section, frozen=True):
@@ -14,3 +19,21 @@ class ConfirmSettings(Section, frozen=True):
         Seconds,
         About("How long a question may stay unanswered; after that the call is refused."),
     ] = 86_400
+    proof: Annotated[
+        Literal["any", "terminal", "token", "signed"],
+        About(
+            "What an approval has to prove before it counts here: nothing, that it was typed at a terminal, that it "
+            "came over HTTP with a token of somebody who did not ask, or the SSH signature of such a person."
+        ),
+    ] = "any"
+    allowed_signers: Annotated[
+        str,
+        About(
+            "The file of the people who may sign, and their keys, as `ssh-keygen` reads it; outside the project "
+            "folder.",
+            resolve=_path,
+        ),
+    ] = ""
+    own: Annotated[
+        bool, About("Whether, with the proofs `token` and `signed`, whoever asked for a call may also approve it.")
+    ] = False

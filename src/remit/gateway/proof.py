@@ -1,0 +1,133 @@
+"""What an approval has to prove before it counts, where the call runs.
+
+| mode | what counts |
+|---|---|
+| `any` | any answer: whoever can write to the journal can give one |
+| `terminal` | an answer typed at a terminal, or a stronger one; it keeps scripts from answering by mistake |
+| `token` | an answer over HTTP with a token whose principal did not ask, or a signed one |
+| `signed` | an answer signed with an SSH key that `allowed_signers` names, by somebody who did not ask |
+
+Only a signature can be checked after the fact: the journal holds it, and no process that lacks the key can make it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from remit.canonical import canonical
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+
+ProofMode = Literal["any", "terminal", "token", "signed"]
+ProofKind = Literal["", "terminal", "token"]
+"""How an answer was given, as the face that took it says."""
+NAMESPACE: Final = "remit-approval"
+"""What signatures are for, so that none that was made for something else counts."""
+_ACCEPTED: Final[dict[ProofMode, frozenset[str]]] = {
+    "terminal": frozenset({"terminal", "token"}),
+    "token": frozenset({"token"}),
+    "signed": frozenset(),
+}
+_KEPT: Final = 1_000
+_LONGEST: Final = 16_384
+_PATIENCE_S: Final = 30.0
+_PROGRAM: Final = "ssh-keygen"
+
+
+def statement(confirmation: str, digest: str, decision: str, by: str) -> bytes:
+    """The bytes that are signed: which answer, to which exact call, in whose name."""
+    said = {"remit": "approval-1", "confirmation": confirmation, "digest": digest, "decision": decision, "by": by}
+    return canonical(said)
+
+
+class Proofs:
+    """Says which approvals count."""
+
+    def __init__(self, mode: ProofMode = "any", signers: Path | None = None, *, own: bool = False) -> None:
+        """`signers` is a file in ssh-keygen's format of allowed signers; `own`: also whoever asked may approve."""
+        self.mode = mode
+        self._signers = signers
+        self._own = own
+        self._verified: dict[tuple[bytes, str], bool] = {}
+
+    async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided) -> str:
+        """Why an approval does not count; empty: it does."""
+        if self.mode == "any":
+            return ""
+        if self.mode != "terminal" and not self._own and said.by == request.principal:
+            return f"{said.by} asked for this call and may not approve it"
+        if said.proof in _ACCEPTED[self.mode]:
+            return ""
+        if not said.signature:
+            return f"an approval has to be {_WORDS[self.mode]}"
+        text = statement(request.confirmation, request.digest, said.decision, said.by)
+        return "" if await self._holds(text, said.signature, said.by) else f"the signature is not one of {said.by}"
+
+    async def _holds(self, text: bytes, signature: str, by: str) -> bool:
+        if self._signers is None or len(signature) > _LONGEST or not by or by.startswith("-"):
+            return False
+        known = self._verified.get((text, signature))
+        if known is None:
+            known = await _verified(text, signature, by, self._signers)
+            if len(self._verified) >= _KEPT:
+                self._verified.clear()
+            self._verified[text, signature] = known
+        return known
+
+
+_WORDS: Final[dict[ProofMode, str]] = {
+    "terminal": "typed at a terminal",
+    "token": "given over HTTP with a token, or signed",
+    "signed": "signed",
+}
+
+
+async def signed(text: bytes, key: Path) -> str:
+    """The signature of a text under an SSH key: a private key, or the public one of a key in the agent.
+
+    Raises UsageError if there is none.
+    """
+    status, out = await _ran(["-Y", "sign", "-n", NAMESPACE, "-f", str(key)], text)
+    if status:
+        raise UsageError(
+            f"{key} signs nothing", remedy="Name an SSH key of yours; `ssh-add -L` lists those of the agent."
+        )
+    return out.decode()
+
+
+async def _verified(text: bytes, signature: str, by: str, signers: Path) -> bool:
+    with tempfile.NamedTemporaryFile(suffix=".sig") as file:
+        file.write(signature.encode())
+        file.flush()
+        words = ["-Y", "verify", "-f", str(signers), "-I", by, "-n", NAMESPACE, "-s", file.name]
+        status, _ = await _ran(words, text)
+    return status == 0
+
+
+async def _ran(words: list[str], given: bytes) -> tuple[int, bytes]:
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise UsageError(
+            f"{_PROGRAM} is not installed", remedy="Install OpenSSH, or set confirm.proof to another mode."
+        )
+    child = await asyncio.create_subprocess_exec(
+        program,
+        *words,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            out, _ = await child.communicate(given)
+    except TimeoutError:
+        child.kill()
+        await child.wait()
+        return 1, b""
+    return child.returncode or 0, out
