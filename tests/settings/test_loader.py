@@ -49,6 +49,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "sandbox.artifact_bytes": (1, 2, 3),
     "sandbox.artifact_files": (1, 2, 3),
     "confirm.expires_seconds": (1, 2, 3),
+    "confirm.proof": ("terminal", "token", "signed"),
+    "confirm.own": (True, False, True),
     "jobs.concurrency": (1, 2, 3),
     "jobs.lease_seconds": (1, 2, 3),
     "jobs.drain_seconds": (0, 2, 3),
@@ -103,6 +105,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
 
 PATHS = {
     "app.modules",
+    "confirm.allowed_signers",
     "fs.roots",
     "journal.url",
     "sandbox.bwrap",
