@@ -101,6 +101,8 @@ class Code(Enum):
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")
     JOB_NOT_WAITING = Row(ERROR, 409, False, "The job does not wait for what was sent.")
+    JOB_NOT_RETRYABLE = Row(ERROR, 409, False, "The job has not ended, has completed, or was retried already.")
+    RETRY_REPEATS = Row(ERROR, 409, False, "The retry would make calls with side effects again that have ended well.")
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
     JOB_NOT_CONVERSATION = Row(ERROR, 409, False, "The job runs no agent, so it holds no conversation to go on with.")
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")

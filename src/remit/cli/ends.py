@@ -10,6 +10,7 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
+from remit.codes import Code
 from remit.jobs.state import UNDO_DECISION
 from remit.redact import mask
 from remit.service.task import task_error
@@ -112,4 +113,7 @@ def failed(state: State, job: str, error: TaskError) -> None:
     where = f"{job} step {error.step}" if error.step else job
     # What a tool says of its failure may quote what it was given.
     message = mask(f"{where}: {error.message}")
-    show(Failure(error.code, message, error.remedy, exit_codes.FAILED), state.output)
+    remedy = error.remedy
+    if not remedy and error.code == Code.JOB_FAILED.name:
+        remedy = f"Correct the code, then: {state.command('retry', job)}"
+    show(Failure(error.code, message, remedy, exit_codes.FAILED, error.frames), state.output)

@@ -36,6 +36,8 @@ class Failure(NamedTuple):
     remedy: str
     status: int
     """The exit status."""
+    frames: tuple[str, ...] = ()
+    """Where it came from."""
 
 
 def report(error: BaseException, output: Output, *, as_json: bool, verbose: bool) -> int:
@@ -67,6 +69,8 @@ def show(failure: Failure, output: Output) -> None:
         err.line(head)
         for line in lines:
             err.line(line)
+    for frame in failure.frames:
+        err.line(f"  at {clean(frame)}")
     for line in clean(failure.remedy).split("\n") if failure.remedy else ():
         err.line(f"  {err.style('->', 'cyan')} {line}")
 

@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "chat": Entry("Run", "Go on with an agent's conversation, or show it."),
     "conversation": Entry("Run", "Take conversations of agents in and out, in OpenAI's message format."),
     "resume": Entry("Run", "Go on with jobs that were stopped or had to wait."),
+    "retry": Entry("Run", "Run a failed or cancelled job again, keeping what is recorded."),
     "jobs": Entry("Look", "List jobs, newest first."),
     "show": Entry("Look", "Show one job: what it was given, its steps, its result; or one step."),
     "sessions": Entry("Look", "List sessions of calls from outside any job."),

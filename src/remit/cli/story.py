@@ -56,6 +56,7 @@ class Story:
             out,
             [
                 ("asked by", one_line(told.principal)),
+                ("retry of", one_line(told.retry_of)),
                 ("created", moment(told.created_at)),
                 (
                     "ended",
@@ -173,6 +174,8 @@ class Story:
             )
         if told.error is not None:
             out.line(f"  {out.style('failed', 'failed')}  {line(told.error.words)}")
+            for frame in told.error.frames:
+                out.line(f"          at {one_line(frame)}")
         elif self._state == "cancelled":
             out.line(f"  cancelled by {one_line(told.cancelled_by) or 'somebody'}")
         elif told.result_preview:

@@ -51,6 +51,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's own code behind a failure."""
     detail: Any = None
     """What the provider attached to a failure, as JSON, for a face that speaks its language; not recorded."""
+    frames: tuple[str, ...] = ()
+    """Where the tool's exception came from, as `file:line in function`, the outermost first."""
     evidence: tuple[EvidenceItem, ...] = ()
     invocation_id: str | None = None
     """Set once the call was announced."""
@@ -94,6 +96,7 @@ def failed(
     cause: Code | None = None,
     uncertain: bool = False,
     detail: Any = None,
+    frames: tuple[str, ...] = (),
 ) -> Outcome:
     """What came of a call that was announced and did not end well; `blocked` where the code table says so."""
     return Outcome(
@@ -104,6 +107,7 @@ def failed(
         cause=cause.name if cause else None,
         uncertain=uncertain,
         detail=detail,
+        frames=frames,
     )
 
 

@@ -181,6 +181,7 @@ def _error(outcome: Outcome) -> ErrorInfo | None:
         remedy=outcome.remedy,
         cause=outcome.cause or "",
         retryable=outcome.code.retryable,
+        frames=outcome.frames,
     )
 
 

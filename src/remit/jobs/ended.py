@@ -8,6 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RunError
+from remit.frames import MOST, frames_of
 from remit.journal.kinds import ErrorInfo
 from remit.tools.hints import to_json
 
@@ -56,4 +57,11 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
         remedy=str(getattr(error, "remedy", "")),
         cause=str(getattr(error, "cause", None) or ""),
         step=step,
+        frames=(*frames_of(error), *_inner(error))[-MOST:],
     )
+
+
+def _inner(error: BaseException) -> tuple[str, ...]:
+    """The frames within the tool, of a call that failed."""
+    frames: tuple[str, ...] = getattr(getattr(error, "outcome", None), "frames", ())
+    return frames

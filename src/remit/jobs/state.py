@@ -86,6 +86,8 @@ class History:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Fold events, in order."""
         self.created: k.JobCreated | None = None
+        self.forked: k.JobForked | None = None
+        """Which job this one retries."""
         self.plan: k.PlanGenerated | None = None
         self.calls: dict[str, CallRecord] = {}
         self.values: dict[str, Value] = {}
@@ -197,6 +199,9 @@ class History:
         self.created = payload
         self.execution = payload.execution_version
         self.provenance.task_trusted = not payload.input_untrusted
+
+    def _forked(self, payload: k.JobForked) -> None:
+        self.forked = payload
 
     def _planned(self, payload: k.PlanGenerated) -> None:
         self.plan = payload
@@ -310,6 +315,7 @@ class History:
 
     _folds: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         k.JobCreated: _created,
+        k.JobForked: _forked,
         k.PlanGenerated: _planned,
         k.ToolInvocationStarted: _started,
         k.ToolInvocationFinished: _finished,

@@ -55,7 +55,10 @@ class JobHandle(Generic[T]):
             return self._typed(await self._service.jobs.result(self.id))
         view = await self.view()
         error = view.error or TaskError(code=Code.JOB_FAILED.name, message=f"{self.id} is {view.state}")
-        raise JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
+        failure = JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
+        for frame in error.frames:
+            failure.add_note(f"at {frame}")
+        raise failure
 
     def _typed(self, value: Any) -> T:
         return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))

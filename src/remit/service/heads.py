@@ -35,11 +35,15 @@ async def head_of(journal: Journal, identifier: str) -> Head:
     return head
 
 
+def _again(job: str, state: str) -> str:
+    return "Start a new one." if state == "completed" else f"Run it again, keeping what is recorded: remit retry {job}"
+
+
 async def open_job(journal: Journal, job: str) -> Head:
     """The head of a job that has not ended. Raises NotFoundError or StateError."""
     head = await journal.head(stream_of(job))
     if head is None:
         raise NotFoundError(f"no job {job}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
     if head.state in ENDED:
-        raise StateError(f"{job} is already {head.state}", code=Code.JOB_FINISHED, remedy="Start a new one.")
+        raise StateError(f"{job} is already {head.state}", code=Code.JOB_FINISHED, remedy=_again(job, head.state))
     return head

@@ -18,14 +18,16 @@ from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, 
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.recipe import recipe_of
 from remit.jobs.replay import ReplayReport, replay
+from remit.jobs.retry import take_over
 from remit.jobs.routes import route_of
-from remit.jobs.state import KIND, History, stream_of
+from remit.jobs.state import KIND, OURS, History, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery
 from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
     JobCreated,
+    JobForked,
     Payload,
     PlanGenerated,
     SignalSent,
@@ -34,6 +36,7 @@ from remit.journal.kinds import (
 from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
+from remit.service.retrying import RETRY_OF, Retried, checked_step, not_retried, renewed, repeats
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, search
 from remit.service.steps import decided_since
@@ -165,6 +168,7 @@ class Jobs:
             steps=step_rows(history),
             waits=open_waits(history, await decided_since(self._journal, job, history)),
             events=head.seq,
+            retry_of=history.forked.job if history.forked else "",
             trace_id=trace_id(job),
         )
 
@@ -252,6 +256,31 @@ class Jobs:
             plan_hash=plan_hash(plan),
         )
         return await self._create(name, inputs.blobs + graph.blobs, options, created, planned)
+
+    async def retry(self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "") -> Retried:
+        """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed.
+
+        With `step` it runs again from there, also if the job completed. Calls with side effects that ended well are
+        made again only with `repeat`. Raises NotFoundError, or StateError (JOB_NOT_RETRYABLE, RETRY_REPEATS).
+        """
+        head = await head_of(self._journal, job)
+        if not repeat:
+            await not_retried(self._journal, job)
+        events = (await self._journal.read(stream_of(job)))[: head.seq]
+        history = History(events)
+        step = checked_step(head, history, step)
+        taken = take_over(events, history, step)
+        if taken.repeated and not repeat:
+            raise repeats(job, taken.repeated)
+        created = renewed(history, self._programs)
+        forked = JobForked(
+            job=job, seq=head.seq, hash=head.hash.hex(), step=step, by=by or self._principal, reason=reason
+        )
+        labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
+        options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority)
+        plan = () if history.plan is None else (history.plan,)
+        made = await self._create(created.name, (), options, created, forked, *plan, *taken.events)
+        return Retried(job=made, again=taken.again)
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
         """Send a signal to a job that has not ended. Raises NotFoundError, StateError or UsageError."""

@@ -42,6 +42,7 @@ def error_view(error: ErrorInfo) -> TaskError:
         step=error.step,
         remedy=error.remedy,
         cause=error.cause,
+        frames=error.frames,
     )
 
 

@@ -126,6 +126,8 @@ class TaskError(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     cause: str = ""
     """The provider's own code."""
+    frames: tuple[str, ...] = ()
+    """Where the exception came from, as `file:line in function`, the outermost first."""
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +181,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     execution_version: str
     input: Any
     events: int
+    retry_of: str = ""
+    """The job whose steps it took over; empty: none."""
 
 
 class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,8 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """`recipe`, `plan` or `session`."""
     principal: str
+    retry_of: str
+    """The job whose steps it took over; empty: none."""
     execution_version: str
     planner_version: str
     tool_registry_version: str
@@ -120,6 +122,7 @@ class _Teller:
             name=session.client if session else created.name,
             kind="session" if session else created.kind,
             principal=session.principal if session else created.principal,
+            retry_of=history.forked.job if history.forked else "",
             execution_version=created.execution_version,
             planner_version=created.planner_version,
             tool_registry_version=created.tool_registry_version,

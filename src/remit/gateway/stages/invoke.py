@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.codes import NOTE, Code
 from remit.errors import ProviderError
+from remit.frames import frames_of
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import context_of
 from remit.gateway.deadline import Deadlines
@@ -93,7 +94,8 @@ class Invoke:
             remedy = "Try again."
         why = f"{meta.name}: {failure.why}"
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
-        return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail)
+        frames = () if late or isinstance(error, ProviderError) else frames_of(error)
+        return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail, frames=frames)
 
 
 def _timeout(call: Call) -> float:

@@ -98,6 +98,7 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Ou
         reason=error.message,
         remedy=error.remedy,
         cause=error.cause or None,
+        frames=error.frames,
         invocation_id=invocation_id,
         duration_us=duration_us,
     )

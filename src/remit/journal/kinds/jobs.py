@@ -41,13 +41,13 @@ class PlanGenerated(Payload, frozen=True, kw_only=True):
 
 
 class JobForked(Payload, frozen=True, kw_only=True):
-    """The job shares the recorded beginning of another one, and goes on by itself from there."""
+    """The job takes over steps that another one recorded, and goes on by itself from there."""
 
     KIND: ClassVar[str] = "job_forked"
     job: str
-    """The job it was forked from."""
+    """The job that recorded them."""
     seq: int
-    """The last event of that job which both share."""
+    """The last event of that job when its steps were taken over."""
     hash: str
     """The chain value after that event, in hexadecimal."""
     step: str = ""

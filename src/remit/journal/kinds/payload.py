@@ -29,6 +29,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cause: str = ""
     retryable: bool = False
     step: str = ""
+    frames: tuple[str, ...] = ()
+    """Where the exception came from, as `file:line in function`, the outermost first."""
 
     @property
     def words(self) -> str:

@@ -1,0 +1,46 @@
+"""`remit retry`: a failed job once more, with what it has recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import complete
+from remit.cli.context import State, not_there
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+
+
+@click.command("retry")
+@click.argument("job", shell_complete=complete.jobs)
+@click.option("--from", "step", default="", metavar="STEP", help="Run again from this step. Default: where it failed.")
+@click.option("--repeat", is_flag=True, help="Make calls with side effects again, even those that ended well.")
+@click.option("--reason", default="", help="Why; it is recorded.")
+@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@json_option("job, state and result or error")
+@pass_state
+def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
+    """Run a failed or cancelled job again, keeping what is recorded.
+
+    A new job takes over every step that has ended, except the one that failed, and goes on from there with the code of
+    today. JOB stays as it is. With --from, STEP and all that began after it run again.
+
+    JOB is a job's id, an ending of it that fits only one, or `last`.
+    """
+    if state.server:
+        raise not_there()
+    from remit.app import Remit
+    from remit.cli.working import work_on
+
+    async def choose(remit: Opened) -> list[str]:
+        if not isinstance(remit, Remit):
+            raise not_there()
+        found = await remit.service.jobs.find(job)
+        made = await remit.service.jobs.retry(found, step, repeat=repeat, reason=reason)
+        state.note(f"retrying {found}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
+        return [made.job]
+
+    return work_on(state, choose, patient=patient)

@@ -1,0 +1,43 @@
+"""Where an exception came from: file, line and function of the user's own frames, as they are recorded."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Final
+
+MOST: Final = 10
+"""Frames of one exception that are kept: the first one, and those nearest to the error."""
+_LONGEST: Final = 300
+_OURS: Final = str(Path(__file__).parent)
+_LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def frames_of(error: BaseException) -> tuple[str, ...]:
+    """The frames of an exception as `file:line in function`, the outermost first; no source and no values.
+
+    Frames of Remit, of Python and of libraries are left out. If no other is left, the innermost one stands for them.
+    """
+    found = [
+        (code.co_filename, f"{_near(code.co_filename)}:{line} in {code.co_qualname}"[-_LONGEST:])
+        for code, line in ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    ]
+    own = [text for file, text in found if _is_own(file)]
+    shown = own or [text for file, text in found if not file.startswith(_OURS)][-1:]
+    return tuple(shown if len(shown) <= MOST else [shown[0], *shown[1 - MOST :]])
+
+
+def _is_own(file: str) -> bool:
+    """Whether a file is neither Remit's, nor Python's, nor a library's."""
+    return not file.startswith((_OURS, *_LIBRARIES, "<frozen"))
+
+
+def _near(file: str) -> str:
+    """A file as a person here calls it."""
+    path = Path(file)
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone; the whole path says it too
+        return file
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file

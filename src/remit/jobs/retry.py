@@ -1,0 +1,125 @@
+"""What a new job takes over from one that failed or was cancelled: every step but those that are to run again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.jobs.state import History, is_undo, stuck_by
+from remit.journal import kinds as k
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event
+
+_LEFT_BEHIND: Final = (
+    k.JobCreated,
+    k.JobForked,
+    k.PlanGenerated,
+    k.RecoveryStarted,
+    k.RecoveryCompleted,
+    k.CompensationStarted,
+    k.CompensationCompleted,
+    k.StepCompensated,
+    k.VersionMismatchRecorded,
+    k.JobCompleted,
+    k.JobFailed,
+    k.JobCancelled,
+)
+"""Events that say how that job as a whole began, went and ended."""
+
+
+class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new job begins with."""
+
+    events: tuple[k.Payload, ...]
+    again: tuple[str, ...]
+    """Steps that run again, in the order in which they began."""
+    repeated: tuple[str, ...]
+    """Those among them whose call with side effects had ended well, or may have."""
+
+
+def failing_step(history: History) -> str:
+    """The step that a job failed in; empty if its own code failed, or nothing did."""
+    error = history.end.error if isinstance(history.end, k.JobFailed) else None
+    return error.step if error is not None and error.step in history.places else ""
+
+
+def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver:
+    """What a retry from `step` keeps of a job; an empty one keeps every step that has ended.
+
+    Steps that were undone run again, and those that only waited. With each step run again all that began after it,
+    except in branches beside it: a recipe asks for the next step when it knows the one before.
+    """
+    payloads = [payload for payload in (k.decode(event.kind, event.data) for event in events) if payload is not None]
+    order = list(dict.fromkeys(place for one in payloads if (place := _place(one)) in history.places))
+    cuts = [place for place in order if place == step or place in history.undone or not _kept(history, place)]
+    # What a model was asked builds on what it was asked before, and nodes of a plan on the results of others.
+    strict = any(cut in history.models for cut in cuts) or (bool(step) and history.plan is not None)
+    again = _again(order, cuts, strict=strict)
+    repeated = tuple(place for place in order if place in again and _effective(history, place))
+    kept = (one for one in payloads if not isinstance(one, _LEFT_BEHIND) and _belongs(one, again))
+    return TakenOver(
+        events=tuple(_detached(one) for one in kept),
+        again=tuple(place for place in order if place in again),
+        repeated=repeated,
+    )
+
+
+def _place(payload: k.Payload) -> str:
+    place: str = getattr(payload, "step", "")
+    return place
+
+
+def _kept(history: History, place: str) -> bool:
+    """Whether a place has an outcome, or a call that may have happened (rule 3)."""
+    if place in history.calls:
+        return history.calls[place].ended or history.calls[place].unknown
+    if place in history.models:
+        return history.models[place].ended
+    waits = [wait for (at, _), wait in history.waits.items() if at == place]
+    if place in history.values or place in history.children:
+        return True
+    if place in history.compensations:
+        return False
+    return bool(waits) and all(wait.completed is not None for wait in waits)
+
+
+def _again(order: Sequence[str], cuts: Iterable[str], *, strict: bool) -> frozenset[str]:
+    found: set[str] = set()
+    for cut in cuts:
+        later = order[order.index(cut) :]
+        found.update(place for place in later if strict or place == cut or not _beside(place, cut))
+    return frozenset(found)
+
+
+def _beside(one: str, other: str) -> bool:
+    """Whether two places lie in different branches of the same gather, so that neither waits for the other."""
+    left, right = one.split("."), other.split(".")
+    for index, (mine, its) in enumerate(zip(left, right, strict=False)):
+        if mine != its:
+            return index % 2 == 1 and index < min(len(left), len(right)) - 1
+    return False
+
+
+def _effective(history: History, place: str) -> bool:
+    """Whether a call with side effects ended well there, and was not undone."""
+    record = history.calls.get(place)
+    if record is None or record.started is None or place in history.undone or record.started.side_effect == "read":
+        return False
+    return record.unknown or (record.finished is not None and record.finished.outcome == "success")
+
+
+def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:
+    if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith(stuck_by("")):
+        return False  # the code of then could not go on; the new job finds out for itself
+    place = _place(payload)
+    return place not in again and not is_undo(place)
+
+
+def _detached(payload: k.Payload) -> k.Payload:
+    """An event without what points into the inbox of the job that it was recorded for."""
+    if isinstance(payload, k.WaitCompleted) and payload.inbox_seq:
+        return msgspec.structs.replace(payload, inbox_seq=0)
+    return payload

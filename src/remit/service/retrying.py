@@ -1,0 +1,82 @@
+"""Whether a job can be retried, and what its retry begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError
+from remit.jobs.program import PLANNER_VERSION
+from remit.jobs.retry import failing_step
+from remit.jobs.state import ENDED, KIND
+from remit.journal.event import HeadQuery
+from remit.journal.kinds import JobCreated
+from remit.service.views import job_row
+
+if TYPE_CHECKING:
+    from remit.jobs.program import Programs
+    from remit.jobs.state import History
+    from remit.journal.event import Head
+    from remit.journal.journal import Journal
+
+RETRY_OF: Final = "remit.retry_of"
+"""Label of a job that retries another one: which."""
+
+
+class Retried(msgspec.Struct, frozen=True, kw_only=True):
+    """A retry that was created."""
+
+    job: str
+    again: tuple[str, ...]
+    """Recorded steps that run again."""
+
+
+async def not_retried(journal: Journal, job: str) -> None:
+    """Raise StateError (JOB_NOT_RETRYABLE) if a retry of the job exists: it may have done what this one would do."""
+    found = await journal.heads(HeadQuery(kind=KIND, labels={RETRY_OF: job}, limit=1))
+    if found:
+        other = job_row(found[0])
+        verb = "retry" if other.state in {"failed", "cancelled"} else "show" if other.state in ENDED else "resume"
+        remedy = f"Go on with that one: remit {verb} {other.job}"
+        why = f"{job} was retried by {other.job}, which is {other.state}"
+        raise StateError(why, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
+
+
+def checked_step(head: Head, history: History, step: str) -> str:
+    """The step from which a job is retried. Raises StateError (JOB_NOT_RETRYABLE) or NotFoundError."""
+    job = job_row(head).job
+    if head.state not in ENDED:
+        raise _not_retryable(f"{job} has not ended: it is {head.state}", f"Go on with it: remit resume {job}")
+    if head.subject:
+        why = f"{job} is about the subject {head.subject}, whose values are kept for that job alone"
+        raise _not_retryable(why, "Start a new job.")
+    if head.state == "completed" and not step:
+        raise _not_retryable(f"{job} is completed", f"Say from which step: remit retry {job} --from STEP")
+    if step and step not in history.places:
+        raise NotFoundError(f"{job} has no step {step}", code=Code.STEP_NOT_FOUND, remedy=f"See remit show {job}.")
+    return step or failing_step(history)
+
+
+def repeats(job: str, steps: Sequence[str]) -> StateError:
+    """The refusal of a retry that would do again what was done (rule 2)."""
+    why = f"the retry of {job} would make calls with side effects again that ended well: step {', '.join(steps)}"
+    return StateError(
+        why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or say that you want it with --repeat."
+    )
+
+
+def renewed(history: History, programs: Programs) -> JobCreated:
+    """How the new job was created: as the other one, for the code of today. Raises NotFoundError (UNKNOWN_RECIPE)."""
+    created = history.created
+    if created is None:
+        raise StateError("the job's first event is missing", remedy="Run `remit verify` on it.")
+    if created.kind == "plan":
+        return msgspec.structs.replace(created, execution_version=PLANNER_VERSION, planner_version=PLANNER_VERSION)
+    return msgspec.structs.replace(created, execution_version=programs.recipes.get(created.name).execution_version)
+
+
+def _not_retryable(why: str, remedy: str) -> StateError:
+    return StateError(why, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from tests.cli.conftest import Project
+
+FIXED = """
+from remit import Run, recipe, tool
+
+@tool("n.one", level="L0")
+def one() -> int:
+    \"\"\"Return one.\"\"\"
+    return 1
+
+@recipe("mends")
+async def mends(run: Run) -> int:
+    \"\"\"Add.\"\"\"
+    found = await run.call("n.one")
+    return int(found.value) + 1
+"""
+BROKEN = FIXED.replace("+ 1", "// 0")
+
+
+def test_a_failed_job_says_where_and_is_retried_with_the_code_of_today(project: Project) -> None:
+    file = project.folder / "mends.py"
+    file.write_text(BROKEN)
+    failed = project.apart("run", "mends.py")
+    assert failed.status == 3
+    assert "  at mends.py:13 in mends\n" in failed.err
+    assert "remit --module mends.py retry job_" in failed.err
+    assert "at mends.py:13 in mends" in project.apart("--module", "mends.py", "trace", "last").out
+    file.write_text(FIXED)
+    done = project.apart("--module", "mends.py", "retry", "last", "--json")
+    assert (done.status, done.json["result"]) == (0, 2)
+    assert "retry of" in project.apart("show", "last").out
+
+
+def test_a_completed_job_is_not_retried_without_a_step(project: Project) -> None:
+    project.here("run", "greet", "--name", "Ada")
+    done = project.here("retry", "last", "--json")
+    assert (done.status, done.error["code"]) == (1, "JOB_NOT_RETRYABLE")
