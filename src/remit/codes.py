@@ -196,6 +196,7 @@ class Code(Enum):
     REQUEST_INVALID = Row(ERROR, 400, False, "The request's headers or body cannot be read.")
     MEDIA_TYPE_UNSUPPORTED = Row(ERROR, 415, False, "The request's body is not of the media type that is read here.")
     BODY_TIMEOUT = Row(ERROR, 408, True, "The request's body did not arrive in time.")
+    HEAD_TIMEOUT = Row(ERROR, 408, True, "The request's headers did not arrive in time.")
     TOO_MANY_REQUESTS = Row(ERROR, 429, True, "Too many requests of this principal are under way.")
     REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
     SERVER_STOPPING = Row(ERROR, 503, True, "The server stops; what was begun goes on, and can be asked for again.")

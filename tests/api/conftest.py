@@ -13,11 +13,13 @@ import pytest
 from remit import Remit
 from remit.api.limits import Places
 from remit.api.part import Api
+from remit.api.request import BODY_S
 from remit.api.routes import ROUTES
 from remit.clock import SystemClock
 from remit.http.access import Access, Scope
 from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
+from remit.http.patience import HEAD_S
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.http.token import Token, digest_of
@@ -68,15 +70,17 @@ async def _served(
     places: int = 64,
     log: TextIO | None = None,
     counts_warnings: bool = False,
+    body_s: float = BODY_S,
+    head_s: float = HEAD_S,
 ) -> AsyncIterator[Client]:
     """Serve a Remit that is open."""
     guard = Guard.of("127.0.0.1", (), tokens, SystemClock())
     stop = asyncio.Event()
     with listen("127.0.0.1", 0) as listening:
         held = Places(places)
-        api = Api(remit.service, ROUTES, held, counts_warnings=counts_warnings)
+        api = Api(remit.service, ROUTES, held, counts_warnings=counts_warnings, body_s=body_s)
         router = Router(guard, [Mount("/", api, None)], AccessLog(log, SystemClock()) if log else None)
-        serving = asyncio.create_task(serve(router, listening, stop))
+        serving = asyncio.create_task(serve(router, listening, stop, head_s=head_s))
         async with aiohttp.ClientSession() as session:
             yield Client(session, f"http://127.0.0.1:{listening.getsockname()[1]}", held)
         stop.set()

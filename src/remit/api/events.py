@@ -33,7 +33,7 @@ async def serve_events(events: AsyncIterator[Sent], places: Places, receive: Rec
     The first event decides whether this is an answer or a problem: nothing is sent before it, or before a beat.
     """
     feed = asyncio.ensure_future(anext(events, None))
-    ends = [asyncio.ensure_future(_left(receive)), asyncio.ensure_future(places.closing.wait())]
+    ends = [asyncio.ensure_future(left(receive)), asyncio.ensure_future(places.closing.wait())]
     begun = False
     try:
         while True:
@@ -66,7 +66,8 @@ async def _send(send: Send, body: bytes, *, more: bool) -> None:
         await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def _left(receive: Receive) -> None:
+async def left(receive: Receive) -> None:
+    """Return once the client has left; what it still sends is not read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

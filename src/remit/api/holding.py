@@ -1,4 +1,4 @@
-"""Holds an answer until there is news, for some seconds, or until the server stops."""
+"""Holds an answer until there is news, for some seconds, or until the client leaves or the server stops."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from remit.api.route import Asked
 T = TypeVar("T")
 
 
-async def held(asked: Asked, news: Coroutine[Any, Any, T], seconds: float) -> T | None:
-    """What `news` returns; None if it does not within `seconds`, or if the server stops first."""
+async def held(asked: Asked, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
+    """What `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
     coming = asyncio.ensure_future(news)
-    stopping = asyncio.ensure_future(asked.stopping.wait())
+    waits: set[asyncio.Future[Any]] = {
+        coming,
+        asyncio.ensure_future(asked.stopping.wait()),
+        asyncio.ensure_future(asked.left()),
+    }
     try:
-        await asyncio.wait({coming, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return coming.result() if coming.done() else None
     finally:
-        coming.cancel()
-        stopping.cancel()
-        await asyncio.wait({coming, stopping})
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)

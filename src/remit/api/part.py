@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from remit.api.errors import problem_of
-from remit.api.events import serve_events
+from remit.api.events import left, serve_events
 from remit.api.limits import Places
-from remit.api.request import body_of, key_of, path_of, query_of
+from remit.api.request import BODY_S, body_of, key_of, path_of, query_of
 from remit.api.route import Answer, Asked, Handler, Route
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
@@ -37,9 +37,19 @@ class Api:
     """The API, as a part of the server."""
 
     def __init__(
-        self, service: Service, routes: Sequence[Route], places: Places, *, counts_warnings: bool = False
+        self,
+        service: Service,
+        routes: Sequence[Route],
+        places: Places,
+        *,
+        counts_warnings: bool = False,
+        body_s: float = BODY_S,
     ) -> None:
-        """Serve `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass."""
+        """Serve `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass.
+
+        A body has `body_s` seconds to arrive.
+        """
+        self._body_s = body_s
         self._service = service
         self._counts_warnings = counts_warnings
         self._places = places
@@ -88,13 +98,14 @@ class Api:
             service=self._service,
             path=path_of(route, segments),
             query=query_of(route, scope["query_string"]),
-            body=await body_of(route, request.headers, receive),
+            body=await body_of(route, request.headers, receive, self._body_s),
             access=request.access,
             headers=request.headers,
             trace=request.trace,
             key=key_of(route, request.headers),
             request="",
             stopping=self._places.closing,
+            left=lambda: left(receive),
             session=lambda: self._sessions.of(request.access.principal or ""),
         )
         if route.stream is not None:

@@ -28,27 +28,27 @@ BODY_S: Final = 20.0
 _JSON: Final = "application/json"
 
 
-async def body_of(route: Route, headers: Mapping[str, str], receive: Receive) -> Any:
+async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, seconds: float = BODY_S) -> Any:
     """The body as the route's type. Raise Problem if it is too large, too slow, not JSON or of another form."""
     if route.body is None:
         return None
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
-    data = await bytes_of(headers, receive)
+    data = await bytes_of(headers, receive, seconds)
     try:
         return msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
 
 
-async def bytes_of(headers: Mapping[str, str], receive: Receive) -> bytes:
+async def bytes_of(headers: Mapping[str, str], receive: Receive, seconds: float = BODY_S) -> bytes:
     """The body as it comes. Raise Problem if it is too large or too slow."""
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(seconds):
             return await _read(headers, receive)
     except TimeoutError:
-        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {BODY_S:g} s.") from None
+        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
 
 
 def query_of(route: Route, raw: bytes) -> Any:

@@ -7,7 +7,7 @@ type. What it raises becomes a problem with the code's HTTP status.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -52,6 +52,8 @@ class Asked(NamedTuple):
 
     stopping: asyncio.Event
     """Set once the server stops."""
+    left: Callable[[], Coroutine[Any, Any, None]]
+    """Waits until the client has left."""
 
     session: Callable[[], Awaitable[str]]
     """Gives the session that calls of this principal are recorded in."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
+from remit.http.patience import HEAD_S, patient
+
 if TYPE_CHECKING:
     from remit.http.router import Part
 
@@ -40,10 +42,14 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def serve(app: Part, listening: socket.socket, stop: asyncio.Event) -> None:
-    """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end."""
+async def serve(app: Part, listening: socket.socket, stop: asyncio.Event, *, head_s: float = HEAD_S) -> None:
+    """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end.
+
+    The headers of a request have `head_s` seconds to arrive.
+    """
     config = uvicorn.Config(
         app,
+        http=patient(head_s),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,

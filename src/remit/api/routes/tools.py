@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from remit.api.holding import held
 from remit.api.readiness import require_deps
 from remit.api.route import Answer, Asked, Route
 from remit.codes import Code
@@ -125,7 +126,10 @@ async def _run(asked: Asked, body: ExecuteBody, steps: list[dict[str, Any]]) -> 
         tool_policy=body.tool_policy,
         principal=asked.principal,
     )
-    return await asked.service.tickets.executor().execute(request)
+    report = await held(asked, asked.service.tickets.executor().execute(request), None)
+    if report is None:  # the run goes on, and is met when it is asked for again
+        raise Problem(Code.SERVER_STOPPING if asked.stopping.is_set() else Code.INTERRUPTED)
+    return report
 
 
 async def sessions(asked: Asked) -> list[SessionRow]:

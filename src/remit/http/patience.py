@@ -1,0 +1,80 @@
+"""Closes connections whose request does not get past its headers: a client that dribbles bytes holds nothing for long.
+
+uvicorn times out idle connections, but only between requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, Final, cast
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from remit.codes import Code
+from remit.http.problem import KIND, Problem
+
+HEAD_S: Final = 20.0
+"""Seconds that the headers of a request may take to arrive."""
+
+
+class _Patient(asyncio.Protocol):
+    """Passes on what a connection brings."""
+
+    def __init__(self, head_s: float, *args: Any, **given: Any) -> None:
+        self._head_s = head_s
+        self._inner: Any = AutoHTTPProtocol(*args, **given)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._inner.connection_made(transport)
+        self._timer = self._loop.call_later(self._head_s, self._late)
+
+    def data_received(self, data: bytes) -> None:
+        self._began = True
+        self._inner.data_received(data)
+        cycle = self._inner.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._rest()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._head_s, self._late)
+
+    def eof_received(self) -> None:
+        self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._rest()
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+    def _rest(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._transport is not None and not self._transport.is_closing():
+            if self._began:
+                self._transport.write(_answer(self._head_s))
+            self._transport.close()
+
+
+def patient(head_s: float) -> type[asyncio.Protocol]:
+    """Uvicorn's protocol, with so many seconds for the headers of each request."""
+    return cast("type[asyncio.Protocol]", partial(_Patient, head_s))
+
+
+def _answer(head_s: float) -> bytes:
+    problem = Problem(Code.HEAD_TIMEOUT, f"The headers did not arrive within {head_s:g} s.")
+    head = f"HTTP/1.1 {problem.status} Request Timeout\r\ncontent-type: {KIND}\r\n"
+    return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body
