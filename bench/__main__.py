@@ -12,6 +12,7 @@ import msgspec
 
 from bench import (
     agents,
+    api,
     flushes,
     follow,
     journal,
@@ -60,6 +61,10 @@ ALL = (
     mcp_calls.mcp_http,
     mcp_calls.mcp_connect,
     mcp_calls.mcp_idle,
+    api.api_call,
+    api.api_calls,
+    api.in_process,
+    api.tickets,
     sandbox.sandboxed,
     sandbox.sandboxed_at_once,
     sandbox.sandboxed_warm,
