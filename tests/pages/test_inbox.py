@@ -48,6 +48,18 @@ async def test_the_exact_call_is_shown_whole_and_never_as_markup(served: Served)
         assert 'href="https' not in text
 
 
+async def test_lists_tell_questions_apart_by_what_the_call_is_given(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        await asked(opened, item="milk", note="password=hunter2hunter2")
+        await asked(opened, item=HIDDEN)
+        for path in ("/", "/inbox"):
+            text = (await browser.get(path)).text
+            assert "&#34;item&#34;:&#34;milk&#34;" in text
+            assert "pay\\u202eyap\\u200b" in text
+            assert "<b>bold" not in text
+            assert "hunter2" not in text
+
+
 async def test_an_approval_lets_the_call_run_and_goes_back_to_the_inbox(served: Served) -> None:
     async with remit() as opened, served(opened) as browser:
         job, question = await asked(opened)

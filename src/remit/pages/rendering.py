@@ -12,7 +12,7 @@ import msgspec
 from remit.clock import age, duration, isoformat
 from remit.pages.assets import asset
 from remit.pages.page import View
-from remit.pages.text import clock_time, dollars, exact, grouped, link, moment, visible, written
+from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, visible, written
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -68,6 +68,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(link=link, asset=_asset_path)
     environment.filters.update(
+        brief=brief,
         dollars=dollars,
         duration=duration,
         grouped=grouped,

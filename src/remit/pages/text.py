@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from remit.clock import SECOND, isoformat
+from remit.redact import preview_of
 
 _HIDDEN: Final = re.compile(r"[^\x20-\x7e\n\t]")
 
@@ -16,6 +17,11 @@ _HIDDEN: Final = re.compile(r"[^\x20-\x7e\n\t]")
 def visible(text: str) -> str:
     """The text with each character that does not print as ⟨U+202E⟩: control, zero-width, and those that turn text."""
     return text if text.isprintable() else _HIDDEN.sub(_shown, text)
+
+
+def brief(value: Any) -> str:
+    """A JSON value in a line of a list: cut, and without what looks like a secret; its own page shows it whole."""
+    return preview_of(value)
 
 
 def written(value: Any) -> str:
