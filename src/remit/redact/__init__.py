@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from remit.redact.clues import clues_of
 
 LENGTH: Final = 200
@@ -40,6 +38,8 @@ def preview(encoded: bytes, length: int = LENGTH) -> str:
 
 def preview_of(value: Any, length: int = LENGTH) -> str:
     """A value on one line of at most `length` characters; what JSON cannot hold is shown as Python does."""
+    import msgspec  # noqa: PLC0415 - `remit --help` does without
+
     try:
         encoded = msgspec.json.encode(value, enc_hook=repr)
     except (TypeError, ValueError, OverflowError, RecursionError):
