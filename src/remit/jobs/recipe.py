@@ -109,6 +109,9 @@ class Recipe(Generic[P, T]):
             # A hint names something imported for type checkers only; what cannot be resolved is not converted.
             return {}
 
+    def __repr__(self) -> str:
+        return f"<recipe {self.name}{self.signature}>"
+
     @property
     def execution_version(self) -> str:
         """The declared version and a digest of the code, so that an edit without a new version shows (rule 6).

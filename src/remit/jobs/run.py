@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextvars import copy_context
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 import msgspec
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from remit.jobs.effects.recorded import Effects
     from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec
+    from remit.tools.function import FunctionTool
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 AGENT: Final = "agent"
 """The recipe that agents run."""
@@ -84,7 +87,35 @@ class Run:
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
         self._effects = effects
 
+    @overload
     async def call(
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        /,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        undo: Undo | None = None,
+        conversation: Conversation | None = None,
+    ) -> Outcome: ...
+
+    @overload
+    async def call(self, tool: FunctionTool[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    @overload
+    async def call(self, tool: FunctionTool[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    async def call(self, tool: str | FunctionTool[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a tool by name, as `call_named`, or as the function that `@tool` decorated, with its own arguments.
+
+        Of a function the result is what it returns, in its own type. Raises CallError if the call does not end well.
+        """
+        if isinstance(tool, str):
+            return await self.call_named(tool, *args, **kwargs)
+        return tool.typed((await self.call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
+
+    async def call_named(
         self,
         tool: str,
         args: dict[str, Any] | None = None,

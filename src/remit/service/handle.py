@@ -39,6 +39,9 @@ class JobHandle(Generic[T]):
         self._service = service
         self._recipe = recipe
 
+    def __repr__(self) -> str:
+        return f"<job {self.id}{f' of {self._recipe.name}' if self._recipe else ''}>"
+
     def __await__(self) -> Generator[Any, None, T]:
         """What the recipe returned. Raise JobEndedError if the job failed or was cancelled."""
         return self.result().__await__()

@@ -49,6 +49,23 @@ class FunctionTool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<tool {self.meta.name}>"
 
+    def arguments(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """Arguments as the gateway takes them, as JSON. Raises UsageError (INVALID_INPUT) if they do not fit."""
+        try:
+            return dict(hints.to_json(inspect.signature(self.function).bind(*args, **kwargs).arguments))
+        except TypeError as error:
+            why = f"{self.meta.name}: {error}"
+            raise UsageError(why, code=Code.INVALID_INPUT, remedy=f"It takes {self.usage}.") from error
+
+    def typed(self, value: Any) -> Any:
+        """A recorded result in the type that the function declares."""
+        return hints.from_json(value, hints.returned(self.function))
+
+    @property
+    def usage(self) -> str:
+        """The function's parameters and result, as Python writes them."""
+        return str(inspect.signature(self.function))
+
     async def invoke(
         self, args: Mapping[str, Any], ctx: CallContext | None = None, threads: Threads | None = None
     ) -> ToolResult:

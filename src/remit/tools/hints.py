@@ -116,6 +116,12 @@ def to_json(value: Any) -> Any:
     return _arrays(msgspec.to_builtins(value, str_keys=True, enc_hook=_encoded))
 
 
+def returned(function: Callable[..., Any]) -> Any:
+    """The type that a function returns; Any if it says none, or one that is no JSON value."""
+    hint = _hints(function).get("return", Any)
+    return Any if hint in _ANYTHING else hint
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     known = {**_OURS, **getattr(inspect.unwrap(function), "__globals__", {})}
     try:

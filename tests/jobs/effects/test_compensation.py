@@ -206,7 +206,7 @@ async def test_a_step_that_did_not_happen_is_not_undone(remit_in: OpenRemit) -> 
 @recipe("odd")
 async def odd(run: Run, undo: str) -> None:
     """An undo that is none."""
-    await run.call("shop.book", {"what": "hotel"}, undo=undo)  # type: ignore[arg-type]
+    await run.call("shop.book", {"what": "hotel"}, undo=undo)  # type: ignore[call-overload]
 
 
 async def test_an_undo_that_is_not_a_call_is_refused_before_the_call(remit_in: OpenRemit) -> None:
