@@ -24,3 +24,11 @@ async def test_policy_explains_a_call_by_name_or_key(remit_in: OpenRemit) -> Non
         assert await effect("pad.write") == await effect("pad_write") == "ask"
         assert await effect("pad.write", kind="job", recipe="pads") == "deny"
         assert await effect("pad.erase") == "deny"
+
+
+async def test_a_call_that_names_nobody_is_this_processs_own(remit_in: OpenRemit) -> None:
+    rules = [{"id": "not-eve", "effect": "deny", "tools": ["pad.*"], "callers": ["session:eve"]}]
+    async with remit_in(tools=[write], flags={"policy.rules": rules, "app.principal": "eve"}) as remit:
+        explain = remit.service.policy.explain
+        assert (await explain("pad.write", {"text": "x"}, principal="")).decision.rule_id == "not-eve"
+        assert (await explain("pad.write", {"text": "x"}, principal="bob")).decision.effect == "ask"

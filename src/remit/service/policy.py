@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class PolicyRules:
     """The rules of this process."""
 
-    def __init__(self, services: Services) -> None:
-        """Ask the policy of `services`."""
+    def __init__(self, services: Services, principal: str) -> None:
+        """Ask the policy of `services`; `principal` calls if nobody else is named."""
         self._services = services
+        self._principal = principal
 
     # --- queries
 
@@ -44,7 +45,7 @@ class PolicyRules:
     async def explain(
         self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
     ) -> Explanation:
-        """What policy says to a call, and what part every rule has in that."""
+        """What policy says to a call, and what part every rule has in that; without a principal, for this process's."""
         try:
             found, args = await self._services.catalog.resolve(tool, args)
         except ResolveError:
@@ -55,7 +56,7 @@ class PolicyRules:
             tool=known.meta if known else None,
             key=known.key if known else tool,
             args=args,
-            caller=Caller(principal=principal, kind=kind, recipe=recipe),
+            caller=Caller(principal=principal or self._principal, kind=kind, recipe=recipe),
             contract_hash=known.contract_hash if known else "",
             prompt_hash=known.prompt_hash if known else "",
             now=self._services.journal.clock.now(),

@@ -83,7 +83,7 @@ def service_over(
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),
         approvals=Approvals(services, principal),
-        policy=PolicyRules(services),
+        policy=PolicyRules(services, principal),
         tools=Tools(services, principal),
         recipes=KnownRecipes(programs.recipes),
         servers=McpServers(services.catalog, pins, servers),
