@@ -133,7 +133,7 @@ async def test_events_without_a_head_are_found(remit_in: OpenRemit, tmp_path: Pa
     await asked(remit_in)
     forge(tmp_path, "DELETE FROM heads WHERE kind = 'job'")
     async with remit_in(work=False) as remit:
-        assert any("belong to no stream" in one for one in (await remit.service.streams.verify()).problems)
+        assert any("without a head" in one for one in (await remit.service.streams.verify()).problems)
 
 
 async def test_events_behind_the_head_are_no_history_and_stop_no_other_job(
