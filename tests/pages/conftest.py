@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple
 
@@ -45,9 +45,11 @@ class Got(NamedTuple):
 class Browser:
     """Keeps cookies, and sends forms as a browser does."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, stop: Callable[[], Awaitable[None]]) -> None:
         self.session = session
         self.url = url
+        self.stop = stop
+        """Stops the server."""
 
     async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
         async with self.session.get(self.url + path, headers=headers, allow_redirects=False) as answer:
@@ -74,7 +76,9 @@ Served = Callable[..., AbstractAsyncContextManager[Browser]]
 
 
 @asynccontextmanager
-async def _served(remit: Remit, tokens: Sequence[Token] = (), clock: Clock | None = None) -> AsyncIterator[Browser]:
+async def _served(
+    remit: Remit, tokens: Sequence[Token] = (), clock: Clock | None = None, *, port: int = 0
+) -> AsyncIterator[Browser]:
     """Serve the pages and the API of a Remit that is open."""
     clock = clock or SystemClock()
     guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), Places(64), asyncio.Event()
@@ -82,12 +86,18 @@ async def _served(remit: Remit, tokens: Sequence[Token] = (), clock: Clock | Non
     api = Api(remit.service, ROUTES, places)
     mounts = [Mount(path, api, None) for path in api.paths]
     mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
-    with listen("127.0.0.1", 0) as listening:
+    with listen("127.0.0.1", port) as listening:
         serving = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
+
+        async def ended() -> None:
+            stop.set()
+            await asyncio.wait([serving])
+            listening.close()
+
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-            yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        stop.set()
-        await serving
+            yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}", ended)
+        await ended()
+        serving.result()
 
 
 @pytest.fixture

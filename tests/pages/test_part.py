@@ -8,7 +8,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.api.routes import ROUTES
 from remit.mcp_server.endpoint import PATH as ENDPOINT
-from remit.pages.part import SAFE
+from remit.pages.headers import SAFE
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock
 from tests.pages.conftest import Browser, Served, token
@@ -160,7 +160,7 @@ async def test_somebody_elses_cookie_does_not_open_their_forms(served: Served) -
         await browser.log_in("secret-ann")
         cookie = "; ".join(f"{one.key}={one.value}" for one in browser.session.cookie_jar)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as other:
-            thief = Browser(other, browser.url)
+            thief = Browser(other, browser.url, browser.stop)
             got = await thief.send(f"/jobs/{job.id}/cancel", [("csrf", ""), ("reason", "")], {"cookie": cookie})
             assert got.status == 403
             assert "FORM_OUTDATED" in got.text

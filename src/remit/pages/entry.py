@@ -96,6 +96,13 @@ class Entry:
             return Visitor(NOBODY, cookie, self._csrf(cookie), None)
         return Visitor(session.access, cookie, self._csrf(cookie), session.until)
 
+    def lasts(self, visitor: Visitor) -> bool:
+        """Whether a visitor's session goes on; to ask does not prolong it."""
+        if self._guard.open:
+            return True
+        session, now = self._sessions.get(_digest(visitor.cookie)), self._clock.now()
+        return session is not None and now < min(session.until, session.seen + IDLE_S * SECOND)
+
     def newcomer(self, headers: Mapping[str, str]) -> tuple[Visitor, str]:
         """A visitor with a new cookie, which is no session yet, and the header that sets it."""
         cookie = self._new()
@@ -134,7 +141,7 @@ class Entry:
         session, now = self._sessions.get(digest), self._clock.now()
         if session is None:
             return None
-        if now >= session.until or now >= session.seen + IDLE_S * SECOND:
+        if now >= min(session.until, session.seen + IDLE_S * SECOND):
             del self._sessions[digest]
             return None
         session.seen = now

@@ -70,4 +70,4 @@ async def answerable(service: Service, access: Access) -> int:
     return sum(not hindrance(one, access) for one in pending)
 
 
-PAGES: Final = (Page(path="/inbox", scope="read", handler=inbox, query=Query),)
+PAGES: Final = (Page(path="/inbox", scope="read", handler=inbox, query=Query, live="heads"),)

@@ -6,6 +6,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from remit.pages.inbox import answerable
 from remit.pages.page import Asked, Page, View
 from remit.pages.steps import Only, Row, chosen, lines, scale_of
 from remit.pages.value import INLINE, Shown, shown
@@ -140,6 +141,12 @@ async def job(asked: Asked) -> Job:
     )
 
 
+async def moved(asked: Asked) -> object:
+    """What stays equal while nothing happens to the job."""
+    row = await asked.service.jobs.row(await asked.service.jobs.find(asked.path["job"]))
+    return row, await answerable(asked.service, asked.access)
+
+
 async def events(asked: Asked) -> Events:
     """A page of the record. Raises NotFoundError."""
     name = await asked.service.jobs.find(asked.path["job"])
@@ -201,6 +208,6 @@ def _waits(wait: OpenWait) -> str:
 
 
 PAGES: Final = (
-    Page(path="/jobs/{job}", scope="read", handler=job, query=Query),
+    Page(path="/jobs/{job}", scope="read", handler=job, query=Query, live="events", mark=moved),
     Page(path="/jobs/{job}/events", scope="read", handler=events, query=After),
 )

@@ -112,4 +112,4 @@ def _labels(query: Filter) -> dict[str, str]:
     return labels
 
 
-PAGES: Final = (Page(path="/jobs", scope="read", handler=jobs, query=Filter),)
+PAGES: Final = (Page(path="/jobs", scope="read", handler=jobs, query=Filter, live="heads"),)

@@ -25,10 +25,10 @@ _ENTRIES: Final[tuple[tuple[str, str, Scope], ...]] = (
 """Each with its path, and the scope without which there is nothing to see."""
 
 
-async def items(service: Service, access: Access, here: str) -> tuple[Item, ...]:
+async def items(service: Service, access: Access, here: str, *, counted: bool) -> tuple[Item, ...]:
     """The entries; the one that `here` belongs to is the current one. Inbox counts what this reader can answer."""
     path = here.partition("?")[0]
-    waiting = await answerable(service, access) if access.allows("read") else 0
+    waiting = await answerable(service, access) if counted and access.allows("read") else 0
     return tuple(
         Item(name, at, _within(path, at), waiting if name == "Inbox" else 0)
         for name, at, scope in _ENTRIES

@@ -59,4 +59,4 @@ async def overview(asked: Asked) -> Overview:
     )
 
 
-PAGES: Final = (Page(path="/", scope="read", handler=overview),)
+PAGES: Final = (Page(path="/", scope="read", handler=overview, live="heads"),)

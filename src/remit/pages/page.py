@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -86,6 +86,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     query: type[msgspec.Struct] = Nothing
     form: type[msgspec.Struct] | None = None
     """The fields of a form that is posted here; None: the page is only looked at."""
+
+    live: Literal["", "heads", "events"] = ""
+    """What the page is made again for while somebody looks: streams that begin, wake or end, or every event."""
+    mark: Callable[[Asked], Awaitable[object]] | None = None
+    """Gives a value that stays equal while the page would; None: it is made again for all news."""
 
     @property
     def method(self) -> str:

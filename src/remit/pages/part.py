@@ -11,7 +11,7 @@ import msgspec
 
 from remit.api.errors import problem_of
 from remit.api.limits import Places
-from remit.api.request import MAX_QUERY, bytes_of, pairs_of
+from remit.api.request import bytes_of, pairs_of
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.problem import Problem
@@ -19,10 +19,12 @@ from remit.http.router import REQUEST, Request
 from remit.pages import assets, login
 from remit.pages.entry import Entry, Visitor
 from remit.pages.failure import Failure
-from remit.pages.navigation import items
+from remit.pages.feed import PATH, STATUS, Live
+from remit.pages.headers import SAFE
 from remit.pages.page import Asked, File, Page, See, View
-from remit.pages.rendering import Shell, render
-from remit.pages.routes import find
+from remit.pages.rendering import render
+from remit.pages.routes import find, page_query
+from remit.pages.shell import shell_for
 from remit.pages.zone import zone_of
 
 if TYPE_CHECKING:
@@ -32,20 +34,6 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 _FORM: Final = "application/x-www-form-urlencoded"
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-SAFE: Final = {
-    "content-security-policy": _POLICY,
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    # With no-referrer a browser would send "Origin: null" with our own forms.
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-}
-"""Headers of every answer."""
 _HTML: Final = "text/html; charset=utf-8"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -71,6 +59,7 @@ class Pages:
         self._sessions = HttpSessions(service)
         self._places = places
         self._clock = clock
+        self._live = Live(service, pages, entry, clock, self._sessions)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,6 +69,7 @@ class Pages:
     def hush(self) -> None:
         """End streams that pages listen to."""
         self._places.close()
+        self._live.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the guard let in (ASGI). Raise Problem if too many are under way."""
@@ -90,6 +80,9 @@ class Pages:
             await _say(Reply(200, found.data, kept), send)
             return
         visitor, headers = self._entry.visitor(request.headers), dict[str, str]()
+        if scope["path"] in {PATH, STATUS} and scope["method"] == "GET":
+            await self._live.answer(scope, request, visitor, receive, send)
+            return
         if not visitor.cookie:
             visitor, headers["set-cookie"] = self._entry.newcomer(request.headers)
         async with self._places.taken(f"page:{visitor.access.principal}"):
@@ -117,7 +110,7 @@ class Pages:
         asked = Asked(
             service=self._service,
             path=path,
-            query=_query(page, scope["query_string"]),
+            query=page_query(page, scope["query_string"]),
             form=await self._form(page.form, request, visitor, receive) if page.form is not None else None,
             access=request.access,
             now=self._clock.now(),
@@ -165,23 +158,11 @@ class Pages:
         return pairs_of(rest, kind, "The form")
 
     async def _page(self, view: View, request: Request, visitor: Visitor, here: str) -> Reply:
-        access, now = visitor.access, self._clock.now()
-        shell = Shell(
-            items=await items(self._service, access, here) if visitor.known else (),
-            who="" if self._entry.open or not visitor.known else (access.principal or ""),
-            csrf=visitor.csrf,
-            can=frozenset(access.scopes),
-            now=now,
-            zone=zone_of(request.headers),
-            here=here,
+        now, zone = self._clock.now(), zone_of(request.headers)
+        shell = await shell_for(
+            self._service, self._entry, visitor, visitor.csrf, now, zone, here, counted=not isinstance(view, Failure)
         )
         return Reply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
-
-
-def _query(page: Page, raw: bytes) -> Any:
-    if len(raw) > MAX_QUERY:
-        raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
-    return pairs_of(raw, page.query, "The query")
 
 
 def _here(scope: Any) -> str:

@@ -220,7 +220,7 @@ def _effect(tool: ToolView | None) -> tuple[str, ...]:
 _ONE: Final = "/inbox/{confirmation}"
 
 PAGES: Final = (
-    Page(path=_ONE, scope="read", handler=question),
+    Page(path=_ONE, scope="read", handler=question, live="heads"),
     Page(path=f"{_ONE}/approve", scope="decide", handler=approve, form=Answer),
     Page(path=f"{_ONE}/deny", scope="decide", handler=deny, form=Answer),
     Page(path=f"{_ONE}/remember", scope="decide", handler=remember, form=Remember),

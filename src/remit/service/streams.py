@@ -50,6 +50,10 @@ class Streams:
         """What models say to a job or session from now on, piece by piece; it is not recorded yet."""
         return self._tails.follow(stream_named(identifier))
 
+    async def heads_changed(self, since: int) -> int:
+        """The same for news of whole streams: one began, was woken, parked, leased or closed."""
+        return await self._journal.heads_changed(since)
+
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""
         await head_of(self._journal, identifier)

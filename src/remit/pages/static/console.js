@@ -29,3 +29,172 @@ function select(element) {
   selection.removeAllRanges();
   selection.addRange(range);
 }
+
+// Live: one stream for the tab that is seen. What changed comes as HTML of regions; nothing that is read is moved, and
+// nothing that was opened or typed is lost.
+
+(() => {
+  const state = document.getElementById("live-state");
+  if (!state || !window.EventSource) return;
+  const news = document.getElementById("live-news");
+  const later = new Map();
+  let source = null, page = "", last = "", tries = 0, timer = 0, said = 0;
+
+  function say(word, text) {
+    state.dataset.state = word;
+    state.textContent = text;
+  }
+
+  function open() {
+    close();
+    page = location.pathname + location.search;
+    const query = new URLSearchParams({ page });
+    if (last) query.set("last", last);
+    source = new EventSource(`/live?${query}`);
+    source.addEventListener("open", () => { tries = 0; say("live", "Live"); });
+    source.addEventListener("regions", (event) => {
+      last = event.lastEventId;
+      for (const [id, html] of Object.entries(JSON.parse(event.data))) take(id, html);
+    });
+    source.addEventListener("error", () => {
+      const refused = source.readyState === EventSource.CLOSED;
+      close();
+      retry(refused);
+    });
+  }
+
+  function close() {
+    clearTimeout(timer);
+    if (source) source.close();
+    source = null;
+  }
+
+  // A stream that was refused says no more than that; a plain request says why.
+  async function retry(refused) {
+    let status = 0;
+    if (refused) {
+      const query = new URLSearchParams({ page });
+      status = await fetch(`/live/status?${query}`).then((answer) => answer.status, () => 0);
+    }
+    if (status === 401) return say("out", "Logged out: load the page again");
+    if (status === 404) return say("off", "Not live");
+    const seconds = Math.min(30, 2 ** tries++) * (0.5 + Math.random());
+    say("off", `Offline, as of ${new Date().toLocaleTimeString()}`);
+    timer = setTimeout(open, seconds * 1000);
+  }
+
+  function take(id, html) {
+    const region = document.getElementById(id);
+    if (!region) return;
+    if (busy(region)) { later.set(id, html); return; }
+    later.delete(id);
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    if (region.dataset.live === "rows") rows(region, fresh.content, true);
+    else if (region.dataset.live === "log") rows(region, fresh.content, false);
+    else whole(region, fresh.content);
+  }
+
+  // Somebody types here, or has a form open.
+  function busy(region) {
+    const active = document.activeElement;
+    if (region.contains(active) && active.matches("input, textarea, select")) return true;
+    return Boolean(region.querySelector("details[open] form"));
+  }
+
+  function whole(region, content) {
+    if (same(region, content)) return;
+    const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute("href") || document.activeElement.textContent : null;
+    const opened = [...region.querySelectorAll("details[open] > summary")].map((one) => one.textContent);
+    region.replaceChildren(...content.childNodes);
+    for (const summary of region.querySelectorAll("details > summary")) {
+      if (opened.includes(summary.textContent)) summary.parentElement.open = true;
+    }
+    if (focused !== null) {
+      const again = [...region.querySelectorAll("a, button, summary")].find((one) => (one.getAttribute("href") || one.textContent) === focused);
+      if (again) again.focus({ preventScroll: true });
+    }
+    htmx.process(region);
+  }
+
+  // Rows are changed each for itself. New ones are added at the end of a log; in a list they wait until asked for.
+  function rows(region, content, hold) {
+    const fresh = [];
+    const kept = new Set([...content.children].map((row) => row.id));
+    if (hold) fade(region, content);
+    for (const row of [...content.children]) {
+      const old = row.id && document.getElementById(row.id);
+      if (!old) { fresh.push(row); continue; }
+      old.classList.remove("gone");
+      if (!same(old, row) && !old.contains(document.activeElement)) { old.replaceWith(row); htmx.process(row); }
+    }
+    if (!hold) for (const row of [...region.children]) if (!kept.has(row.id)) row.remove();
+    if (!hold) { region.append(...fresh); if (fresh.length) htmx.process(region); return; }
+    if (fresh.length) announce(region, fresh);
+  }
+
+  // A row that is no longer in the list stays where it is, dimmed. Rows that only moved to the next page are left alone.
+  function fade(region, content) {
+    let after = false;
+    for (const row of [...region.children].reverse()) {
+      if (!row.id) continue;
+      if (content.querySelector(`#${CSS.escape(row.id)}`)) after = true;
+      else if (after) row.classList.add("gone");
+    }
+  }
+
+  function announce(region, fresh) {
+    let bar = document.getElementById(`new-${region.id}`);
+    if (!bar) {
+      bar = document.createElement("p");
+      bar.id = `new-${region.id}`;
+      bar.className = "new";
+      const button = document.createElement("button");
+      button.type = "button";
+      button.addEventListener("click", () => {
+        region.prepend(...bar.rows);
+        htmx.process(region);
+        bar.remove();
+        region.querySelector("a")?.focus();
+      });
+      bar.append(button);
+      (region.closest("table") || region).before(bar);
+    }
+    bar.rows = fresh;
+    bar.firstChild.textContent = `${fresh.length} new – show`;
+    if (Date.now() - said > 5000) { said = Date.now(); news.textContent = `${fresh.length} new`; }
+  }
+
+  function same(old, fresh) {
+    return plain(old) === plain(fresh);
+  }
+
+  function plain(node) {
+    const copy = node.cloneNode(true);
+    for (const one of [copy, ...copy.querySelectorAll("*")]) {
+      if (!one.removeAttribute) continue;
+      one.removeAttribute("data-htmx-powered");
+      if (one.localName === "details") one.removeAttribute("open");
+      one.classList.remove("gone");
+      if (!one.getAttribute("class")) one.removeAttribute("class");
+    }
+    const box = document.createElement("template");
+    box.content.append(...(copy.nodeType === Node.DOCUMENT_FRAGMENT_NODE ? copy.childNodes : node.dataset?.live !== undefined ? copy.childNodes : [copy]));
+    return box.innerHTML.replace(/<!--\/?live-->/g, "").trim();
+  }
+
+  function catchUp() {
+    for (const [id, html] of [...later]) take(id, html);
+  }
+  document.addEventListener("focusout", () => setTimeout(catchUp, 0));
+  document.addEventListener("toggle", catchUp, true);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { close(); say("paused", "Paused"); } else open();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (source && page !== location.pathname + location.search) { last = ""; open(); }
+  });
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  if (!document.hidden) open();
+})();

@@ -1,0 +1,158 @@
+"""The streams that open pages listen to, one for each tab that is seen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.api.errors import problem_of
+from remit.api.events import serve_events
+from remit.api.limits import Places
+from remit.api.request import pairs_of
+from remit.api.route import Sent
+from remit.api.sessions import HttpSessions
+from remit.chance import salt
+from remit.http.problem import Problem
+from remit.pages.headers import SAFE
+from remit.pages.live import Channels, Make
+from remit.pages.page import Asked, Page, View
+from remit.pages.rendering import render
+from remit.pages.routes import find, page_query
+from remit.pages.shell import shell_for
+from remit.pages.zone import zone_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+    from remit.clock import Clock
+    from remit.http.router import Request
+    from remit.pages.entry import Entry, Visitor
+    from remit.service.service import Service
+
+PATH: Final = "/live"
+STATUS: Final = "/live/status"
+STREAMS: Final = 500
+"""Streams of one principal at once."""
+_OUT: Final = 401
+_FINE: Final = 204
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page, and what the reader has of it."""
+
+    page: str
+    """Its path and query."""
+    last: str = ""
+    """The identifier of the last event."""
+
+
+class Live:
+    """Sends pages what changed."""
+
+    def __init__(
+        self, service: Service, pages: Sequence[Page], entry: Entry, clock: Clock, sessions: HttpSessions
+    ) -> None:
+        """For those of `pages` that are live."""
+        self._service = service
+        self._sessions = sessions
+        self._pages = [page for page in pages if page.live]
+        self._entry = entry
+        self._clock = clock
+        self._places = Places(STREAMS)
+        self._channels = Channels(clock)
+        self._mark = salt(16).hex()
+        """Stands for a reader's form token in what is made once for all."""
+
+    def close(self) -> None:
+        """End every stream."""
+        self._places.close()
+
+    async def answer(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, send: Send) -> None:
+        """Answer with a stream, or say why not; never with another page. Raise Problem."""
+        if not visitor.known:
+            await _status(send, _OUT)
+            return
+        try:
+            query: Query = pairs_of(scope["query_string"], Query, "The query")
+            path, _, raw = query.page.partition("?")
+            page, names = find(self._pages, "GET", path)
+            request.access.require(page.scope)
+            values = page_query(page, raw.encode("latin-1", "replace"))
+        except Problem as problem:
+            await _status(send, problem.status)
+            return
+        if scope["path"] == STATUS:
+            await _status(send, _FINE)
+            return
+        zone = zone_of(request.headers)
+        last = query.last or request.headers.get("last-event-id", "")
+        streams = self._service.streams
+        changed = streams.changed if page.live == "events" else streams.heads_changed
+        make = self._maker(page, names, values, request, visitor, query.page)
+        key = (query.page, visitor.access, str(zone))
+        try:
+            async with (
+                self._places.taken(visitor.access.principal or ""),
+                self._channels.followed(key, make, changed) as channel,
+            ):
+                await serve_events(self._sent(channel.follow(last), visitor), self._places, receive, _guarded(send))
+        except Exception as error:
+            raise problem_of(error) from error
+
+    def _maker(
+        self, page: Page, names: dict[str, str], values: Any, request: Request, visitor: Visitor, here: str
+    ) -> Make:
+        """What makes the page again; the same bytes while its mark stays the same."""
+        zone, marked, made = zone_of(request.headers), object(), b""
+
+        async def make() -> bytes:
+            nonlocal marked, made
+            asked = Asked(
+                service=self._service,
+                path=names,
+                query=values,
+                form=None,
+                access=request.access,
+                now=self._clock.now(),
+                zone=zone,
+                here=here,
+                session=lambda: self._sessions.of(request.access.principal or ""),
+            )
+            mark = await page.mark(asked) if page.mark is not None else object()
+            if mark != marked:
+                view = await page.handler(asked)
+                if isinstance(view, View):
+                    shell = await shell_for(self._service, self._entry, visitor, self._mark, asked.now, zone, here)
+                    made = render(view, shell)
+                marked = mark
+            return made
+
+        return make
+
+    async def _sent(self, events: AsyncIterator[Sent], visitor: Visitor) -> AsyncIterator[Sent]:
+        """Each event with the reader's own form token, for as long as their session lasts."""
+        async for sent in events:
+            if not self._entry.lasts(visitor):
+                return
+            regions = {name: html.replace(self._mark, visitor.csrf) for name, html in sent.data.items()}
+            yield Sent(sent.id, sent.event, regions)
+
+
+async def _status(send: Send, status: int) -> None:
+    headers = [(name.encode(), text.encode()) for name, text in {**SAFE, "cache-control": "no-store"}.items()]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _guarded(send: Send) -> Send:
+    """Sends with the headers of every page."""
+
+    async def guarded(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            more = [(name.encode(), text.encode()) for name, text in SAFE.items()]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return guarded

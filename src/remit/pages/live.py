@@ -1,0 +1,136 @@
+"""Pages that stay as they are now: what changed is made once for everybody who sees the same, and sent to all of them.
+
+A channel stands for one page as one sort of reader sees it. It waits for news of the journal, makes the page again, and
+keeps those regions that came out differently. Its followers get them as server-sent events. The identifier of an event
+says what the regions then were, so that whoever comes back with it gets what changed since, or nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from remit.api.route import Sent
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+
+COALESCE_S: Final = 0.05
+"""Seconds in which news are gathered before a page is made again."""
+SPACING_S: Final = 0.25
+"""Seconds at least from one making of a page to the next."""
+_REST: Final = 10
+"""A large page is made again only after so many times the time that it took: a tenth of a core at most."""
+_REGION: Final = re.compile(rb'id="([a-z-]+)" data-live="[a-z]*"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
+_log: Final = logging.getLogger("remit.pages")
+_EVENT: Final = "regions"
+
+Make = Callable[[], Awaitable[bytes]]
+"""Makes the page as it is now."""
+Changed = Callable[[int], Awaitable[int]]
+"""Waits for news after a mark; the new mark."""
+
+
+class Made(NamedTuple):
+    """A page's regions at a moment."""
+
+    state: str
+    """Names what they are."""
+    regions: dict[str, bytes]
+
+
+def regions_of(page: bytes) -> Made:
+    """The regions of a page. Text in it cannot look like one: what others wrote is escaped."""
+    regions = {name.decode(): html for name, html in _REGION.findall(page)}
+    digest = hashlib.sha256()
+    for name, html in sorted(regions.items()):
+        digest.update(b"%b\0%b\0" % (name.encode(), html))
+    return Made(digest.hexdigest()[:16], regions)
+
+
+class Channel:
+    """One page as one sort of reader sees it."""
+
+    def __init__(self, make: Make, changed: Changed, clock: Clock) -> None:
+        """Make the page with `make` whenever `changed` tells of news."""
+        self._make = make
+        self._changed = changed
+        self._clock = clock
+        self._made: Made | None = None
+        self._news = asyncio.Event()
+        self._over = False
+        self.followers = 0
+
+    async def run(self) -> None:
+        """Make the page again and again, until cancelled or the journal is closed."""
+        mark = 0
+        try:
+            while True:
+                mark = await self._changed(mark)
+                if self._made is not None:
+                    await self._clock.sleep(COALESCE_S)
+                began = self._clock.monotonic()
+                made = regions_of(await self._make())
+                took = self._clock.monotonic() - began
+                if self._made is None or made.state != self._made.state:
+                    self._made = made
+                    self._tell()
+                await self._clock.sleep(max(SPACING_S, took * _REST))
+        except Exception as error:  # noqa: BLE001 - followers come back, and are told by the page itself
+            _log.info("a live page ended: %s", line(str(error)))
+        finally:
+            self._over = True
+            self._tell()
+
+    async def follow(self, last: str) -> AsyncIterator[Sent]:
+        """The regions that differ from those of `last`, then each time those that changed."""
+        before: Made | None = None
+        while True:
+            news, made = self._news, self._made
+            if made is not None and made is not before:
+                old = before.regions if before is not None else {}
+                changed = {name: html.decode() for name, html in made.regions.items() if old.get(name) != html}
+                if before is not None or made.state != last:
+                    yield Sent(made.state, _EVENT, changed)
+                before = made
+            if self._over:
+                return
+            await news.wait()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+class Channels:
+    """Every channel that somebody follows."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Without any."""
+        self._clock = clock
+        self._open: dict[Hashable, tuple[Channel, asyncio.Task[None]]] = {}
+
+    @asynccontextmanager
+    async def followed(self, key: Hashable, make: Make, changed: Changed) -> AsyncIterator[Channel]:
+        """The channel of a page, for as long as somebody follows it; `make` raises what the page raises."""
+        found = self._open.get(key)
+        if found is None or found[1].done():
+            channel = Channel(make, changed, self._clock)
+            found = self._open[key] = channel, asyncio.create_task(channel.run(), name="remit:live")
+        channel, task = found
+        channel.followers += 1
+        try:
+            yield channel
+        finally:
+            channel.followers -= 1
+            if not channel.followers:
+                task.cancel()
+                if self._open.get(key) is found:
+                    del self._open[key]
+                await asyncio.wait([task])

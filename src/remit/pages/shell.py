@@ -1,0 +1,37 @@
+"""What stands around a page for one reader."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from remit.pages.navigation import items
+from remit.pages.rendering import Shell
+
+if TYPE_CHECKING:
+    from remit.pages.entry import Entry, Visitor
+    from remit.service.service import Service
+
+
+async def shell_for(
+    service: Service,
+    entry: Entry,
+    visitor: Visitor,
+    csrf: str,
+    now: int,
+    zone: tzinfo,
+    here: str,
+    *,
+    counted: bool = True,
+) -> Shell:
+    """The shell of the page at `here`; `csrf` stands in its forms. Without `counted`, the journal is not asked."""
+    access = visitor.access
+    return Shell(
+        items=await items(service, access, here, counted=counted) if visitor.known else (),
+        who="" if entry.open or not visitor.known else (access.principal or ""),
+        csrf=csrf,
+        can=frozenset(access.scopes),
+        now=now,
+        zone=zone,
+        here=here,
+    )

@@ -1,0 +1,94 @@
+"""A real browser on the pages: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+AXE = Path(__file__).parents[2] / "build/peers-mcp/npm/node_modules/axe-core/axe.min.js"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@cache
+def chromium() -> str:
+    """The browser; installed with apt if that can be done here. Skips the test if there is none."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    apt = shutil.which("apt-get")
+    if found is None and os.geteuid() == 0 and apt:
+        subprocess.run([apt, "install", "-y", "-q", "chromium"], check=False, capture_output=True)
+        found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    return found
+
+
+class Window:
+    """A tab, and everything that went wrong in it."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.faults: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("console", self._said)
+
+    async def open(self, path: str) -> Page:
+        await self.page.goto(self.url + path)
+        return self.page
+
+    def _said(self, message: Any) -> None:
+        # What the policy refuses is said here too. A refused form answers 4xx, which is what was wanted.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.faults.append(message.text)
+
+    async def troubles(self) -> list[str]:
+        """What axe-core finds that keeps people out; evaluated, since the policy lets no other script in."""
+        await self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found: list[dict[str, Any]] = await self.page.evaluate(
+            "axe.run({resultTypes: ['violations']}).then((results) => results.violations)"
+        )
+        return [
+            f"{one['id']}: {node['html']}"
+            for one in found
+            if one["impact"] in {"serious", "critical"}
+            for node in one["nodes"]
+        ]
+
+    async def width(self) -> int:
+        """How wide the page is."""
+        found: int = await self.page.evaluate("document.documentElement.scrollWidth")
+        return found
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    """A browser within the block."""
+    async with async_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Window]:
+    """A tab in a context of its own; at its end nothing may have gone wrong in it."""
+    context: BrowserContext = await browser.new_context(timezone_id="Europe/Berlin", **more)
+    context.set_default_timeout(10_000)
+    shown = Window(await context.new_page(), url)
+    try:
+        yield shown
+        assert shown.faults == []
+    finally:
+        await context.close()

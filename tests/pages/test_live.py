@@ -1,0 +1,168 @@
+"""Live pages in a real browser: what changes comes by itself, and nothing that is read, opened or typed is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from remit import Remit, Run, recipe, tool
+from tests.pages.browsing import browsing, window
+from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
+SEEN = """(seen) => {
+    Object.defineProperty(document, 'hidden', {get: () => !seen, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+"""Without a screen all tabs are seen; this puts one behind another, or in front."""
+
+
+@tool("shop.look", level="L0")
+def look(item: str) -> str:
+    """Look at an item."""
+    return item
+
+
+@tool("shop.order")
+def order(item: str) -> str:
+    """Order an item."""
+    return item
+
+
+@recipe("steps")
+async def steps(run: Run) -> Any:
+    """Take a step for each signal."""
+    for number in range(3):
+        await run.call("shop.look", {"item": f"item {number}"})
+        await run.wait_signal("on")
+    return "done"
+
+
+@recipe("asks")
+async def asks(run: Run) -> Any:
+    """Ask before an order."""
+    return (await run.call("shop.order", {"item": "milk"})).value
+
+
+def remit() -> Remit:
+    return Remit(":memory:", tools=[look, order], recipes=[steps, asks])
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as found:
+        yield found
+
+
+async def test_a_job_moves_on_under_the_eyes_of_its_reader(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(steps())
+        await opened.service.jobs.settled([job.id])
+        page = await shown.open(f"/jobs/{job.id}")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await page.get_by_text("Signal", exact=True).click()
+        await page.get_by_label("Payload, as JSON").fill('"typed"')
+        await job.signal("on")
+        await expect(page.get_by_role("link", name="shop.look")).to_have_count(2)
+        assert await page.get_by_label("Payload, as JSON").input_value() == '"typed"'
+        await page.get_by_role("link", name="shop.look").first.click()
+        await expect(page.get_by_role("heading", name="1 shop.look")).to_be_visible()
+        assert page.url.endswith("?step=1")
+        await job.signal("on")
+        await expect(page.get_by_role("link", name="shop.look")).to_have_count(3)
+        await expect(page.get_by_role("heading", name="1 shop.look")).to_be_visible()
+        await page.get_by_text("Signal", exact=True).click()
+        await job.signal("on")
+        await expect(page.locator("h1")).to_contain_text("completed")
+
+
+async def test_new_jobs_wait_to_be_asked_for_and_rows_change_in_place(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        first = await opened.start(asks())
+        await opened.service.jobs.settled([first.id])
+        page = await shown.open("/jobs")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        rows = page.locator("#rows tr")
+        await expect(rows).to_have_count(1)
+        where = await rows.first.bounding_box()
+        second = await opened.start(asks())
+        await opened.service.jobs.settled([second.id])
+        button = page.get_by_role("button", name="1 new")
+        await expect(button).to_be_visible()
+        await expect(rows).to_have_count(1)
+        (question,) = await first.questions()
+        await opened.service.confirmations.decide(question.confirmation, "approve")
+        await expect(rows.first).to_contain_text("completed")
+        await button.click()
+        await expect(rows).to_have_count(2)
+        await expect(rows.first).to_contain_text("waiting for a person")
+        assert where is not None
+
+
+async def test_the_inbox_counts_by_itself_and_a_question_says_that_it_is_over(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        page = await shown.open("/")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        job = await opened.start(asks())
+        await expect(page.get_by_role("link", name="Inbox 1 open")).to_be_visible()
+        await page.get_by_role("link", name="Inbox 1 open").click()
+        await page.get_by_role("link", name="shop.order").click()
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await page.get_by_label("Reason, which reaches whoever asked").fill("half typed")
+        (question,) = await job.questions()
+        await opened.service.confirmations.decide(question.confirmation, "deny", reason="elsewhere")
+        await expect(page.get_by_text("It is over: denied.")).to_be_visible()
+        assert await page.get_by_label("Reason, which reaches whoever asked").input_value() == "half typed"
+
+
+async def test_seven_tabs_are_all_live(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server:
+        context = await browser.new_context()
+        tabs: list[Page] = []
+        for _ in range(7):
+            if tabs:
+                await tabs[-1].evaluate(SEEN, False)  # as a browser does with the tab behind
+                await expect(tabs[-1].locator("#live-state")).to_have_text("Paused")
+            tabs.append(await context.new_page())
+            await tabs[-1].goto(f"{server.url}/jobs", timeout=10_000)
+            await expect(tabs[-1].locator("#live-state")).to_have_text("Live")
+        job = await opened.start(asks())
+        await opened.service.jobs.settled([job.id])
+        await tabs[-1].evaluate(SEEN, False)
+        for tab in tabs:
+            await tab.evaluate(SEEN, True)
+            await expect(tab.get_by_role("button", name="1 new")).to_be_visible()
+            await tab.evaluate(SEEN, False)
+        await context.close()
+
+
+async def test_a_page_outlives_its_server(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        page = await shown.open("/jobs")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        port = int(server.url.rpartition(":")[2])
+        await server.stop()
+        await expect(page.locator("#live-state")).to_contain_text("Offline")
+        async with served(opened, port=port):
+            await expect(page.locator("#live-state")).to_have_text("Live", timeout=30_000)
+            _ = await opened.start(asks())
+            await expect(page.locator("#rows tr, .new").first).to_be_visible()
+        shown.faults.clear()  # what the browser says of the server that was away
+
+
+async def test_a_session_that_ended_says_so(served: Served, browser: Browser) -> None:
+    async with (
+        remit() as opened,
+        served(opened, [token("ann", "read")]) as server,
+        window(browser, server.url) as shown,
+    ):
+        page = await shown.open("/jobs")
+        await page.get_by_label("Token").fill("secret-ann")
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await page.context.clear_cookies()
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await expect(page.locator("#live-state")).to_contain_text("Logged out")
