@@ -25,7 +25,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks conformance clean lock
+.PHONY: help setup demo format check static quick test bench peers frameworks conformance screenshots clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ build/peers-mcp/%/.ready: tests/peers/python/%.txt
 
 conformance: setup peers ## Run the official MCP conformance suite on both eras; prints a table
 	$(BIN)/python -m scripts.conformance
+
+screenshots: setup ## Photograph the console's pages to docs/images, with the system's Chromium
+	$(BIN)/python -m scripts.screenshots
 
 clean: ## Remove what these targets make, .venv too
 	rm -rf .venv .venv-bench .venv-gateway build dist src/*.egg-info .hypothesis

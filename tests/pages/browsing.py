@@ -86,6 +86,8 @@ async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Windo
     """A tab in a context of its own; at its end nothing may have gone wrong in it."""
     context: BrowserContext = await browser.new_context(timezone_id="Europe/Berlin", **more)
     context.set_default_timeout(10_000)
+    # As on a second visit: the first one tells the server the zone, and loads its page once more.
+    await context.add_cookies([{"name": "remit-zone", "value": "Europe%2FBerlin", "url": url}])
     shown = Window(await context.new_page(), url)
     try:
         yield shown

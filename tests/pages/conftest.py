@@ -76,7 +76,7 @@ Served = Callable[..., AbstractAsyncContextManager[Browser]]
 
 
 @asynccontextmanager
-async def _served(
+async def serving(
     remit: Remit, tokens: Sequence[Token] = (), clock: Clock | None = None, *, port: int = 0
 ) -> AsyncIterator[Browser]:
     """Serve the pages and the API of a Remit that is open."""
@@ -87,22 +87,22 @@ async def _served(
     mounts = [Mount(path, api, None) for path in api.paths]
     mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
     with listen("127.0.0.1", port) as listening:
-        serving = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
+        running = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
 
         async def ended() -> None:
             stop.set()
-            await asyncio.wait([serving])
+            await asyncio.wait([running])
             listening.close()
 
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
             yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}", ended)
         await ended()
-        serving.result()
+        running.result()
 
 
 @pytest.fixture
 def served() -> Served:
-    return _served
+    return serving
 
 
 def token(name: str, *scopes: Scope, expires: int | None = None) -> Token:

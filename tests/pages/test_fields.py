@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remit.errors import UsageError
@@ -33,6 +33,7 @@ def filled(args: dict[str, Any], **changes: str) -> Any:
     return args_of([field.name for field in fields], texts, args, SCHEMA)
 
 
+@example({"a": "x\r\ny\rz", "\r\n": "\u202e"})
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
 def test_a_form_sent_as_it_came_changes_nothing(args: dict[str, Any]) -> None:
     fields = fields_of(args, SCHEMA)

@@ -229,11 +229,14 @@ async def test_the_list_keeps_its_filter_over_pages(served: Served) -> None:
         for _ in range(60):
             _ = await opened.start(waiting())
         _ = await opened.start(echoing(text=""))
-        page = await browser.get("/jobs?recipe=waiting&state=pending")
+        page = await browser.get("/jobs?recipe=waiting&state=pending&text=WAIT&within=1h&label=")
         assert page.text.count('<th scope="row">') == 50
         following = page.text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
         assert "recipe=waiting" in following
         assert "state=pending" in following
+        assert "text=WAIT" in following
+        assert "within=1h" in following
+        assert "No job matches." in (await browser.get("/jobs?text=elsewhere")).text
         second = await browser.get(following)
         assert second.text.count('<th scope="row">') == 10
         assert 'rel="next"' not in second.text

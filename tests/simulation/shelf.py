@@ -246,4 +246,6 @@ def _matches(head: Head, query: HeadQuery) -> bool:
         and head.stream.startswith(query.prefix)
         and query.subject in {"", head.subject}
         and query.labels.items() <= head.labels.items()
+        and query.needle in head.title.encode().lower().decode()
+        and head.created_at >= query.since
     )

@@ -179,9 +179,18 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Streams whose name starts with it, such as `job/J/`."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     subject: str = ""
+    text: str = ""
+    """Only streams with this in their title; letters from A to Z stand for themselves in both sizes."""
+    since: int = 0
+    """Only streams made then or later, in microseconds since the Unix epoch."""
     before: str | None = None
     """Continue after this stream of an earlier page."""
     limit: int = 100
+
+    @property
+    def needle(self) -> str:
+        """The text with small letters for A to Z, as every backend compares it."""
+        return self.text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from remit.chance import salt
 from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
+from remit.pages.memory import Memory
 from remit.pages.page import Asked, Page, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
@@ -52,9 +53,16 @@ class Live:
     """Sends pages what changed."""
 
     def __init__(
-        self, service: Service, pages: Sequence[Page], entry: Entry, clock: Clock, sessions: HttpSessions
+        self,
+        service: Service,
+        pages: Sequence[Page],
+        entry: Entry,
+        clock: Clock,
+        sessions: HttpSessions,
+        memory: Memory,
     ) -> None:
         """For those of `pages` that are live."""
+        self._memory = memory
         self._service = service
         self._sessions = sessions
         self._pages = [page for page in pages if page.live]
@@ -119,6 +127,7 @@ class Live:
                 zone=zone,
                 here=here,
                 session=lambda: self._sessions.of(request.access.principal or ""),
+                memory=self._memory,
             )
             mark = await page.mark(asked) if page.mark is not None else object()
             if mark != marked:

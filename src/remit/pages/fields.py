@@ -55,14 +55,13 @@ def args_of(
         raise UsageError("The form's fields do not belong together.", code=Code.INVALID_INPUT)
     before = {visible(field.name): field for field in fields_of(args, schema)}
     if list(names) == [WHOLE] and WHOLE in before:
-        same = _plain(texts[0]) in {before[WHOLE].text, visible(before[WHOLE].text)}
-        return dict(args) if same else _json(texts[0], "The arguments")
+        return dict(args) if _same(texts[0], before[WHOLE].text) else _json(texts[0], "The arguments")
     edited: dict[str, Any] = {}
     for name, text in zip(names, texts, strict=True):
         field = before.get(visible(name))
         if field is None:
             raise UsageError(f"The form has no field {line(name)!r}.", code=Code.INVALID_INPUT)
-        if _plain(text) in {_plain(field.text), visible(_plain(field.text))}:
+        if _same(text, field.text):
             if field.name in args:
                 edited[field.name] = args[field.name]  # as it was recorded, to the last digit and line end
         elif text or field.kind in {"text", "long"}:
@@ -120,6 +119,11 @@ def _json(text: str, what: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise UsageError(f"{what} is not JSON: {line(str(error))}", code=Code.INVALID_INPUT) from error
+
+
+def _same(text: str, before: str) -> bool:
+    """Whether a field came back as it was shown."""
+    return _plain(text) in {_plain(before), _plain(visible(before))}
 
 
 def _plain(text: str) -> str:

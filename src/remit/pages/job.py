@@ -111,7 +111,9 @@ async def job(asked: Asked) -> Job:
     """The job's page. Raises NotFoundError."""
     query: Query = asked.query
     name = await asked.service.jobs.find(asked.path["job"])
-    view, told = await asked.service.jobs.view(name), await asked.service.streams.narrative(name)
+    row, questions = await asked.service.jobs.row(name), await asked.service.confirmations.pending(name)
+    # A job of ten thousand steps takes a third of a second to read; to look at its steps must not.
+    view, told = await asked.memory.get(("job", name), (row, questions), lambda: _read(asked, name))
     by_step = {step.step: step for step in told.steps}
     until = told.ended_at if told.ended_at is not None else asked.now
     scale = scale_of(told, asked.now, fold=query.time != "whole")
@@ -126,7 +128,7 @@ async def job(asked: Asked) -> Job:
         query=query,
         standing=stands,
         why=_why(view, stands),
-        questions=tuple(await asked.service.confirmations.pending(name)),
+        questions=tuple(questions),
         decisions=tuple(wait for wait in view.waits if wait.attempt or wait.key == "undo"),
         signals=tuple(wait for wait in view.waits if wait.type == "signal"),
         drifts=told.drifts,
@@ -139,6 +141,10 @@ async def job(asked: Asked) -> Job:
         input=shown(view.input),
         result=shown(view.result) if view.state == "completed" else None,
     )
+
+
+async def _read(asked: Asked, name: str) -> tuple[JobView, Narrative]:
+    return await asked.service.jobs.view(name), await asked.service.streams.narrative(name)
 
 
 async def moved(asked: Asked) -> object:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.page import Asked, Page, View
@@ -14,6 +15,7 @@ from remit.service.views import JobRow
 
 _PAGE: Final = 50
 _STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+_WITHIN: Final = {"1h": 3_600 * SECOND, "1d": DAY, "7d": 7 * DAY}
 _NAME: Final = "remit.name"
 """The label that a job's recipe or plan is filed under."""
 
@@ -39,13 +41,17 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
     label: str = ""
     """`KEY=VALUE`."""
+    text: str = ""
+    """Stands in the title, which begins with the input if nobody gave one."""
+    within: Literal["", "1h", "1d", "7d"] = ""
+    """How long ago it was started, at most."""
     before: str = ""
     """Continue after this job of an earlier page."""
 
     @property
     def narrow(self) -> bool:
         """Whether anything is left out."""
-        return bool(self.state or self.recipe or self.label)
+        return bool(self.state or self.recipe or self.label or self.text or self.within)
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -65,6 +71,8 @@ class Jobs(View, frozen=True, kw_only=True):
     recipes: tuple[str, ...]
     """Names to choose from."""
     lines: tuple[Line, ...]
+    kept: dict[str, object]
+    """The filter without the place in the list, for links to other pages of it."""
     next: str
     """Continue after this job; empty: this is the last page."""
 
@@ -75,7 +83,12 @@ async def jobs(asked: Asked) -> Jobs:
     if wrong := set(query.state) - set(_STATES):
         raise UsageError(f"There is no state {min(wrong)!r:.60}.", code=Code.INVALID_INPUT)
     rows = await asked.service.jobs.rows(
-        query.state, labels=_labels(query), limit=_PAGE + 1, before=query.before or None
+        query.state,
+        labels=_labels(query),
+        limit=_PAGE + 1,
+        before=query.before or None,
+        text=query.text,
+        since=asked.now - _WITHIN[query.within] if query.within else 0,
     )
     counts = await asked.service.jobs.counts()
     return Jobs(
@@ -84,6 +97,7 @@ async def jobs(asked: Asked) -> Jobs:
         choices=tuple(Choice(state, counts.get(state, 0), state in query.state) for state in _STATES),
         recipes=tuple(asked.service.recipes.names()),
         lines=tuple(line_of(row, asked.now) for row in rows[:_PAGE]),
+        kept={name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"},
         next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
     )
 

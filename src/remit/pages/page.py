@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import msgspec
 
 from remit.http.access import Access, Scope
+from remit.pages.memory import Memory
 
 if TYPE_CHECKING:
     from remit.service.service import Service
@@ -61,6 +62,8 @@ class Asked(NamedTuple):
     """Path and query of the request."""
     session: Callable[[], Awaitable[str]]
     """Gives the session that calls of this reader are recorded in."""
+    memory: Memory
+    """Keeps what took long to make."""
 
     @property
     def principal(self) -> str:

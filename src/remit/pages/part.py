@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from remit.pages.entry import Entry, Visitor
 from remit.pages.failure import Failure
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.headers import SAFE
+from remit.pages.memory import Memory
 from remit.pages.page import Asked, File, Page, See, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
@@ -59,7 +61,8 @@ class Pages:
         self._sessions = HttpSessions(service)
         self._places = places
         self._clock = clock
-        self._live = Live(service, pages, entry, clock, self._sessions)
+        self._memory = Memory()
+        self._live = Live(service, pages, entry, clock, self._sessions, self._memory)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -117,6 +120,7 @@ class Pages:
             zone=zone_of(request.headers),
             here=here,
             session=lambda: self._sessions.of(request.access.principal or ""),
+            memory=self._memory,
         )
         answer = await page.handler(asked)
         match answer:
@@ -160,7 +164,15 @@ class Pages:
     async def _page(self, view: View, request: Request, visitor: Visitor, here: str) -> Reply:
         now, zone = self._clock.now(), zone_of(request.headers)
         shell = await shell_for(
-            self._service, self._entry, visitor, visitor.csrf, now, zone, here, counted=not isinstance(view, Failure)
+            self._service,
+            self._entry,
+            visitor,
+            visitor.csrf,
+            now,
+            zone,
+            here,
+            counted=not isinstance(view, Failure),
+            again=view.status == HTTPStatus.OK and "origin" not in request.headers,
         )
         return Reply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
 

@@ -45,6 +45,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     zone: tzinfo
     here: str
     """Path and query of this page."""
+    again: bool
+    """Whether it may be loaded once more as soon as the reader's zone is known."""
 
 
 def render(view: View, shell: Shell) -> bytes:

@@ -23,8 +23,12 @@ async def shell_for(
     here: str,
     *,
     counted: bool = True,
+    again: bool = False,
 ) -> Shell:
-    """The shell of the page at `here`; `csrf` stands in its forms. Without `counted`, the journal is not asked."""
+    """The shell of the page at `here`; `csrf` stands in its forms.
+
+    Without `counted`, the journal is not asked. `again`: the page may be loaded once more for the reader's zone.
+    """
     access = visitor.access
     return Shell(
         items=await items(service, access, here, counted=counted) if visitor.known else (),
@@ -34,4 +38,5 @@ async def shell_for(
         now=now,
         zone=zone,
         here=here,
+        again=again,
     )

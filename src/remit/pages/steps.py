@@ -16,7 +16,7 @@ from remit.trace.step import StepNarrative
 SegmentKind = Literal["work", "failed", "wait", "backoff", "doubt"]
 ALIKE: Final = 5
 """So many successes in a row that differ in nothing are shown as one row."""
-_THIN: Final = 2.0
+_THIN: Final = 8.0
 """Units that a bar takes at least, so that it can be seen."""
 _MARKS: Final = {
     "ok": ("✓", "quiet"),

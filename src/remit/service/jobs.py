@@ -124,10 +124,17 @@ class Jobs:
         labels: dict[str, str] | None = None,
         limit: int = 20,
         before: str | None = None,
+        text: str = "",
+        since: int = 0,
     ) -> list[JobRow]:
-        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        """Jobs, newest first; `before` continues after a job of an earlier page.
+
+        `text` stands in the title, and `since` is the earliest creation, in microseconds since the Unix epoch.
+        """
         after = stream_of(before) if before else None
-        query = HeadQuery(kind=KIND, states=states, labels=labels or {}, limit=limit, before=after)
+        query = HeadQuery(
+            kind=KIND, states=states, labels=labels or {}, limit=limit, before=after, text=text, since=since
+        )
         return [job_row(head) for head in await self._journal.heads(query)]
 
     async def search(self, wanted: JobSearch) -> Found:

@@ -100,6 +100,10 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"labels @> {given(msgspec.json.encode(query.labels).decode())}::jsonb")
     if query.subject:
         where.append(f"subject = {given(query.subject)} AND subject <> ''")
+    if query.text:
+        where.append(f"""position({given(query.needle)} in lower(title COLLATE "C")) > 0""")
+    if query.since:
+        where.append(f"created_at >= {given(query.since)}")
     if query.before is not None:
         where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
     sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"

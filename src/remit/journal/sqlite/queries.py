@@ -100,6 +100,12 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     if query.subject:
         where.append("subject = ? AND subject <> ''")
         values.append(query.subject)
+    if query.text:
+        where.append("instr(lower(title), ?) > 0")
+        values.append(query.needle)
+    if query.since:
+        where.append("created_at >= ?")
+        values.append(query.since)
     if query.before is not None:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)

@@ -1,12 +1,14 @@
 // What the pages do beyond links and forms. Everything works without it.
 "use strict";
 
-// The server writes times in the reader's zone; it learns it here.
+// The server writes times in the reader's zone. It learns the zone here, and the first page is loaded once more for it.
 (() => {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && !document.cookie.split("; ").includes(`remit-zone=${encodeURIComponent(zone)}`)) {
-    document.cookie = `remit-zone=${encodeURIComponent(zone)}; Path=/; Max-Age=31536000; SameSite=Strict`;
-  }
+  const cookie = `remit-zone=${encodeURIComponent(zone)}`;
+  const known = () => document.cookie.split("; ").includes(cookie);
+  if (!zone || known()) return;
+  document.cookie = `${cookie}; Path=/; Max-Age=31536000; SameSite=Strict`;
+  if (known() && document.body.dataset.again === "yes") location.reload();
 })();
 
 // Copy the text of an element; without a clipboard (plain http from another machine) select it instead.

@@ -33,6 +33,19 @@ async def check_lists_by_kind_and_state(storage: Storage) -> None:
         assert await _names(journal, HeadQuery(kind="job", states=("gone",))) == []
 
 
+async def check_lists_by_title_and_age(storage: Storage) -> None:
+    """A text anywhere in the title, whose letters from A to Z may have any size; wildcards stand for themselves."""
+    async with opened(storage) as journal:
+        titles = ["Restock Milk", "restock 100%", "Ärger", "100x"]
+        for number, title in enumerate(titles):
+            await job(journal, f"job/{number}", HeadPatch(title=title))
+        for text, found in (("STOCK", [1, 0]), ("100%", [1]), ("Är", [2]), ("ärg", []), ("100_", []), ("x", [3])):
+            assert await _names(journal, HeadQuery(text=text)) == [f"job/{number}" for number in found], text
+        made = [head.created_at for head in await journal.heads(HeadQuery())]
+        assert len(await _names(journal, HeadQuery(since=max(made)))) == made.count(max(made))
+        assert await _names(journal, HeadQuery(since=max(made) + 1)) == []
+
+
 async def check_counts_by_state(storage: Storage) -> None:
     """Of one kind; a state that no stream is in is left out."""
     async with opened(storage) as journal:

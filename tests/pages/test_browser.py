@@ -1,0 +1,235 @@
+"""Every page in a real browser: usable by everybody, at any width, in both themes, untouched by what others wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from remit import Remit, Run, recipe, tool
+from remit.pages.table import PAGES
+from remit.service.jobs import Options
+from remit.testing.clock import ManualClock
+from tests.pages.browsing import browsing, window
+from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
+
+ATTACKS = (
+    "<script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "\"'><svg/onload=window.hit=1>",
+    "{{ 7*7 }}{% for x in y %}",
+    "</style><style>body{display:none}</style>",
+    "x\r\nSet-Cookie: hit=1\r\n\r\n<script>window.hit=1</script>",
+    "\u202edrowssap\u2066\u200b\u00ad\ufeff\x00\x1b[2J",
+    "<!--live--><!--/live-->",
+    'id="head" data-live="whole"><!--live-->',
+    "javascript:window.hit=1",
+    '" hx-get="/logout" hx-trigger="load" x="',
+)
+
+
+@tool("shop.look", level="L0")
+def look(text: str, more: dict[str, Any] | None = None) -> Any:
+    """Look at something."""
+    return {"text": text, "more": more}
+
+
+@tool("shop.break", level="L0")
+def broken(text: str) -> Any:
+    """Fail."""
+    raise ValueError(text)
+
+
+@tool("shop.order")
+def order(item: str, count: int = 1, fast: bool = False, note: str = "") -> str:
+    """Order an item."""
+    return f"{count} {item} {fast} {note}"
+
+
+@recipe("looks")
+async def looks(run: Run, count: int) -> int:
+    """Look often, also in branches, and draw numbers."""
+    await run.gather(*(run.call("shop.look", {"text": str(number)}) for number in range(3)))
+    for number in range(count):
+        await run.call("shop.look", {"text": str(number)})
+    await run.uuid()
+    return count
+
+
+@recipe("orders")
+async def orders(run: Run, item: str) -> Any:
+    """Order something."""
+    await run.call("shop.look", {"text": item})
+    return (await run.call("shop.order", {"item": item, "note": "a long note " * 20})).value
+
+
+@recipe("attacks")
+async def attacks(run: Run, texts: list[str]) -> Any:
+    """Do what an attacker would like to be shown."""
+    for text in texts:
+        await run.call("shop.look", {"text": text})
+    await run.call("shop.look", {"text": "x" * 1_000_000})
+    await run.call("shop.look", {"text": "wide", "more": {f"column{number}": number for number in range(10_000)}})
+    await run.attempt("shop.break", {"text": "".join(texts)})
+    return (await run.call("shop.order", {"item": "".join(texts), "note": "y" * 100_000})).value
+
+
+def remit() -> Remit:
+    return Remit(":memory:", tools=[look, broken, order], recipes=[looks, orders, attacks])
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as found:
+        yield found
+
+
+async def filled(opened: Remit) -> list[str]:
+    """Jobs of many sorts; the addresses of every page that shows them."""
+    done = await opened.start(looks(count=12))
+    await done
+    asking = await opened.start(orders(item="milk"))
+    failed = await opened.start(attacks(texts=["plain"]))
+    await opened.service.jobs.settled([asking.id, failed.id])
+    (question,) = await asking.questions()
+    fixed = [page.path for page in PAGES if page.method == "GET" and "{" not in page.path]
+    return [
+        *fixed,
+        "/jobs?state=failed",
+        f"/jobs/{done.id}",
+        f"/jobs/{asking.id}?step=1",
+        f"/jobs/{asking.id}?step=2",
+        f"/jobs/{failed.id}?step=4",
+        f"/jobs/{done.id}/events",
+        f"/inbox/{question.confirmation}",
+        "/nothing",
+    ]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("theme", "width"), [("light", 320), ("dark", 768), ("light", 1440)])
+async def test_pages_keep_nobody_out(
+    served: Served, browser: Browser, theme: Literal["light", "dark"], width: int
+) -> None:
+    more: dict[str, Any] = {"color_scheme": theme, "viewport": {"width": width, "height": 800}}
+    async with remit() as opened, served(opened) as server, window(browser, server.url, **more) as shown:
+        for path in await filled(opened):
+            page = await shown.open(path)
+            assert await shown.troubles() == [], path
+            assert await shown.width() <= width, path
+            assert await page.locator("h1").count() == 1, path
+
+
+async def test_the_form_to_log_in_keeps_nobody_out(served: Served, browser: Browser) -> None:
+    async with (
+        remit() as opened,
+        served(opened, [token("ann", "read")]) as server,
+        window(browser, server.url, color_scheme="dark", viewport={"width": 320, "height": 800}) as shown,
+    ):
+        page = await shown.open("/jobs")
+        assert await shown.troubles() == []
+        await page.get_by_label("Token").fill("wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_have_text("The request brings no valid token.")
+        assert await shown.troubles() == []
+        await page.get_by_label("Token").fill("secret-ann")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+        assert await shown.troubles() == []
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+async def test_a_question_is_answered_with_the_keyboard_alone(
+    served: Served, browser: Browser, *, scripts: bool
+) -> None:
+    async with (
+        remit() as opened,
+        served(opened) as server,
+        window(browser, server.url, java_script_enabled=scripts) as shown,
+    ):
+        job = await opened.start(orders(item="milk"))
+        await opened.service.jobs.settled([job.id])
+        page = await shown.open("/")
+        await page.get_by_role("link", name="shop.order").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
+        await page.get_by_role("button", name="Approve once").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status")).to_contain_text("shop.order")
+        assert (await job).startswith("1 milk")
+
+
+async def test_an_edit_is_typed_judged_and_approved(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(orders(item="milk"))
+        await opened.service.jobs.settled([job.id])
+        (question,) = await job.questions()
+        page = await shown.open(f"/inbox/{question.confirmation}")
+        await page.get_by_text("Edit the arguments").click()
+        await page.get_by_label("count").fill("7")
+        await page.get_by_label("fast").select_option("true")
+        await page.get_by_label("note").fill("two\nlines")
+        await page.get_by_role("button", name="Ask with these arguments").click()
+        await expect(page.get_by_role("heading", name="What was edited")).to_be_visible()
+        await page.get_by_role("button", name="Approve once").click()
+        assert await job == "7 milk True two\nlines"
+
+
+async def test_the_first_page_is_in_the_readers_zone_too(served: Served, browser: Browser) -> None:
+    clock = ManualClock(1_767_225_600_000_000)  # 2026-01-01T00:00:00Z
+    async with remit() as opened, served(opened, clock=clock) as server:
+        context = await browser.new_context(timezone_id="Asia/Tokyo")
+        page = await context.new_page()
+        _ = await opened.start(orders(item="milk"))
+        async with page.expect_event("load"):
+            await page.goto(f"{server.url}/jobs", wait_until="commit")
+        await expect(page.locator("#rows time").first).to_have_attribute("title", re.compile("JST"))
+        await context.close()
+
+
+async def test_a_job_is_cancelled_from_its_page(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(orders(item="milk"))
+        await opened.service.jobs.settled([job.id])
+        page = await shown.open(f"/jobs/{job.id}")
+        await page.get_by_text("Cancel", exact=True).click()
+        await page.get_by_label("Reason").fill("changed my mind")
+        await page.get_by_role("button", name="Cancel this job").click()
+        await expect(page.locator("h1")).to_contain_text("cancelled")
+        await expect(page.locator(".why")).to_contain_text("changed my mind")
+        await page.get_by_role("button", name="Replay").click()
+        await expect(page.get_by_role("heading", name="Replay")).to_be_visible()
+
+
+async def test_a_hostile_job_changes_nothing(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        labels = {"team": ATTACKS[0], "x" + ATTACKS[2]: ATTACKS[6]}
+        job = await opened.start(attacks(texts=list(ATTACKS)), Options(title=ATTACKS[1] + ATTACKS[6], labels=labels))
+        await opened.service.jobs.settled([job.id])
+        (question,) = await job.questions()
+        count = len((await opened.service.jobs.view(job.id)).steps)
+        steps = [f"/jobs/{job.id}?step={step}" for step in range(1, count + 1)]
+        asked = f"/inbox/{question.confirmation}"
+        for path in ("/", "/jobs", "/inbox", f"/jobs/{job.id}", *steps, f"/jobs/{job.id}/events", asked):
+            page = await shown.open(path)
+            await expect(page.locator("h1")).to_be_visible()
+            assert await page.evaluate("window.hit") is None, path
+            assert await page.evaluate("document.querySelectorAll('script').length") == 2, path
+            assert await shown.width() <= 1280, path
+            text = await page.locator("body").inner_text()
+            assert [char for char in "\u202e\u2066\u200b\ufeff\x1b" if char in text] == [], path
+            assert [one["name"] for one in await page.context.cookies() if "remit" not in one["name"]] == []
+        page = await shown.open(asked)
+        whole = await page.locator("#args").inner_text()
+        assert "y" * 100_000 in whole
+        assert all(attack.split("\r")[0].split("\u202e")[0].replace('"', '\\"') in whole for attack in ATTACKS)
+        await page.get_by_text("Edit the arguments").click()
+        await page.get_by_label("count").fill("2")
+        await page.get_by_role("button", name="Ask with these arguments").click()
+        await page.get_by_role("button", name="Approve once").click()
+        assert await job == f"2 {''.join(ATTACKS)} False {'y' * 100_000}"
