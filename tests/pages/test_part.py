@@ -11,6 +11,8 @@ from remit.mcp_server.endpoint import PATH as ENDPOINT
 from remit.pages.headers import SAFE
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock
+from tests.jobs.bank import NOW, Crash, in_doubt, pay
+from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Browser, Served, token
 
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e\u200b'\"&</pre>"
@@ -197,6 +199,24 @@ async def test_a_job_is_signalled_and_cancelled_by_forms(served: Served) -> None
         assert "JOB_FINISHED" in late.text
         again = await browser.send(f"/jobs/{job.id}/replay", [("csrf", page.csrf)])
         assert "does the same today" in again.text
+        verified = await browser.send(f"/jobs/{job.id}/verify", [("csrf", page.csrf)])
+        assert "Nothing that is recorded was changed" in verified.text
+
+
+async def test_a_step_that_nobody_saw_the_end_of_is_decided_by_a_form(served: Served, remit_in: OpenRemit) -> None:
+    bank = Crash(idempotent=False)
+    job = await in_doubt(remit_in, bank)
+    async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as opened, served(opened) as browser:
+        await until_waiting(opened, job)
+        page = await browser.get(f"/jobs/{job}")
+        assert "Nobody saw how step 2 ended." in page.text
+        assert "uncertain" in (await browser.get("/")).text
+        form = f"/jobs/{job}/steps/2/decide"
+        late = await browser.send(form, [("csrf", page.csrf), ("attempt", "7"), ("decision", "retry")])
+        assert (late.status, "STEP_NOT_WAITING" in late.text) == (409, True)
+        fields = [("csrf", page.csrf), ("attempt", "1"), ("value", "5"), ("reason", ""), ("decision", "done")]
+        assert (await browser.send(form, fields)).status == 303
+        assert await opened.job(job) == 5
 
 
 async def test_alike_successes_fold_and_open_by_their_address(served: Served) -> None:

@@ -12,6 +12,7 @@ from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import Asked, File, Nothing, Page, See, View
 from remit.pages.text import link
+from remit.service.views import VerifyReport
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,14 @@ class Replayed(View, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "replayed.html"
     report: ReplayReport
+
+
+class Verified(View, frozen=True, kw_only=True):
+    """Whether the record holds."""
+
+    template: ClassVar[str] = "verified.html"
+    job: str
+    report: VerifyReport
 
 
 async def cancel(asked: Asked) -> See:
@@ -87,6 +96,14 @@ async def replay(asked: Asked) -> Replayed:
     return Replayed(title="Replay", report=report)
 
 
+async def verify(asked: Asked) -> Verified:
+    """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
+    job = asked.path["job"]
+    report = await asked.service.streams.verify(job)
+    title = "The record was changed" if report.problems else "The record holds"
+    return Verified(title=title, job=job, report=report)
+
+
 async def kept(asked: Asked) -> File:
     """A value that is too large for a page: a job's input or result, a step's arguments or value."""
     job, what = asked.path["job"], asked.path["what"]
@@ -123,6 +140,7 @@ PAGES: Final = (
     Page(path=f"{_ONE}/signal", scope="decide", handler=signal, form=Signal),
     Page(path=f"{_ONE}/steps/{{step}}/decide", scope="decide", handler=decide, form=Decision),
     Page(path=f"{_ONE}/replay", scope="read", handler=replay, form=Nothing),
+    Page(path=f"{_ONE}/verify", scope="read", handler=verify, form=Nothing),
     Page(path=f"{_ONE}/kept/{{what}}", scope="read", handler=kept),
     Page(path=f"{_ONE}/steps/{{step}}/kept/{{what}}", scope="read", handler=kept_of_step),
 )

@@ -27,6 +27,8 @@ SPACING_S: Final = 0.25
 """Seconds at least from one making of a page to the next."""
 _REST: Final = 10
 """A large page is made again only after so many times the time that it took: a tenth of a core at most."""
+_LONGEST_S: Final = 2.0
+"""Seconds at most from one making of a page to the next."""
 _REGION: Final = re.compile(rb'id="([a-z-]+)" data-live="[a-z]*"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
 _log: Final = logging.getLogger("remit.pages")
 _EVENT: Final = "regions"
@@ -81,7 +83,7 @@ class Channel:
                 if self._made is None or made.state != self._made.state:
                     self._made = made
                     self._tell()
-                await self._clock.sleep(max(SPACING_S, took * _REST))
+                await self._clock.sleep(min(_LONGEST_S, max(SPACING_S, took * _REST)))
         except Exception as error:  # noqa: BLE001 - followers come back, and are told by the page itself
             _log.info("a live page ended: %s", line(str(error)))
         finally:

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from remit.api.route import Sent
+from remit.clock import SystemClock
+from remit.pages.live import Channels, regions_of
+
+
+def page(**regions: str) -> bytes:
+    parts = [
+        f'<div id="{name}" data-live="whole"><!--live-->{text}<!--/live--></div>' for name, text in regions.items()
+    ]
+    return f"<main>{''.join(parts)}</main>".encode()
+
+
+class Journal:
+    """News that a test gives out, and the page that stands in it."""
+
+    def __init__(self) -> None:
+        self.mark = 1
+        self.news = asyncio.Event()
+        self.page = page(a="1", b="1")
+        self.made = 0
+
+    async def changed(self, since: int) -> int:
+        while since >= self.mark:
+            self.news.clear()
+            await self.news.wait()
+        return self.mark
+
+    async def make(self) -> bytes:
+        self.made += 1
+        return self.page
+
+    def write(self, **regions: str) -> None:
+        self.page = page(**regions)
+        self.mark += 1
+        self.news.set()
+
+
+async def first(events: AsyncIterator[Sent]) -> Any:
+    return await asyncio.wait_for(anext(events), 20)
+
+
+def test_regions_are_those_that_our_templates_mark() -> None:
+    made = regions_of(page(a="x", b="<p>&lt;!--live--&gt;</p>"))
+    assert made.regions == {"a": b"x", "b": b"<p>&lt;!--live--&gt;</p>"}
+    assert made.state == regions_of(page(a="x", b="<p>&lt;!--live--&gt;</p>")).state != regions_of(page(a="x")).state
+
+
+async def test_a_page_is_made_once_for_all_who_see_the_same() -> None:
+    journal, channels = Journal(), Channels(SystemClock())
+    async with (
+        channels.followed("key", journal.make, journal.changed) as one,
+        channels.followed("key", journal.make, journal.changed) as other,
+    ):
+        assert one is other
+        feeds = [one.follow(""), other.follow("")]
+        assert [(await first(feed)).data for feed in feeds] == [{"a": "1", "b": "1"}] * 2
+        journal.write(a="1", b="2")
+        assert [(await first(feed)).data for feed in feeds] == [{"b": "2"}] * 2
+        assert journal.made == 2
+
+
+async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
+    journal, channels = Journal(), Channels(SystemClock())
+    async with channels.followed("key", journal.make, journal.changed) as channel:
+        sent = await first(channel.follow(""))
+        back = channel.follow(sent.id)
+        waiting = asyncio.ensure_future(anext(back))
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+        journal.write(a="2", b="1")
+        assert (await asyncio.wait_for(waiting, 20)).data == {"a": "2"}
+        assert (await first(channel.follow(sent.id))).data == {"a": "2", "b": "1"}
+
+
+async def test_a_page_that_cannot_be_made_ends_its_streams() -> None:
+    async def make() -> bytes:
+        raise ValueError("gone")
+
+    journal, channels = Journal(), Channels(SystemClock())
+    async with channels.followed("key", make, journal.changed) as channel:
+        assert [sent async for sent in channel.follow("")] == []
+    async with channels.followed("key", journal.make, journal.changed) as channel:
+        assert (await first(channel.follow(""))).data == {"a": "1", "b": "1"}
