@@ -99,7 +99,7 @@ def _sqlite() -> Check:
 def _terminal(state: State) -> Check:
     out = state.output.out
     if not out.stream.isatty():
-        return Check("terminal", "ok", "stdout is none: plain text, no questions")
+        return Check("terminal", "ok", "stdout is not a terminal: plain text, no prompts")
     encoding = out.stream.encoding or ""
     if not encoding.lower().startswith("utf"):
         return Check("terminal", "warn", f"encoding {encoding}", "Set a UTF-8 locale, such as LANG=C.UTF-8.")

@@ -21,7 +21,7 @@ MEANINGS: Final[dict[int, str]] = {
     FAILED: "the job failed",
     WAITING: "the job waits for somebody: an approval, a signal, a decision",
     CANCELLED: "the job was cancelled",
-    DIVERGED: "the replay went another way than the record",
+    DIVERGED: "the replay departed from the record",
     DAMAGED: "the journal is damaged",
     INTERRUPTED: "stopped from outside (Ctrl-C, SIGTERM); the job can be resumed",
 }

@@ -54,7 +54,7 @@ def _load(name: str, folder: Path) -> ModuleType:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        remedy = "Mend the module, or take it out of app.modules."
+        remedy = "Fix the module, or remove it from app.modules."
         raise UsageError(f"cannot import {name}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy) from error
 
 

@@ -24,11 +24,13 @@ _LINES: Final = 200
 @click.command("chat")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("text", required=False)
-@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
 @json_option("the conversation in OpenAI's message format; with TEXT, the job that answers")
 @pass_state
 def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
-    """Go on with an agent's conversation, or show it.
+    """Continue an agent's conversation, or show it.
 
     TEXT is said after all that was said in JOB. If JOB has ended, the answer comes from a new job with the same model,
     tools and limits; an agent that is still at work, or waits, hears it before its next question. Without TEXT the

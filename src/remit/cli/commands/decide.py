@@ -40,7 +40,7 @@ def command(
     replace: bool,
     reason: str,
 ) -> int:
-    """Say what came of a step whose end nobody saw.
+    """Resolve a step whose outcome is unknown.
 
     When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess.
     What is said holds for that attempt alone, and the first who says it counts; --replace corrects it.

@@ -19,9 +19,11 @@ _WIDE: Final = 110
 
 
 @click.command("jobs")
-@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only these; may be repeated.")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(_STATES), help="Only jobs in this state; may be repeated."
+)
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only with this label; may be repeated.")
-@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="At most so many. Default: 20.")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
 @json_option("a list of jobs")
 @pass_state
 def command(state: State, states: tuple[str, ...], labels: tuple[str, ...], limit: int) -> int:

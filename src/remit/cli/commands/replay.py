@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 _WORDS: Final = {
-    "same": "the recipe does the same today",
+    "same": "the current code follows the record",
     "incomplete": "the same as far as the job has come",
-    "diverged": "the recipe goes another way today",
+    "diverged": "the current code departs from the record",
 }
 
 

@@ -21,12 +21,14 @@ _MOST: Final = 10_000
 @click.command("resume")
 @click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
-@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
 @json_option("job, state and result or error (a list where there are several)")
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
-    """Go on with jobs that were stopped or had to wait.
+    """Continue jobs that stopped or are waiting.
 
     Nothing that is recorded is done again. What a process that died held is taken over at once; a job that another
     process works on is only watched. Otherwise it is like `remit run`.

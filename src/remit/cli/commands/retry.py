@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.option("--from", "step", default="", metavar="STEP", help="Run again from this step. Default: where it failed.")
 @click.option("--repeat", is_flag=True, help="Make calls with side effects again, even those that ended well.")
 @click.option("--reason", default="", help="Why; it is recorded.")
-@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
 @json_option("job, state and result or error")
 @pass_state
 def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:

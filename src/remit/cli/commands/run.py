@@ -30,7 +30,9 @@ _PLANS: Final = (".yaml", ".yml", ".json")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="File the job under it; may be repeated.")
 @click.option("--priority", metavar="N", default=0, help="Higher runs first, where a worker chooses.")
 @click.option("--detach", is_flag=True, help="Leave the job to a worker; print its id.")
-@click.option("--wait", "patient", is_flag=True, help="Keep waiting for what others have to do, rather than exit.")
+@click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
 @json_option("job, state and result or error")
 @click.option("-h", "--help", "help_", is_flag=True, help="Show this message, or with NAME the recipe's parameters.")
 @pass_state

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("sessions")
-@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="At most so many. Default: 20.")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
 @json_option("a list of sessions")
 @pass_state
 def command(state: State, limit: int) -> int:

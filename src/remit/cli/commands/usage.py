@@ -18,9 +18,7 @@ _BY = ("job", "principal", "model", "day")
 
 @click.command("usage")
 @click.option("--by", type=click.Choice(_BY), default="model", help="What to sum by. Default: model.")
-@click.option(
-    "--days", metavar="N", type=click.IntRange(1, 36_500), default=30, help="Look back so many days. Default: 30."
-)
+@click.option("--days", metavar="N", type=click.IntRange(1, 36_500), default=30, help="Look back N days. Default: 30.")
 @json_option("a list of sums")
 @pass_state
 def command(state: State, by: By, days: int) -> int:

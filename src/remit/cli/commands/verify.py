@@ -20,7 +20,7 @@ _DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_M
 
 @click.command("verify")
 @click.argument("job", required=False, shell_complete=complete.jobs)
-@click.option("--all", "everything", is_flag=True, help="The whole journal; so it is without JOB.")
+@click.option("--all", "everything", is_flag=True, help="Check the whole journal: the default without JOB.")
 @json_option("what was checked and what is wrong")
 @pass_state
 @click.pass_context

@@ -17,7 +17,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "login": Entry("Servers", "Log in to a server that wants OAuth."),
     "list": Entry("Servers", "List the servers and where each comes from."),
     "remove": Entry("Servers", "Take a server out of remit.toml."),
-    "import": Entry("Servers", "Take over servers from other MCP clients' files."),
+    "import": Entry("Servers", "Import servers from other MCP clients."),
     "pin": Entry("Pins", "Take a server's tools as they are now."),
     "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned."),
     "approve": Entry("Pins", "Take a server's changed tools, once you have seen the changes."),
@@ -27,7 +27,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("mcp", cls=LazyGroup, package="remit.cli.commands.mcp", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """MCP servers: whose tools are used, and how they are reached.
+    """Use MCP servers, and serve tools to MCP clients.
 
     Servers stand in remit.toml; docs/configuration.md says how to write them.
     """

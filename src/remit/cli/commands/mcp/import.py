@@ -40,7 +40,7 @@ _TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
 def command(
     state: State, words: tuple[str, ...], client: Client | None, everything: bool, dry_run: bool, keep_secrets: bool
 ) -> int:
-    """Take over servers from other MCP clients' files.
+    """Import servers from other MCP clients.
 
     FILE is one of theirs; without it, the usual places of Claude Desktop, Claude Code, Cursor and VS Code are looked
     at. Without --all or a NAME the servers are only listed. Secrets are not copied: ${NAME} stands in their place, and

@@ -46,7 +46,7 @@ def _rules(state: State, rules: tuple[Rule, ...]) -> None:
     from remit.cli.tables import Column, table
 
     if not rules:
-        state.note("no rules are set: what only reads runs, everything else is asked about")
+        state.note("No rules: read-only tools run, everything else needs approval")
     columns = (
         Column("RULE"), Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False)
     )  # fmt: skip
