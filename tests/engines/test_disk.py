@@ -98,6 +98,22 @@ async def test_the_user_is_told_and_the_job_goes_on_once_the_disk_is_mended(
     assert bank.charged == 1
 
 
+async def test_an_engine_that_failed_begins_anew(disk: Disk, remit_in: OpenRemit) -> None:
+    bank = Bank(disk, FAULTS[0], "before the outcome is recorded")
+    bank.given["flags"]["jobs.lease_seconds"] = 1  # what it held is free again once the lease is over
+    async with remit_in(**bank.given) as remit:
+        job = await remit.start(bank.recipe())
+        with pytest.raises(JournalError):
+            await job
+        failed = remit.engine.failure
+        assert failed is not None
+        disk.failing.clear()
+        await remit.engine.restart()
+        await settled(remit, job.id)
+        assert await remit.service.jobs.result(job.id) == 20
+    assert bank.charged == 1
+
+
 async def test_calls_outside_a_job_go_on_as_well(disk: Disk, remit_in: OpenRemit) -> None:
     @tool("bank.look", level="L0")
     async def look() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from remit.cli import exit_codes
 from remit.cli.running import Stop, run_async
 from remit.cli.serving import Listening, access_log, announce, socket_for
-from remit.errors import SettingsError
+from remit.errors import JournalError, SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from remit.http.router import Mount
     from remit.settings.clients import Clients
 
+_log: Final = logging.getLogger("remit.engine")
+AGAIN_S: Final = 5.0
+"""Seconds until a worker that the journal failed tries again."""
 REQUESTS: Final = 64
 """Requests of one principal under way at once."""
 
@@ -111,11 +115,26 @@ async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[Non
     engine.start()
     runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor())
     running = asyncio.create_task(runner.run(stop.requested, once=False), name="remit:tickets")
+    lasting = asyncio.create_task(_lasting(remit), name="remit:engine-again")
     try:
         yield
     finally:
-        running.cancel()
-        await asyncio.wait([running])
+        for task in (running, lasting):
+            task.cancel()
+        await asyncio.wait([running, lasting])
+
+
+async def _lasting(remit: Remit) -> None:
+    """Begin to work anew a while after the journal failed the engine: a server stays up, and so do its jobs."""
+    engine = remit.engine
+    while True:
+        try:
+            if engine.failure is None:
+                await engine.ended("")  # no stream has this name: it ends only with the engine
+        except JournalError:
+            _log.warning("the worker begins anew in %g s", AGAIN_S)
+        await remit.clock.sleep(AGAIN_S)
+        await engine.restart()
 
 
 def _tell(state: State, known: Clients) -> None:

@@ -26,7 +26,7 @@ class Claiming:
         self._work = work
         self._journal = work.journal
         self._holding = holding
-        self._only = only
+        self.only = only
         self.look_for_dead = True
         """Processes may have died since the last look."""
         self.look_for_late = False
@@ -41,8 +41,8 @@ class Claiming:
     async def due(self, limit: int, now: int) -> list[Lease]:
         """Lease what is due at `now`, at most `limit`."""
         terms = self._holding.terms(limit, now)
-        if self._only is not None:
-            return await self._chosen(terms, self._only)
+        if self.only is not None:
+            return await self._chosen(terms, self.only)
         found = await self._journal.claim(replace(terms, routes=self._work.routes))
         if self.look_for_late and len(found) < limit:
             self.look_for_late = False
@@ -74,9 +74,9 @@ class Claiming:
 
     async def next_due(self) -> int | None:
         """When the next stream is due; None: none will be by itself."""
-        if self._only is None:
+        if self.only is None:
             return await self._journal.next_due(self._work.kind, self._work.routes)
-        dues = [self._due(await self._journal.head(stream)) for stream in self._only]
+        dues = [self._due(await self._journal.head(stream)) for stream in self.only]
         return min((due for due in dues if due is not None), default=None)
 
     async def rescued(self, limit: int) -> list[Lease]:
@@ -103,7 +103,7 @@ class Claiming:
             holder = Owner.parse(owner)
             if holder is None or head.stream in self._holding or not holder.dead():
                 continue
-            if self._only is None or head.stream in self._only:
+            if self.only is None or head.stream in self.only:
                 found.append((head.stream, owner))
         found.reverse()  # they are taken from the end
         return found

@@ -55,6 +55,15 @@ class LocalEngine:
             self._unwatch = self._work.watch(self._look_again.set)
             self.holding.start()
 
+    async def restart(self) -> None:
+        """Begin anew after `failure`, on the same streams. What this engine held is taken up once its leases lapse."""
+        await self.stop()
+        only = self.claiming.only
+        self._tasks.clear()
+        self.holding = Holding(self._work, lease_s=self._lease_s, changed=self.poke)
+        self.owner = self.holding.owner
+        self.start(only=only)
+
     def poke(self) -> None:
         """There may be work."""
         self._poked.set()

@@ -96,6 +96,10 @@ class Engine(Protocol):
         """Begin to work; with `only`, on these streams and no others."""
         ...
 
+    async def restart(self) -> None:
+        """Begin anew after `failure`, on the same streams."""
+        ...
+
     def poke(self) -> None:
         """There may be work."""
         ...
