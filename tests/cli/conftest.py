@@ -77,7 +77,9 @@ class Project:
         for name, value in self.env.items():
             self._monkeypatch.setenv(name, value)
         self._monkeypatch.chdir(self.folder)
-        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self._monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")), encoding="utf-8")
+        )
         self._captured.readouterr()
         status = run(list(words))
         return Finished(status, *self._captured.readouterr())

@@ -48,6 +48,18 @@ def test_one_question_is_shown_whole_with_the_ways_to_answer(project: Project, q
     assert "--approve | --deny" in done.err
 
 
+def test_the_newest_question_is_last_to_look_at_and_named_to_answer(project: Project, question: dict[str, Any]) -> None:
+    project.job("notes", "--path", "m.txt")
+    newest = project.here("confirm", "last", "--json").json
+    assert (newest["args"]["path"], newest["confirmation"] != question["confirmation"]) == ("m.txt", True)
+    blind = project.here("confirm", "last", "--approve")
+    assert (blind.status, "another one by now" in blind.err) == (2, True)
+    assert project.here("confirm", "last", "--deny", "--digest", newest["digest"]).status == 0
+    project.here("confirm", question["confirmation"], "--deny")
+    none = project.here("confirm", "last")
+    assert (none.status, "no question is open" in none.err) == (2, True)
+
+
 def test_an_approved_call_runs(project: Project, question: dict[str, Any]) -> None:
     answer = project.here("confirm", question["confirmation"], "--approve", "--digest", question["digest"])
     assert answer.status == 0

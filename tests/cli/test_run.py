@@ -63,6 +63,11 @@ def test_input_gives_parameters_as_json_and_options_win(project: Project) -> Non
     assert piped.json["result"]["greeting"] == "Hello Pia"
 
 
+def test_input_that_is_not_utf_8_is_refused(project: Project) -> None:
+    done = project.here("run", "greet", "--input", "@-", stdin="caf\udce9")
+    assert (done.status, "it is not UTF-8" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

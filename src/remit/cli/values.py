@@ -59,7 +59,7 @@ def _text(text: str, what: str) -> str:
         return text
     name = text[1:]
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"{what}: {name} cannot be read: {why}", code=Code.INVALID_INPUT) from error

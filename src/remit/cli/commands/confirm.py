@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import Code, State
+from remit.cli.context import Code as Needs
+from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from remit.service.views import ConfirmationView
 
 _REMEMBERED: Final = "8h"
+_LAST: Final = "last"
 
 
 class _Answer(NamedTuple):
@@ -81,7 +83,7 @@ def command(
     """List the questions that jobs ask, or answer one.
 
     Without ID the open questions are listed. With ID alone one is shown whole and, at a terminal, asked. ID may be
-    an ending that fits only one. The job goes on where a worker runs, or with `remit resume`.
+    an ending that fits only one, or `last`. The job goes on where a worker runs, or with `remit resume`.
     """
     from remit.cli.running import run_async
     from remit.cli.values import seconds
@@ -90,6 +92,8 @@ def command(
         raise click.UsageError("Give only one of --approve, --deny and --edit.", context)
     if (remember or time or any_args) and not (approve and remember):
         raise click.UsageError("--for and --any-args go with --remember, and that with --approve.", context)
+    if confirmation == _LAST and digest is None and (approve or deny or edit is not None):
+        raise click.UsageError("The last question may be another one by now: name it, or give its --digest.", context)
     answer = _Answer(
         approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by, sign
     )
@@ -142,14 +146,27 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
     # checked without the tool, nor can an approval of it be remembered.
     needs_tool = answer.edit is not None or answer.remember is not None
     asks = state.output.interactive and not state.as_json and not answer.given
-    code: Code = "needed" if needs_tool else "wanted" if asks else "unused"
+    code: Needs = "needed" if needs_tool else "wanted" if asks else "unused"
     async with state.open(code=code, writes=answer.given) as remit:
-        question = await remit.service.confirmations.view(reference)
+        question = await _found(remit, reference)
         if answer.edit is not None:
             return await _edit(state, remit, question, answer)
         if answer.given:
             return await _decide(state, remit, question, answer)
         return await _show(state, remit, question, answer)
+
+
+async def _found(remit: Opened, reference: str) -> ConfirmationView:
+    """The question that is meant."""
+    if reference != _LAST:
+        return await remit.service.confirmations.view(reference)
+    pending = await remit.service.confirmations.pending()
+    if not pending:
+        from remit.codes import Code
+        from remit.errors import NotFoundError
+
+        raise NotFoundError("no question is open", code=Code.CONFIRMATION_NOT_FOUND, remedy="`remit jobs` lists jobs.")
+    return pending[-1]
 
 
 async def _show(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
