@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.codes import Code
 from remit.errors import SchemaError
+from remit.gateway.outcome import Outcome
 from remit.tools.hints import from_json, read, schema_of, to_json
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.schema import compile_schema
@@ -314,3 +316,13 @@ json_values = st.recursive(
 def test_json_stays_as_it_is(value: object) -> None:
     assert to_json(value) == value
     assert from_json(value, Any) == value
+
+
+def test_a_code_is_its_name_wherever_it_stands() -> None:
+    outcome = Outcome(status="failed", code=Code.TOOL_TIMEOUT, reason="late")
+    assert to_json({"code": outcome.code, "all": (Code.UNKNOWN_TOOL,)}) == {
+        "code": "TOOL_TIMEOUT",
+        "all": ["UNKNOWN_TOOL"],
+    }
+    assert to_json(outcome)["code"] == "TOOL_TIMEOUT"
+    assert to_json(Code.TOOL_TIMEOUT) == "TOOL_TIMEOUT"

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 
+from remit.codes import Code, Row
 from remit.errors import SchemaError
 from remit.tools.meta import JsonSchema
 from remit.tools.provider import CallContext, ToolResult
@@ -230,7 +231,9 @@ def _encoded(value: Any) -> Any:
 
 
 def _arrays(value: Any) -> Any:
-    """Builtins with every tuple as a list."""
+    """Builtins with every tuple as a list, and every code by its name."""
+    if isinstance(value, Row):
+        return Code(value).name
     if isinstance(value, dict):
         return {name: _arrays(item) for name, item in value.items()}
     return _each(value, _arrays) if isinstance(value, list | tuple) else value
