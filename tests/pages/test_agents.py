@@ -49,6 +49,7 @@ async def test_a_conversation_shows_calls_with_results_tokens_and_cost(served: S
         job = await begin(opened)
         listed = (await browser.get("/agents")).text
         assert f'href="/agents/{job}"' in listed
+        assert f'href="/agents/{job}">Conversation' in (await browser.get(f"/jobs/{job}")).text
         page = (await browser.get(f"/agents/{job}")).text
         assert "It is about milk." in page
         assert "pad__read" in page

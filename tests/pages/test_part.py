@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import aiohttp
@@ -210,6 +211,7 @@ async def test_a_step_that_nobody_saw_the_end_of_is_decided_by_a_form(served: Se
         await until_waiting(opened, job)
         page = await browser.get(f"/jobs/{job}")
         assert "Nobody saw how step 2 ended." in page.text
+        assert re.search("the idempotency key <code>[0-9a-f]{64}</code>", page.text)
         assert "uncertain" in (await browser.get("/")).text
         form = f"/jobs/{job}/steps/2/decide"
         late = await browser.send(form, [("csrf", page.csrf), ("attempt", "7"), ("decision", "retry")])
