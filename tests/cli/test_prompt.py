@@ -86,6 +86,7 @@ async def test_an_answer_carries_the_digest_that_was_shown(monkeypatch: pytest.M
         "digest": question().digest,
         "by": "bob",
         "reason": "",
+        "proof": "terminal",
     }
 
 

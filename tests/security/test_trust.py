@@ -255,13 +255,13 @@ def test_a_journal_that_came_with_the_folder_counts_for_nothing(clone: Folder) -
     assert journal.exists()
     assert clone.run("tickets", "list").status == 0
     for words in (("resume", "--all"), ("confirm", "c_1", "--approve"), ("run", "research_report", "--query", "x")):
-        assert "was not made by Remit here" in clone.run(*words).err
+        assert "it came with the folder" in clone.run(*words).err
     assert clone.run("trust", "--yes").status == 0
     assert clone.run("resume", "--all").status == 0
     copy = journal.with_name("copy.db")
     copy.write_bytes(journal.read_bytes())
     copy.replace(journal)
-    assert "was not made by Remit here" in clone.run("resume", "--all").err
+    assert "it came with the folder" in clone.run("resume", "--all").err
 
 
 @pytest.mark.parametrize("hostile", ["TRIGGER t AFTER INSERT ON heads BEGIN SELECT 1; END", "VIEW v AS SELECT 1 AS x"])

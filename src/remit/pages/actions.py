@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import NotFoundError
 from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import Asked, File, Nothing, Page, See, View
@@ -110,7 +110,7 @@ async def kept(asked: Asked) -> File:
     view = await asked.service.jobs.view(job)
     values = {"input": view.input, "result": view.result}
     if what not in values:
-        raise UsageError("There is no such value.", code=Code.PATH_UNKNOWN)
+        raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
     return File(f"{job}-{what}.json", _saved(values[what]))
 
 
@@ -120,7 +120,7 @@ async def kept_of_step(asked: Asked) -> File:
     view = await asked.service.steps.view(job, step)
     values = {"args": view.args, "value": view.value}
     if what not in values:
-        raise UsageError("There is no such value.", code=Code.PATH_UNKNOWN)
+        raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
     return File(f"{job}-{step}-{what}.json", _saved(values[what]))
 
 

@@ -122,7 +122,7 @@ def untrusted(found: Standing) -> SettingsError:
         names = ", ".join(Path(name).name for name in found.changed)
         why = f"{place} was trusted, and has changed since: {names}"
     elif found.settings_trusted:
-        why = f"{place} was not made by Remit here, and nobody has trusted it"
+        why = f"nobody has trusted {place}: it came with the folder, or was made under REMIT_TRUST=1"
     else:
         why = f"{place} is not trusted: it would run code or loosen what is allowed"
     remedy = "Look at it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
