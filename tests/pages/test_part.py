@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -230,6 +231,16 @@ async def test_alike_successes_fold_and_open_by_their_address(served: Served) ->
         assert "12 \N{MULTIPLICATION SIGN}" not in whole
         assert whole.count('<tr id="s-') == 12
         assert (await browser.get(f"/jobs/{job.id}?find=%2211%22")).text.count('<tr id="s-') == 1
+
+
+async def test_a_call_can_be_copied_as_curl_and_as_python(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job = await opened.start(echoing("it's <b> \u202e"))
+        await job
+        text = html.unescape((await browser.get(f"/jobs/{job.id}?step=1")).text)
+        assert """await remit.call('probe.echo', {'text': "it's <b> \\u202e"})""" in text
+        assert "curl -X POST" in text
+        assert "it'\\''s <b> ⟨U+202E⟩" in text
 
 
 async def test_large_values_are_files_that_no_browser_shows(served: Served) -> None:

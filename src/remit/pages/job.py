@@ -53,6 +53,9 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     args: Shown | None
     value: Shown | None
     curl: str
+    """The same call over HTTP."""
+    python: str
+    """The same call from Python."""
 
 
 class Job(View, frozen=True, kw_only=True):
@@ -178,6 +181,7 @@ async def _detail(asked: Asked, name: str, step: str, told: StepNarrative | None
         args=shown(view.args) if view.args is not None else None,
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
+        python=_python(view),
     )
 
 
@@ -190,6 +194,15 @@ def _curl(view: StepView) -> str:
         return ""
     quoted = body.replace("'", "'\\''")
     return f"curl -X POST \"$URL/v1/tools/execute\" -H 'content-type: application/json' -d '{quoted}'"
+
+
+def _python(view: StepView) -> str:
+    """The same call from Python; empty where `_curl` is."""
+    name = view.row.meta.tool_name
+    if not name or not isinstance(view.args, dict):
+        return ""
+    call = f"await remit.call({name!r}, {view.args!r})"
+    return call if len(call) <= INLINE else ""
 
 
 def _why(view: JobView, stands: Standing) -> tuple[str, ...]:
