@@ -13,6 +13,7 @@ import msgspec
 from bench import (
     agents,
     api,
+    first_token,
     flushes,
     follow,
     journal,
@@ -44,6 +45,7 @@ ALL = (
     agents.turns_one_call,
     agents.agents_at_once,
     agents.journal_of_turns,
+    first_token.first_token,
     journal.appends,
     journal.gateway,
     policy.decision,

@@ -31,6 +31,7 @@ SAID = {
         "1 tool.trip.book ok compensated",
         "still booked: []",
     ],
+    "spending.py": ["spam: BUDGET_EXCEEDED", "less than the day allows: True"],
     "migrated.py": ["500 cents, begun under version 1"],
     "mailbox.py": [
         "asked: bank.pay {'iban': 'DE89370400440532013000', 'euros': 900}",
