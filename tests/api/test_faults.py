@@ -24,6 +24,8 @@ from tests.journal.postgres.server import PostgresServer
 from tests.journal.sqlite.disk import Disk, inserted
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
 HEAD = b"POST /events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 60\r\n"
 

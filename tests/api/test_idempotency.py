@@ -13,6 +13,8 @@ from remit.service.requests import Requests
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
 KEY = {"idempotency-key": "order-17"}
 

@@ -14,6 +14,8 @@ from remit.api.request import MAX_BODY
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
 
 

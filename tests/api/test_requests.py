@@ -6,10 +6,14 @@ import io
 import json
 from typing import Any
 
+import pytest
+
 from remit import CallContext, Run, recipe, tool
 from remit.journal.kinds import ToolInvocationStarted, decode
 from tests.api.conftest import Served, bearer, token
 from tests.opened import OpenRemit
+
+pytestmark = pytest.mark.slow
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}

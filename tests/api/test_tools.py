@@ -10,6 +10,8 @@ from remit import Remit, Run, recipe, tool
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 CALLS: list[str] = []
 
 

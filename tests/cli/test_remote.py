@@ -16,6 +16,8 @@ import pytest
 
 from tests.cli.conftest import Finished, Project, lines_until
 
+pytestmark = pytest.mark.slow
+
 TICKET = {"type": "TRIAGE", "event": {"type": "message", "thread_id": "t1", "content": "hello"}}
 CHANGING: list[tuple[str, ...]] = [
     ("run", "greet", "--name", "x", "--times", "2", "--loud"),

@@ -13,6 +13,8 @@ from remit.jobs.state import stream_of
 from remit.service.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 
 @tool("memo.write")
 def write(text: str) -> str:

@@ -14,6 +14,8 @@ from remit.testing.service import SERVICE_CHECKS
 from remit.testing.service.world import Check
 from tests.client.conftest import serving
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def local(service: Service) -> AsyncIterator[ServicePort]:

@@ -19,6 +19,8 @@ from tests.journal.sqlite.disk import Disk, inserted
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit, until
 
+pytestmark = pytest.mark.slow
+
 ALLOW = [{"effect": "allow", "tools": ["*"]}]
 FAULTS = [("write", apsw.FullError, Code.JOURNAL_FULL), ("sync", apsw.IOError, Code.JOURNAL_IO)]
 

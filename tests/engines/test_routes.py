@@ -17,6 +17,8 @@ from remit.tools.meta import Level, Risk
 from tests.engines.unlike import check_unlike_workers
 from tests.opened import OpenRemit, until
 
+pytestmark = pytest.mark.slow
+
 
 @recipe("known")
 async def known(run: Run) -> str:

@@ -17,6 +17,8 @@ from remit.http.serving import listen, serve
 from remit.http.token import Token, digest_of
 from remit.testing.clock import ManualClock
 
+pytestmark = pytest.mark.slow
+
 
 class Echo:
     """Answers with its name, the path and who asks."""

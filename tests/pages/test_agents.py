@@ -5,10 +5,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from remit import Remit, tool
 from remit.service.jobs import Options
 from remit.settings import load
 from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e\u200b'\"&</pre>"
 

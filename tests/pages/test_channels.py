@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 from remit.api.route import Sent
 from remit.clock import SystemClock
 from remit.pages.live import Channels, regions_of
+
+pytestmark = pytest.mark.slow
 
 
 def page(**regions: str) -> bytes:

@@ -10,6 +10,8 @@ from remit.errors import UsageError
 from remit.pages.fields import args_of, fields_of
 from remit.pages.text import visible
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {
     "type": "object",
     "required": ["item"],

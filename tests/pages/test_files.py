@@ -14,6 +14,8 @@ import pytest
 import remit.pages
 from remit.pages.assets import FOLDER, asset, served
 
+pytestmark = pytest.mark.slow
+
 TEMPLATES = sorted((Path(remit.pages.__file__).parent / "templates").glob("*.html"))
 HTMX = "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
 """SHA-256 of dist/htmx.min.js in htmx.org 4.0.1, as npm has it."""

@@ -5,11 +5,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from remit import Remit, Run, recipe, tool
 from remit.recipes.agent import agent
 from remit.service.views import ConfirmationView
 from tests.agents import bank
 from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
 
 HIDDEN = "pay\u202eyap\u200b <b>bold</b> **bold** [x](https://evil.example)"
 

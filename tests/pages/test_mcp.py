@@ -4,12 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from remit import Remit, tool
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.remote import RemoteStatus
 from tests.mcp_server.upstream import Upstream, offered
 from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e\u200b'\"&</pre>"
 READ: dict[str, Any] = {

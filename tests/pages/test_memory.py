@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from remit.pages.memory import KEPT, Memory
+
+pytestmark = pytest.mark.slow
 
 
 async def test_a_thing_is_made_again_if_its_source_changed() -> None:

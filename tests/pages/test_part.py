@@ -17,6 +17,8 @@ from tests.jobs.bank import NOW, Crash, in_doubt, pay
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Browser, Served, token
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e\u200b'\"&</pre>"
 
 

@@ -4,8 +4,12 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from remit import Remit, tool
 from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
 
 DASH = "\N{EN DASH}"
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e"

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.pages.scale import WIDTH, Scale, Span
+
+pytestmark = pytest.mark.slow
 
 SECOND = 1_000_000
 

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.pages.text import exact, link, moment, visible, written
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_cannot_be_seen_is_named() -> None:

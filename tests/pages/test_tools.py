@@ -4,12 +4,15 @@ import html
 import re
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from remit import Remit, tool
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from tests.pages.conftest import Got, Served, token
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}\u202e\u200b'\"&</pre>"
 SCHEMA: dict[str, Any] = {

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from remit import Remit, Run, recipe
 from remit.settings import load
 from tests.pages.conftest import Served, token
+
+pytestmark = pytest.mark.slow
 
 
 @recipe("asking")

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from tests.policy.samples import verdict
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("operators", "value", "expected"),

@@ -23,6 +23,8 @@ from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
 from tests.sandbox.conftest import PYTHON
 
+pytestmark = pytest.mark.slow
+
 IMAGE = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
 """An image with Python that docker or podman holds here; without one their driver is not run."""
 

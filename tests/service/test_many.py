@@ -8,6 +8,8 @@ from remit import Options, Run, recipe
 from remit.errors import NotFoundError
 from tests.opened import OpenRemit
 
+pytestmark = pytest.mark.slow
+
 
 @recipe("ends")
 async def ends(run: Run) -> str:

@@ -17,6 +17,8 @@ from remit.tickets.report import without_moments
 from remit.tickets.steps import ToolStep, normalised, written
 from tests.client.conftest import serving
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def path_z(service: Service) -> AsyncIterator[ServicePort]:

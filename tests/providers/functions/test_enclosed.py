@@ -25,6 +25,8 @@ from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.providers.functions import sandboxed
 
+pytestmark = pytest.mark.slow
+
 TOOLS = [each for each in vars(sandboxed).values() if isinstance(each, FunctionTool)]
 
 

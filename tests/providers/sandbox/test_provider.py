@@ -19,6 +19,8 @@ from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("python", "bash")
 
 

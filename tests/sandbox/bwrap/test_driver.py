@@ -17,6 +17,8 @@ from remit.sandbox.execution import quiet
 from remit.sandbox.spec import Mount, Spec
 from tests.sandbox.conftest import Box
 
+pytestmark = pytest.mark.slow
+
 MB = 1024 * 1024
 
 

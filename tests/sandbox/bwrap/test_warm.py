@@ -18,6 +18,8 @@ from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.workspaces import Workspaces, recover, take_place
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("python", "node", "bash")
 SCRIPTS = {
     "what it is given": "import sys, os\nprint(sys.argv, os.environ['WORD'], sys.path[0], __name__, __file__)\n"
