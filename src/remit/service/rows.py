@@ -23,15 +23,7 @@ def step_rows(history: History) -> tuple[StepRow, ...]:
 def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
     """What a job waits for that has not come yet; `decided`: attempts of steps that people have decided on since."""
     found = (
-        OpenWait(
-            step=step,
-            type=record.waiting.wait_type,
-            key=key,
-            reason=record.waiting.reason,
-            due_at=record.waiting.due_at,
-            attempt=_doubted(history, step, key),
-            idempotency_key=_key(history, step, key),
-        )
+        _open(history, step, key, record)
         for (step, key), record in history.waits.items()
         if record.completed is None and history.end is None and (key == UNDO_DECISION or not _ended(history, step))
     )
@@ -50,12 +42,19 @@ def _doubted(history: History, step: str, key: str) -> int:
     return attempt if attempt is not None and key == doubt_of(attempt) else 0
 
 
-def _key(history: History, step: str, key: str) -> str:
-    """What the attempt in doubt was sent with."""
-    record = history.calls.get(step)
-    if record is None or record.started is None or not _doubted(history, step, key):
-        return ""
-    return record.started.idempotency_key
+def _open(history: History, step: str, key: str, record: WaitRecord) -> OpenWait:
+    attempt = _doubted(history, step, key)
+    call = history.calls.get(step)
+    sent = call.started if attempt and call is not None else None
+    return OpenWait(
+        step=step,
+        type=record.waiting.wait_type,
+        key=key,
+        reason=record.waiting.reason,
+        due_at=record.waiting.due_at,
+        attempt=attempt,
+        idempotency_key=sent.idempotency_key if sent is not None else "",
+    )
 
 
 def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> StepRow:
