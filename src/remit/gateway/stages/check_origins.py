@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
@@ -32,11 +33,14 @@ class CheckOrigins:
         self._ledgers = Ledgers()
         self._remembered = services.remembered
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `tainted`, `untrusted`, and a `decision` that may be stricter. Refuse with UNTRUSTED_ARGUMENT."""
         conversation = call.request.conversation
         if conversation is None or effective_level(call.tool.meta) is Level.L0:
-            return await proceed(call)
+            return proceed(call)
+        return self._judge(conversation, call, proceed)
+
+    async def _judge(self, conversation: Conversation, call: Call, proceed: Proceed) -> Outcome:
         call.untrusted = await self._untrusted(call, conversation)
         if not call.untrusted:
             self._ask_on(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from remit.clock import SECOND
@@ -26,11 +27,16 @@ class Confirm:
         self._expires_s = services.limits.confirm_expires_s
         self._clock = services.journal.clock
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Answer `pending` with CONFIRMATION_REQUIRED, refuse, or proceed on what is left in `confirmation`.
 
         It refuses with CONFIRMATION_DENIED, CONFIRMATION_EXPIRED or CONFIRMATION_MISMATCH.
         """
+        if call.confirmation is None and call.decision.effect != "ask":
+            return proceed(call)
+        return self._with(call, proceed)
+
+    async def _with(self, call: Call, proceed: Proceed) -> Outcome:
         while True:
             found = call.confirmation
             if found is None or found.state in {"withdrawn", "replaced"}:
@@ -60,7 +66,7 @@ class Confirm:
                 if found.state == "approved":
                     return _spent(call, found)
                 call.confirmation = await self._confirmations.load(found.stream)  # a person was faster
-                return await self(call, proceed)
+                return await self._with(call, proceed)
         return await self._without(call, found, proceed, replaced_by)
 
     async def _without(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from remit.gateway.call import Call, Proceed
@@ -17,13 +18,16 @@ class LoadConfirmation:
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `confirmation` and `args` if the confirmation was asked for this very call; else it is ignored."""
-        if call.request.confirmation is not None:
-            recalled = await self._confirmations.recall(call.writer.stream, call.request.confirmation)
-            asked_for = (call.tool.meta.name, call.arguments_hash)
-            if recalled is not None and (recalled.tool, recalled.arguments_hash) == asked_for:
-                call.confirmation = recalled.newest
-                if recalled.newest.request.edited_from:
-                    call.take(recalled.newest.args)
+        named = call.request.confirmation
+        return proceed(call) if named is None else self._with(named, call, proceed)
+
+    async def _with(self, confirmation: str, call: Call, proceed: Proceed) -> Outcome:
+        recalled = await self._confirmations.recall(call.writer.stream, confirmation)
+        asked_for = (call.tool.meta.name, call.arguments_hash)
+        if recalled is not None and (recalled.tool, recalled.arguments_hash) == asked_for:
+            call.confirmation = recalled.newest
+            if recalled.newest.request.edited_from:
+                call.take(recalled.newest.args)
         return await proceed(call)

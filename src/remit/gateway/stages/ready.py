@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from remit.codes import Code
@@ -19,12 +20,14 @@ class Ready:
     def __init__(self, services: Services) -> None:
         self._readiness = services.readiness
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Refuse with MCP_REQUIRED_UNAVAILABLE, naming what is missing."""
         required = call.tool.meta.requires
-        if required:
-            missing = await self._readiness.missing(required)
-            if missing:
-                remedy = "Start what is missing, then try again; `remit doctor` tells more."
-                return refused(Code.MCP_REQUIRED_UNAVAILABLE, f"{call.tool.meta.name} needs {named(missing)}", remedy)
+        return self._if_ready(required, call, proceed) if required else proceed(call)
+
+    async def _if_ready(self, required: Sequence[str], call: Call, proceed: Proceed) -> Outcome:
+        missing = await self._readiness.missing(required)
+        if missing:
+            remedy = "Start what is missing, then try again; `remit doctor` tells more."
+            return refused(Code.MCP_REQUIRED_UNAVAILABLE, f"{call.tool.meta.name} needs {named(missing)}", remedy)
         return await proceed(call)

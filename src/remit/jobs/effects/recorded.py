@@ -76,7 +76,8 @@ class Effects:
                     return held
                 with matching.uncut(step):
                     outcome = await recorded_outcome(record, self._journal)
-                    await self._declare(step, undo, outcome)
+                    if undo is not None:
+                        await self._declare(step, undo, outcome)
                 return outcome
         if encoded:
             args = _decode(encoded)
@@ -93,7 +94,8 @@ class Effects:
         )
         with matching.uncut(step):
             outcome = await self.handler.call(request, record)
-            await self._declare(step, undo, outcome)
+            if undo is not None:
+                await self._declare(step, undo, outcome)
         # It is in the journal, where another pass finds it; this one never comes by the place again.
         self.history.forget(step)
         # What is not recorded is not given: the recipe would go another way when it runs again.
@@ -191,9 +193,9 @@ class Effects:
         with matching.uncut(step):
             return await self.handler.compensate(step)
 
-    async def _declare(self, step: str, undo: Undo | None, outcome: Outcome) -> None:
+    async def _declare(self, step: str, undo: Undo, outcome: Outcome) -> None:
         """Record the call that undoes a step, if it is made from the step's value and not recorded yet."""
-        if undo is None or isinstance(undo, tuple) or not outcome.ok:
+        if isinstance(undo, tuple) or not outcome.ok:
             return
         declared = self.history.undos.get(step)
         if declared is None or not declared.tool_name:
