@@ -52,8 +52,8 @@ async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: O
 
 async def test_a_module_that_cannot_be_imported_is_named(remit_in: OpenRemit, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text("import nothing_of_this_name\n")
-    with pytest.raises(UsageError, match=r"broken\.py") as raised:
+    broken.write_text("\nimport nothing_of_this_name\n")
+    with pytest.raises(UsageError, match=r"broken\.py:2 in <module>\): ModuleNotFoundError") as raised:
         async with remit_in(flags={"app.modules": [str(broken)]}):
             pass
     assert raised.value.code is Code.MODULE_UNLOADABLE

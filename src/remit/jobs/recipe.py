@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
 import msgspec
 
@@ -152,17 +152,33 @@ class Recipe(Generic[P, T]):
         )
 
 
+@overload
+def recipe(name: Callable[Concatenate[Run, P], Awaitable[T]], /) -> Recipe[P, T]: ...
+
+
+@overload
 def recipe(
-    name: str, *, version: str = "1", migrates: Iterable[str] = ()
-) -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
-    """Make a recipe of an async function whose first parameter is the run.
+    name: str | None = None, *, version: str = "1", migrates: Iterable[str] = ()
+) -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]: ...
+
+
+def recipe(
+    name: str | Callable[Concatenate[Run, P], Awaitable[T]] | None = None,
+    *,
+    version: str = "1",
+    migrates: Iterable[str] = (),
+) -> Recipe[P, T] | Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
+    """Make a recipe of an async function whose first parameter is the run; without a name, it takes the function's.
 
     `migrates` names earlier versions whose jobs this code goes on with (setting `jobs.mismatch = "migrate"`): declared
     versions, or whole execution versions as they are recorded. `run.version` says which one a job began under.
+    Raises NameInvalidError, or UsageError if the function cannot be a recipe.
     """
+    if callable(name):
+        return Recipe(name, name.__name__, version)
 
     def wrap(function: Callable[Concatenate[Run, P], Awaitable[T]]) -> Recipe[P, T]:
-        return Recipe(function, name, version, tuple(migrates))
+        return Recipe(function, name or function.__name__, version, tuple(migrates))
 
     return wrap
 

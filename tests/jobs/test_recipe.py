@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from remit import Remit, Run, recipe
+from remit.errors import NameInvalidError, UsageError
+
+
+@recipe
+async def greeting(run: Run, who: str) -> str:
+    """Greet."""
+    return f"Hello, {who}"
+
+
+@recipe(version="2")
+async def farewell(run: Run, who: str) -> str:
+    """Take leave."""
+    return await run.child(greeting(who))
+
+
+async def test_a_recipe_without_a_name_has_that_of_its_function() -> None:
+    async with Remit(":memory:", recipes=[greeting, farewell], policy=[]) as remit:
+        assert await remit.run(farewell("Ada")) == "Hello, Ada"
+    assert (greeting.name, greeting.version) == ("greeting", "1")
+    assert (farewell.name, farewell.version) == ("farewell", "2")
+
+
+def test_a_function_that_cannot_be_a_recipe_is_refused_where_it_is_decorated() -> None:
+    with pytest.raises(UsageError, match="is not an async function"):
+
+        @recipe  # type: ignore[arg-type]
+        def plain(run: Run) -> int:
+            return 1
+
+    with pytest.raises(NameInvalidError, match="'Capital' is no recipe name"):
+
+        @recipe
+        async def Capital(run: Run) -> int:  # noqa: N802 - the name is what is tested
+            return 1
