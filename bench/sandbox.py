@@ -56,7 +56,8 @@ async def _bare(work: Path) -> None:
     passed = [fds.status, fds.block, fds.filter, fds.environment, *fds.files]
     who = identity()
     process = await asyncio.create_subprocess_exec(
-        *command(find().path, spec, fds),
+        *command("bench", spec, fds),
+        executable=find().path,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.sandbox.workspaces import Workspaces, delete
+from remit.sandbox.leftovers import delete
+from remit.sandbox.workspaces import Workspaces
 
 
 def test_each_conversation_has_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError
+from remit.sandbox.leftovers import delete
 from remit.sandbox.opening import folder_of
 from remit.sandbox.watching import size_of
-from remit.sandbox.workspaces import Workspace, Workspaces, delete
+from remit.sandbox.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:
     from remit.app import Remit

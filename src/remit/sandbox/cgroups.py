@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from remit.sandbox.keeper import keeper
+from remit.sandbox.leftovers import members, remove
 from remit.sandbox.limits import Limits
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _WANTED: Final = ("memory", "pids", "cpu", "cpuacct")
 _PERIOD: Final = 100_000
-_PREFIX: Final = "remit-"
-_EMPTY_S: Final = 0.002
-_TRIES: Final = 100
 _IDLE: Final = 16
 """Leaves that wait for a run at most."""
 _numbers: Final = count()
@@ -153,18 +151,12 @@ class Leaves:
         while self._idle:
             self._idle.pop().remove()
 
-    def sweep(self) -> None:
-        """Delete what runtimes that were killed left behind."""
-        for parent in set(self._parents.values()):
-            for folder in _leaves(parent):
-                pid, _, _ = folder.name.removeprefix(_PREFIX).partition("-")
-                if pid.isdigit() and not Path("/proc", pid).exists():
-                    remove(folder)
-
     def _make(self) -> Leaf | None:
-        name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+        name = f"{keeper().mark}-{next(_numbers)}"
         folders = {controller: parent / name for controller, parent in self._parents.items()}
         try:
+            for parent in set(self._parents.values()):
+                keeper().tell("cgroup", parent)
             for folder in set(folders.values()):
                 folder.mkdir()
         except OSError:
@@ -174,36 +166,8 @@ class Leaves:
         return Leaf(self.version, folders) if folders else None
 
 
-def remove(folder: Path) -> None:
-    """Kill what is in a cgroup and delete it; one that is not there is fine."""
-    for _ in range(_TRIES):
-        for pid in _pids(folder):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, 9)
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(_EMPTY_S)  # noqa: TID251 - the kernel says nothing when the last process has left
-        else:
-            return
-
-
 def _members(leaf: Leaf) -> bool:
-    return any(_pids(folder) for folder in set(leaf.folders.values()))
-
-
-def _pids(folder: Path) -> list[int]:
-    try:
-        return [int(word) for word in (folder / "cgroup.procs").read_text().split()]
-    except OSError:
-        return []
-
-
-def _leaves(parent: Path) -> Iterator[Path]:
-    with suppress(OSError):
-        yield from [folder for folder in parent.iterdir() if folder.name.startswith(_PREFIX)]
+    return any(members(folder) for folder in set(leaf.folders.values()))
 
 
 def _parents() -> tuple[int, dict[str, Path]]:

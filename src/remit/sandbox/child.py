@@ -9,8 +9,10 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from remit.sandbox.identity import Identity
+from remit.sandbox.keeper import keeper
 
 
 class Child:
@@ -32,14 +34,17 @@ class Child:
         pass_fds: Sequence[int],
         identity: Identity,
         env: Mapping[str, str] | None = None,
+        program: Path | None = None,
     ) -> Child:
-        """Start a program, without any environment if none is given. Raises OSError.
+        """Start `program`, or what `argv` begins with, without any environment if none is given. Raises OSError.
 
         It must be called in a thread that lives as long as the child: the kernel tells `--die-with-parent` of the end
         of the thread.
         """
+        keeper().begin()
         process = subprocess.Popen(
             argv,
+            executable=program,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

@@ -1,4 +1,4 @@
-"""Empty folders for one run, which go with it; those of a process that was killed go when the next one begins."""
+"""Empty folders for one run, which go with it, or with this process if that is killed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import Final
 
-from remit.clock import SECOND, SystemClock
 from remit.sandbox.identity import identity
-from remit.sandbox.workspaces import delete
-
-_PREFIX: Final = "remit-sandbox-"
-_FRESH: Final = 60 * SECOND
-"""A folder that was made just now may not be locked yet."""
+from remit.sandbox.keeper import keeper
+from remit.sandbox.leftovers import delete
 
 
 class Scratch:
@@ -25,8 +19,9 @@ class Scratch:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Make it below `folder`; None: where temporary files lie."""
-        _swept(folder or Path(tempfile.gettempdir()))
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
+        ours = keeper()
+        ours.tell("folder", folder or Path(tempfile.gettempdir()))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{ours.mark}-", dir=folder))
         self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.work = self._folder / "work"
@@ -57,24 +52,3 @@ def scratch() -> Iterator[Path]:
         yield made.work
     finally:
         made.close()
-
-
-@cache
-def _swept(where: Path) -> None:
-    """Delete what processes of ours that were killed left behind there, once."""
-    before = SystemClock().now() - _FRESH
-    for folder in where.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder.stat().st_mtime_ns < before * 1_000:
-                _sweep(folder)
-
-
-def _sweep(folder: Path) -> None:
-    """Delete a folder whose maker is dead. Raises OSError for one that is in use, or not ours."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(fd).st_uid == os.geteuid():
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            delete(folder)
-    finally:
-        os.close(fd)

@@ -6,23 +6,18 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from remit.sandbox.identity import Identity, identity
+from remit.sandbox.leftovers import delete
 from remit.sandbox.walking import DEPTH
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST: Final = 255
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def delete(folder: Path) -> None:
-    """Delete a folder with whatever a program left in it, closed folders as well."""
-    shutil.rmtree(folder, onerror=_opened)
 
 
 def take_place(fresh: Path, work: Path) -> None:
@@ -58,21 +53,6 @@ def empty(folder: Path) -> None:
             delete(place)
         else:
             place.unlink()
-
-
-def _opened(function: object, path: str, _info: object) -> None:
-    """Open the folder that could not be read or written to, then try again."""
-    for place in (os.path.dirname(path), path):
-        if not os.path.islink(place):
-            try:
-                os.chmod(place, 0o700)
-            except FileNotFoundError:
-                return
-    if callable(function):
-        if function is os.open or function is os.scandir:
-            shutil.rmtree(path)
-        else:
-            function(path)
 
 
 class Workspace:

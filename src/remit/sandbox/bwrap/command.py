@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from remit.sandbox.bwrap.network import ENVIRONMENT as PROXIED
@@ -89,7 +88,7 @@ class Descriptors(NamedTuple):
     status: int
     """Gets bwrap's reports."""
     block: int
-    """Read before the program begins."""
+    """Read before the program begins; it has no end, so that nothing begins because we have ended."""
     filter: int
     environment: int
     """With what `environment` gives: other users of the machine can read a command line, and so no secret is in it."""
@@ -103,10 +102,10 @@ def environment(spec: Spec) -> bytes:
     return b"".join(os.fsencode(f"--setenv\0{name}\0{value}\0") for name, value in variables.items())
 
 
-def command(program: Path, spec: Spec, fds: Descriptors, before: Sequence[str] = ()) -> list[str]:
-    """Bwrap's whole command line for a run; `before` are words that start the program within."""
+def command(mark: str, spec: Spec, fds: Descriptors, before: Sequence[str] = ()) -> list[str]:
+    """Bwrap's whole command line for a run, which `mark` begins; `before` are words that start the program within."""
     size = str(spec.limits.tmp_bytes)
-    words = [str(program), *_ISOLATE]
+    words = [mark, *_ISOLATE]
     if not spec.network:
         words.append("--unshare-net")  # else it shares one that holds nothing but the proxy's door
     words += ["--args", str(fds.environment), *_ROOT]

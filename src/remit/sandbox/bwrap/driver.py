@@ -193,7 +193,6 @@ class BwrapDriver:
     def _cgroups(self) -> Leaves:
         if self._leaves is None:
             self._leaves = Leaves()
-            self._leaves.sweep()
         return self._leaves
 
     # --- probing

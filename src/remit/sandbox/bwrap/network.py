@@ -29,7 +29,7 @@ door.bind(("127.0.0.1", {PORT}))
 door.listen(64)
 socket.send_fds(socket.socket(fileno=fd), [b"x"], [door.fileno()])
 door.close()
-os.execv(sys.argv[2], sys.argv[2:])
+os.execv(sys.argv[2], sys.argv[3:])
 """
 ENVIRONMENT: Final = dict.fromkeys(
     ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), f"http://127.0.0.1:{PORT}"
@@ -42,9 +42,9 @@ def python() -> str:
     return next((path for path in PYTHONS if Path(path).exists()), "")
 
 
-def before(fd: int) -> list[str]:
-    """The words that stand before bwrap's; `fd` is the other end of the socket given to `door`."""
-    return [python(), "-I", "-S", "-c", _SOURCE, str(fd)]
+def before(fd: int, program: Path) -> list[str]:
+    """The words that stand before those of `program`; `fd` is the other end of the socket given to `door`."""
+    return [python(), "-I", "-S", "-c", _SOURCE, str(fd), str(program)]
 
 
 def door(ours: socket.socket) -> socket.socket:

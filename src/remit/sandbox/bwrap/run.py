@@ -22,6 +22,7 @@ from remit.sandbox.child import Child, Ending
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Connection, Listener, Stream, Usage
 from remit.sandbox.identity import Identity
+from remit.sandbox.keeper import keeper
 from remit.sandbox.output import outputs
 from remit.sandbox.proxy import Proxy
 from remit.sandbox.spec import Spec
@@ -89,17 +90,21 @@ class Run:
             err_r, err_w = pipe()
             block_r, self._block_fd = os.pipe2(os.O_CLOEXEC)
             given.append(block_r)
+            # A pipe that can be written to from this end as well: to whoever reads here it never ends (fifo(7)).
+            block = os.open(f"/proc/self/fd/{block_r}", os.O_RDWR | os.O_CLOEXEC)
+            given.append(block)
             filter_fd = _memory(given, filter_)
             env_fd = _memory(given, environment(self.spec))
             files = tuple(_memory(given, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
-            argv = command(program, self.spec, Descriptors(status_w, block_r, filter_fd, env_fd, files), before)
-            passed = [status_w, block_r, filter_fd, env_fd, *files, *inherited]
+            fds = Descriptors(status_w, block, filter_fd, env_fd, files)
+            argv = command(keeper().mark, self.spec, fds, before)
+            passed = [status_w, block, filter_fd, env_fd, *files, *inherited]
             if self.spec.network:
                 self._door, theirs = socket.socketpair()
                 given.append(theirs.detach())
                 passed.append(given[-1])
-                argv = [*network.before(given[-1]), *argv]
+                argv, program = [*network.before(given[-1], program), *argv], Path(network.python())
             self._child = Child.start(
                 argv,
                 stdin=stdin,
@@ -107,6 +112,7 @@ class Run:
                 stderr=err_w,
                 pass_fds=passed,
                 identity=identity,
+                program=program,
             )
         except BaseException:
             for fd in (*mine, self._block_fd):

@@ -1,0 +1,220 @@
+"""Deletes what a runtime leaves when it is killed: a program of its own, started by it, which outlives it.
+
+The runtime alone holds the other end of a pipe, into which it writes its mark and where it makes folders and cgroups.
+The end of the pipe is the end of the runtime, and of whatever it forked that has not become another program yet. Nobody
+else could do it: bwrap's child asks to die with its parent too late, and lives on if that is killed before.
+
+A mark is `remit-sandbox-NAMESPACE-PID-START`: it names one process of one PID namespace, and no later one of that
+number. All that a runtime makes bears it: folders and cgroups in their names, processes among their words. What stays
+if this program is killed as well is deleted by that of the next runtime.
+
+Only the standard library is imported: it is run by path, without any package.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+PREFIX = "remit-sandbox-"
+_MARK = re.compile(rb"remit-sandbox-(\d+)-(\d+)-(\d+)")
+_PAUSE_S = 0.01
+_QUIET = 3
+"""Looks that find nothing before nothing is there: a program that becomes another has no words for a moment."""
+_PATIENCE_S = 60.0
+_TRIES = 100
+_FRESH_S = 60.0
+"""A folder that was made just now may not be locked yet."""
+_STARTED = 19
+"""Where a process' start stands in /proc/PID/stat after its name (`proc_pid_stat(5)`, field 22)."""
+
+
+def mark_of(pid: int) -> str:
+    """The mark of a process that runs."""
+    return f"{PREFIX}{_namespace()}-{pid}-{_started(pid)}"
+
+
+def lives(mark: str) -> bool:
+    """Whether the process that a name begins with the mark of may still run."""
+    found = _MARK.match(mark.encode())
+    if found is None or int(found[1]) != _namespace():
+        return True  # not ours to judge
+    return _started(int(found[2])) == int(found[3])
+
+
+def delete(folder: Path) -> None:
+    """Delete a folder with whatever a program left in it, closed folders as well."""
+    shutil.rmtree(folder, onerror=_opened)
+
+
+def remove(cgroup: Path) -> None:
+    """Kill what is in a cgroup and delete it; one that is not there is fine."""
+    for _ in range(_TRIES):
+        for pid in members(cgroup):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            cgroup.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            _pause()  # the kernel says nothing when the last process has left
+        else:
+            return
+
+
+def members(cgroup: Path) -> list[int]:
+    """The processes in a cgroup."""
+    try:
+        return [int(word) for word in (cgroup / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []
+
+
+def kill_marked(left: Callable[[str], bool]) -> None:
+    """Kill all processes with a mark that was left, until there is none."""
+    quiet, until = 0, time.monotonic() + _PATIENCE_S
+    while quiet < _QUIET and time.monotonic() < until:
+        quiet += 1
+        for pid in _processes():
+            if _killed(pid, left):
+                quiet = 0
+        _pause()
+
+
+def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
+    """Delete the folders or cgroups (`kind`) in a place whose mark was left."""
+    with suppress(OSError):
+        for found in place.iterdir():
+            if found.name.startswith(PREFIX):
+                if kind == "folder":
+                    with suppress(OSError):
+                        _unlocked(found, sure=left(found.name))
+                elif left(found.name):
+                    remove(found)
+
+
+def _unlocked(folder: Path, *, sure: bool) -> None:
+    """Delete a folder whose maker is dead. Raises OSError for one that is in use, or not ours.
+
+    The lock tells, for a maker may have lived in another PID namespace.
+    """
+    if not sure and folder.stat().st_mtime > time.time() - _FRESH_S:  # noqa: TID251 - the clock of files
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_uid == os.geteuid():
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            delete(folder)
+    finally:
+        os.close(fd)
+
+
+def _opened(function: object, path: str, _info: object) -> None:
+    """Open the folder that could not be read or written to, then try again."""
+    for place in (os.path.dirname(path), path):
+        if not os.path.islink(place):
+            try:
+                os.chmod(place, 0o700)
+            except FileNotFoundError:
+                return
+    if callable(function):
+        if function is os.open or function is os.scandir:
+            shutil.rmtree(path)
+        else:
+            function(path)
+
+
+# --- processes
+
+
+def _processes() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            yield int(name)
+
+
+def _killed(pid: int, left: Callable[[str], bool]) -> bool:
+    """Kill a process if it has a mark that was left; the descriptor keeps it from being another one."""
+    if not _is_left(pid, left):
+        return False
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return True
+    try:
+        if _is_left(pid, left):
+            with suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _is_left(pid: int, left: Callable[[str], bool]) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(_MARK.fullmatch(word) and left(word.decode()) for word in words)
+
+
+def _namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def _started(pid: int) -> int:
+    """When a process was started, in ticks; 0 if it is not there, or dead."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return 0 if words[0] in {b"Z", b"X"} else int(words[_STARTED])
+
+
+def _pause() -> None:
+    time.sleep(_PAUSE_S)  # noqa: TID251 - neither /proc nor a cgroup tells of the end of a process that is not ours
+
+
+# --- the program
+
+
+def _left_before(found: str) -> bool:
+    return not lives(found)
+
+
+def main(fd: int) -> None:
+    """Read what the runtime says until it is gone, then delete what it left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # those are for the runtime
+    os.closerange(fd + 1, 1_024)
+    os.chdir("/")
+    mark, places = "", []
+    with open(fd, encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            kind, _, rest = line.rstrip("\n").partition(" ")
+            if kind == "mark":
+                mark = rest
+                kill_marked(_left_before)
+            else:
+                places.append((kind, Path(rest)))
+                sweep(kind, Path(rest), _left_before)
+    if not mark:
+        return
+
+    def left(found: str) -> bool:
+        return found == mark or found.startswith(f"{mark}-") or _left_before(found)
+
+    kill_marked(left)
+    for kind, place in places:
+        sweep(kind, place, left)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,138 @@
+"""Starts runtimes that use sandboxes, kills each at some moment, and says what is left of it; a program of its own.
+
+Whatever a runtime leaves running becomes a child of ours, for we inherit what lost its parent: so that the end of all
+of it can be awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import random
+import select
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.commands import Commands
+from remit.sandbox.landlock.driver import LandlockDriver
+from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.sandbox import Asked, Sandbox
+from remit.sandbox.scratch import scratch
+from remit.sandbox.spec import Spec
+from remit.sandbox.wasm.driver import WasmDriver
+from remit.sandbox.workspaces import Workspaces
+from tests.sandbox.abuse.subjects import module
+
+_SUBREAPER: Final = 36
+_PATIENCE_S: Final = 20
+_LAST_S: Final = {"bwrap": 0.12, "network": 0.2, "landlock": 0.2, "wasm": 0.6, "warm": 0.4}
+"""By then every runtime has its programs running, or waiting."""
+_SLEEP: Final = ("/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
+
+
+async def _programs(driver: BwrapDriver | LandlockDriver | WasmDriver, *argv: str, network: tuple[str, ...]) -> None:
+    async def one(number: int) -> None:
+        with scratch() as work:
+            await driver.exec(Spec(id=str(number), argv=argv, workspace=work, network=network))
+
+    await asyncio.gather(*(one(number) for number in range(3)))
+
+
+async def _warm() -> None:
+    with scratch() as folder:
+        folder.chmod(0o711)
+        driver = BwrapDriver("", 2, folder / "warm")
+        sandbox = Sandbox(
+            driver, SandboxPolicy(commands=frozenset({"python"})), Commands(("python",)), Workspaces(folder)
+        )
+        await sandbox.write("job/a", [("main.py", b"import sys, time; time.sleep(float(sys.argv[1]))")])
+        for number, seconds in enumerate(("0", "0", "0", "1000")):
+            await sandbox.run(Asked(conversation="job/a", key=str(number), command=("python", "main.py", seconds)))
+
+
+RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
+    "bwrap": lambda: _programs(BwrapDriver(), *_SLEEP, network=()),
+    "network": lambda: _programs(BwrapDriver(), *_SLEEP, network=("example.org",)),
+    "landlock": lambda: _programs(LandlockDriver(), *_SLEEP, network=()),
+    "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
+    "warm": _warm,
+}
+
+
+def _started(name: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            asyncio.run(RUNTIMES[name]())  # type: ignore[arg-type]
+        finally:
+            os._exit(1)
+    return pid
+
+
+def _children() -> list[int]:
+    return [int(word) for word in Path("/proc/thread-self/children").read_text().split()]
+
+
+def _named(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
+    return ""
+
+
+def _outlived() -> list[str]:
+    """Return once no process is left; what is still there after a while."""
+    found: list[str] = []
+
+    def tired(_number: int, _frame: object) -> None:
+        for pid in _children():
+            found.append(f"process {_named(pid)}")
+            os.kill(pid, signal.SIGKILL)
+        signal.alarm(1)
+
+    signal.signal(signal.SIGALRM, tired)
+    signal.alarm(_PATIENCE_S)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    signal.alarm(0)
+    return found
+
+
+def _things(pid: int) -> set[str]:
+    """Folders, cgroups and mounts."""
+    top = Path("/sys/fs/cgroup")
+    ours = f"remit-sandbox-*-{pid}-*"
+    folders = [str(place) for place in Path(tempfile.gettempdir()).iterdir()]
+    cgroups = [str(place) for pattern in (ours, f"*/{ours}", f"*/*/{ours}") for place in top.glob(pattern)]
+    return {*folders, *cgroups, *Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+def main(name: str, rounds: int, seed: int) -> None:
+    """Kill so many runtimes; print what each left, as JSON lines."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    moments = random.Random(seed)
+    for _ in range(rounds):
+        before = _things(0)
+        pid = _started(name)
+        pidfd = os.pidfd_open(pid)
+        over = select.select([pidfd], [], [], moments.random() * _LAST_S[name])[0]
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os.close(pidfd)
+        left = ["it ended by itself"] if over else []
+        left += _outlived()
+        left += sorted(_things(pid) - before)
+        if left:
+            sys.stdout.write(json.dumps(left) + "\n")
+    sys.stdout.write(json.dumps({"rounds": rounds}) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

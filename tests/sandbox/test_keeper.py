@@ -1,0 +1,116 @@
+"""What was left behind is told from what is in use, and deleted by the next runtime if need be."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from remit.sandbox.keeper import Keeper, keeper
+from remit.sandbox.leftovers import kill_marked, lives, mark_of, sweep
+from remit.sandbox.scratch import Scratch
+
+OURS = mark_of(os.getpid())
+DEAD = OURS.rpartition("-")[0] + "-1"
+"""As if of an earlier process that had our number."""
+ELSEWHERE = f"remit-sandbox-1-{os.getpid()}-1"
+
+
+@contextmanager
+def process(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits, with some words."""
+    with subprocess.Popen(["/bin/sh", "-c", "read x", *words], stdin=subprocess.PIPE) as found:
+        yield found
+        found.kill()
+
+
+def ended(found: subprocess.Popen[bytes], seconds: float) -> bool:
+    pidfd = os.pidfd_open(found.pid)
+    try:
+        return bool(select.select([pidfd], [], [], seconds)[0])
+    finally:
+        os.close(pidfd)
+
+
+def test_a_mark_lives_as_long_as_its_process_and_those_of_others_are_not_judged() -> None:
+    assert [lives(mark) for mark in (OURS, f"{OURS}-7", DEAD, ELSEWHERE, "another name")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_only_processes_with_a_mark_that_was_left_are_killed() -> None:
+    marks = [OURS, DEAD, ELSEWHERE, f"x{DEAD}", f"{DEAD}x"]
+    with ExitStack() as stack:
+        found = [stack.enter_context(process(mark)) for mark in marks]
+        kill_marked(lambda mark: not lives(mark))
+        assert [ended(one, 0) for one in found] == [False, True, False, False, False]
+
+
+def test_the_next_runtime_ends_what_an_earlier_one_left() -> None:
+    with process(DEAD) as left, process(OURS) as used:
+        made = Keeper()
+        made.begin()
+        assert ended(left, 30)
+        assert not ended(used, 0)
+        made.leave()
+
+
+def test_one_that_was_killed_is_started_again_and_told_again(tmp_path: Path) -> None:
+    made = Keeper()
+    made.tell("folder", tmp_path)
+    first = made._pid
+    os.kill(first, signal.SIGTERM)  # as a service manager does to all: it is not for it
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    (tmp_path / f"{DEAD}-a").mkdir()
+    with process(DEAD) as left:
+        made.begin()
+        assert made._pid != first
+        assert ended(left, 30)
+    made.leave()
+    os.waitpid(made._pid, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_in_use_is_not_swept(tmp_path: Path) -> None:
+    made = Scratch(tmp_path)
+    folder = made.work.parent
+    assert folder.name.startswith(f"{keeper().mark}-")
+    sweep("folder", tmp_path, lambda _mark: True)
+    assert made.work.exists()
+    made.close()
+    assert not folder.exists()
+
+
+def test_folders_of_the_dead_go_with_all_that_is_in_them_and_others_stay(tmp_path: Path) -> None:
+    for name in (f"{DEAD}-a", f"{OURS}-b", f"{ELSEWHERE}-c", f"{ELSEWHERE}-old", "other"):
+        (tmp_path / name / "work").mkdir(parents=True)
+        (tmp_path / name / "work").chmod(0)
+    os.utime(tmp_path / f"{ELSEWHERE}-old", (0, 0))
+    sweep("folder", tmp_path, lambda mark: not lives(mark))
+    assert {path.name for path in tmp_path.iterdir()} == {f"{OURS}-b", f"{ELSEWHERE}-c", "other"}
+
+
+FORKED = """
+import os, sys
+from remit.sandbox.keeper import keeper
+ours = keeper()
+ours.begin()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if keeper().mark != ours.mark and ours._fd == -1 else 1)
+sys.exit(os.waitpid(pid, 0)[1])
+"""
+
+
+def test_a_process_that_was_forked_has_one_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FORKED], stdin=subprocess.DEVNULL, check=True)
