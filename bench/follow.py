@@ -22,7 +22,7 @@ from remit.clock import SystemClock
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import StepDecided
-from remit.wiring import open_store
+from remit.wiring.journal import open_store
 
 EVENTS, LONGEST_PAUSE_S = 150, 0.02
 _STREAM = "bench/followed"

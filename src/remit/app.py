@@ -39,7 +39,7 @@ from remit.tools.migration import Migration
 from remit.tools.provider import ToolProvider
 from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
-from remit.wiring import Report, Runtime, open_runtime
+from remit.wiring.runtime import Report, Runtime, open_runtime
 
 __all__ = ["Job", "JobEndedError", "Remit"]
 

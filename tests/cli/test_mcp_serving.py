@@ -20,7 +20,7 @@ from remit.cli.wrapping import name_of
 from remit.journal.kinds import Payload, SessionOpened
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.settings import load
-from remit.wiring import principal
+from remit.settings.principal import principal
 from tests.cli.conftest import Project
 from tests.cli.talking import ENVELOPE, MODERN, Talk, text_of
 from tests.cli.terminal import PATIENCE_S

@@ -14,7 +14,7 @@ from remit.jobs.execution import JobExecution
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch
 from remit.journal.journal import Journal
-from remit.wiring import open_store
+from remit.wiring.journal import open_store
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit, until
 

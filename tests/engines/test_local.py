@@ -22,7 +22,7 @@ from remit.journal.event import Claim
 from remit.journal.journal import Journal
 from remit.journal.kinds import WaitCompleted
 from remit.settings import load
-from remit.wiring import open_store
+from remit.wiring.journal import open_store
 from tests.opened import OpenRemit, local_engine, until_waiting
 
 NOW = {"jobs.drain_seconds": 0}

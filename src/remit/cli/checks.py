@@ -195,7 +195,7 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
             return
     from remit.clock import SystemClock
     from remit.journal.journal import Journal
-    from remit.wiring import open_store
+    from remit.wiring.journal import open_store
 
     try:
         journal = Journal(open_store(url, SystemClock()))

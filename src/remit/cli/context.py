@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
-    from remit.wiring import Report
+    from remit.wiring.runtime import Report
 
 MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
@@ -174,7 +174,7 @@ class State:
     def _recorded(self, settings: Settings) -> Iterable[ToolProvider]:
         """What stands in for the tools of modules and servers: the catalog as it was last listed."""
         from remit.cli.recorded import recorded
-        from remit.wiring import stand_ins_of
+        from remit.wiring.providers import stand_ins_of
 
         found = recorded(settings)
         if found is None:

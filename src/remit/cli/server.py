@@ -87,7 +87,7 @@ async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[lis
         state.note(f"without MCP: {error.name} is not installed")
         yield mounts
         return
-    from remit.wiring import principal
+    from remit.settings.principal import principal
 
     face = Face(
         remit.service,

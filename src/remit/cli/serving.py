@@ -113,7 +113,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
-    from remit.wiring import principal
+    from remit.settings.principal import principal
 
     # An agent names the folders here.
     flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})

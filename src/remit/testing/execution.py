@@ -30,7 +30,7 @@ from remit.tickets.runner import RunnerConfig
 from remit.tickets.steps import ToolStep, normalised
 from remit.tickets.ticket import new_ticket_id, stream_of
 from remit.tools.function import FunctionTool, tool
-from remit.wiring import open_runtime
+from remit.wiring.runtime import open_runtime
 
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 _RULES: Final = [

@@ -18,7 +18,7 @@ from remit.service.views import JobRow
 from remit.settings import load
 from remit.tools.function import tool
 from remit.tools.provider import CallContext
-from remit.wiring import open_runtime
+from remit.wiring.runtime import open_runtime
 
 Reach = Callable[[Service], AbstractAsyncContextManager[ServicePort]]
 """Opens the service under test, given the one over the journal."""

@@ -53,7 +53,7 @@ async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
     from remit.journal.copy import copy, refuse_busy
     from remit.journal.event import HeadQuery
     from remit.journal.journal import Journal
-    from remit.wiring import open_store
+    from remit.wiring.journal import open_store
 
     async with contextlib.AsyncExitStack() as stack:
 

@@ -39,7 +39,7 @@ def command(state: State, name: str) -> int:
 async def _log_in(state: State, name: str) -> RemoteStatus:
     from remit.cli.browser import Browser
     from remit.cli.logs import log_to_stderr
-    from remit.wiring import open_runtime
+    from remit.wiring.runtime import open_runtime
 
     log_to_stderr(state.verbose)
     runtime = open_runtime(state.trusted({"journal.url": ":memory:"}), authorizer=Browser(state))

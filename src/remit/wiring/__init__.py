@@ -1,0 +1,1 @@
+"""The only package that names adapters: settings in, a working runtime out."""
