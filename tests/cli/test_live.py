@@ -18,6 +18,7 @@ from remit.journal.kinds import (
     encode,
 )
 from remit.service.views import JobRow
+from remit.tools.output import OutputLine
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"
 
@@ -137,3 +138,26 @@ async def test_a_view_draws_pauses_and_leaves_its_last_picture() -> None:
         assert stream.getvalue() == paused, "nothing is drawn into a question"
         view.go_on()
     assert "✓ 1" in stream.getvalue()
+
+
+async def test_what_a_program_writes_stands_above_the_picture_line_by_line() -> None:
+    stream = Tty()
+    view = LiveView(Screen(stream))
+    view.show([followed(started("1"))])
+    view.progress(JOB, 1, None, OutputLine("first\tline"))
+    view.progress(JOB, 2, None, OutputLine("\x1b[2Jsecond"))
+    async with view:
+        pass
+    said = stream.getvalue()
+    assert said.index("│ first   line") < said.index("│ ") + 20 < said.index("second")
+    assert "\x1b[2Jsecond" not in said
+    assert "running · 1 step · " in said
+
+
+def test_of_a_flood_the_last_lines_are_shown() -> None:
+    view = LiveView(Screen(Tty()))
+    for number in range(1_000):
+        view.progress(JOB, number, None, OutputLine(f"line {number}"))
+    lines = view._written().plain.split("\n")
+    assert (lines[0], lines[-1], len(lines)) == ("  … 800 lines more", "  │ line 999", 201)
+    assert view._written().plain == ""

@@ -108,11 +108,12 @@ def _outlived() -> list[str]:
 
 def _things(pid: int) -> set[str]:
     """Folders, cgroups and mounts."""
-    top = Path("/sys/fs/cgroup")
+    top, temporary = Path("/sys/fs/cgroup"), tempfile.gettempdir()
     ours = f"remit-sandbox-*-{pid}-*"
-    folders = [str(place) for place in Path(tempfile.gettempdir()).iterdir()]
+    folders = [str(place) for place in Path(temporary).iterdir()]
     cgroups = [str(place) for pattern in (ours, f"*/{ours}", f"*/*/{ours}") for place in top.glob(pattern)]
-    return {*folders, *cgroups, *Path("/proc/self/mountinfo").read_text().splitlines()}
+    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if temporary in line]
+    return {*folders, *cgroups, *mounts}
 
 
 def main(name: str, rounds: int, seed: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Self
 
-from remit.cli.text import cut, one_line, pad
+from remit.cli.text import clean, cut, one_line, pad
 from remit.clock import SECOND, SystemClock, duration
+from remit.tools.output import OutputLine
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -22,6 +24,8 @@ _FRAME_S: Final = 0.1
 _MOST_STEPS: Final = 12
 _AROUND: Final = 6
 """Lines of the terminal left to everything but steps."""
+_MOST_LINES: Final = 200
+"""Lines of output that are shown of what came between two frames; the last of them."""
 _NAME: Final = 24
 _TIME: Final = 7
 _MARKS: Final = {"ok": "✓", "completed": "✓", "failed": "✗", "blocked": "✗", "unknown": "?", "cancelled": "·"}
@@ -101,7 +105,7 @@ class Lines(Silent):
 
 
 class LiveView(Silent):
-    """The jobs and their newest steps, redrawn in place."""
+    """The jobs and their newest steps, redrawn in place below what their programs wrote."""
 
     def __init__(self, channel: Channel) -> None:
         """Draw on a terminal."""
@@ -113,6 +117,8 @@ class LiveView(Silent):
         self._steps: dict[str, tuple[StepRow, ...]] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._messages: dict[str, str] = {}
+        self._output: deque[tuple[str, str]] = deque(maxlen=_MOST_LINES)
+        self._passed = 0
         self._console = Console(
             file=channel.stream, no_color=not channel.colored, highlight=False, markup=False, emoji=False
         )
@@ -151,7 +157,11 @@ class LiveView(Silent):
         self._paused = False
 
     def progress(self, job: str, done: float | None, total: float | None, message: str) -> None:
-        """Keep the newest message of a job."""
+        """Keep the newest message of a job, and all that its programs write until the next frame."""
+        if isinstance(message, OutputLine):
+            self._passed += len(self._output) == _MOST_LINES
+            self._output.append((job, message))
+            return
         count = "" if done is None else f" {done:g}" + ("" if total is None else f"/{total:g}")
         self._messages[job] = one_line(message) + count
 
@@ -170,7 +180,9 @@ class LiveView(Silent):
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
-        self._live.update(self._picture(), refresh=True)
+        self._live.update(self._picture(), refresh=not self._output)
+        if self._output:
+            self._console.print(self._written())  # above the picture, which it draws again
 
     def _erase(self, *, keep: bool) -> None:
         if self._live is not None:
@@ -186,6 +198,18 @@ class LiveView(Silent):
         if not many:
             lines += [line for job in self._jobs for line in self._body(job)]
         return Text("\n", no_wrap=True, overflow="crop").join(Text.assemble(*line) for line in lines)
+
+    def _written(self) -> Text:
+        """The output since the last frame."""
+        from rich.text import Text
+
+        many = len(self._jobs) > 1
+        bar = "│" if self._unicode else "|"
+        lines = [f"  {self._sign('…')} {self._passed} lines more"] if self._passed else []
+        lines += [f"  {bar} " + (f"{job}  " if many else "") + clean(line.expandtabs()) for job, line in self._output]
+        self._output.clear()
+        self._passed = 0
+        return Text("\n".join(lines))
 
     def _header(self, job: Followed, *, many: bool) -> Line:
         row = job.row

@@ -6,6 +6,8 @@ import codecs
 from collections.abc import Callable
 from typing import Final, Literal
 
+from remit.tools.output import OutputLine
+
 _LONGEST: Final = 4_000
 """Characters that are passed on at once; a longer line, or one without an end, is passed on in pieces."""
 
@@ -43,4 +45,4 @@ class Live:
     def _say(self, line: str) -> None:
         for start in range(0, len(line) or 1, _LONGEST):
             self._count += 1
-            self._progress(self._count, None, line[start : start + _LONGEST])
+            self._progress(self._count, None, OutputLine(line[start : start + _LONGEST]))
