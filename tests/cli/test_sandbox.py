@@ -11,6 +11,15 @@ def test_probe_shows_what_the_default_driver_can_do(project: Project) -> None:
     assert any(line.split()[0] == "memory_bytes" for line in rest)
 
 
+def test_probe_tells_where_the_programs_of_allowed_commands_lie(project: Project) -> None:
+    project.env["REMIT_SANDBOX_COMMANDS"] = "bash,no-such-thing"
+    lines = project.here("sandbox", "probe").out.splitlines()
+    assert "      bash             /usr/bin/bash" in lines
+    assert "      no-such-thing    no-such-thing is not in /usr/local/bin or /usr/bin" in lines
+    rows = project.here("sandbox", "probe", "--json").json
+    assert [one["commands"] for one in rows if one["commands"]] == [{"bash": "/usr/bin/bash", "no-such-thing": ""}]
+
+
 def test_probe_names_the_failed_check_and_the_remedy(project: Project) -> None:
     project.env["REMIT_SANDBOX_BWRAP"] = "/no/bwrap"
     found = project.here("sandbox", "probe")

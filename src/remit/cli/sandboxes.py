@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from remit.sandbox.capability import Capability, Isolation
-from remit.sandbox.opening import DRIVERS, open_driver
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.installed import CommandMissingError
+from remit.sandbox.opening import DRIVERS, finder_of, open_driver
 
 if TYPE_CHECKING:
     from remit.settings import Settings
@@ -27,6 +29,18 @@ async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[C
 def demanded(settings: Settings) -> Isolation:
     """What the settings demand."""
     return Isolation[settings.sandbox.min_isolation]
+
+
+def commands(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Where the program of each allowed command lies in the sandbox, or why it cannot be run."""
+    finder = finder_of(settings.sandbox)
+    found: dict[str, tuple[str, str]] = {}
+    for name in settings.sandbox.commands:
+        try:
+            found[name] = finder.find(name).program, ""
+        except (CommandMissingError, SandboxUnavailableError) as error:
+            found[name] = "", str(error)
+    return found
 
 
 async def verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from remit.sandbox.driver import SandboxUnavailableError
+from remit.sandbox.identity import CLOSED, identity, reachable
 from remit.sandbox.installed import PLACES, CommandMissingError, Located, located
 from remit.sandbox.spec import Mount
 
@@ -33,7 +35,7 @@ class Finder(Protocol):
     """Finds the programs of a driver."""
 
     def find(self, name: str) -> Command:
-        """The program behind a name. Raises CommandMissingError."""
+        """The program behind a name. Raises CommandMissingError, or SandboxUnavailableError without its packages."""
         ...
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:
@@ -52,7 +54,7 @@ class Commands:
         self._packages = packages or {}
 
     def find(self, name: str) -> Command:
-        """The program behind a name. Raises CommandMissingError."""
+        """The program behind a name. Raises CommandMissingError, or SandboxUnavailableError without its packages."""
         for called in _NAMES.get(name, (name,)):
             for place in PLACES:
                 path = Path(place, called)
@@ -74,6 +76,11 @@ class Commands:
         folder, variable = self._packages.get(name), _PACKAGES.get(name)
         if folder is None or variable is None:
             return Command(program, mounts)
+        if not folder.is_dir():
+            why = f"the folder with the packages of {name} is not there: {folder}"
+            raise SandboxUnavailableError(why, "Make it, or correct sandbox.packages.")
+        if identity().uid is not None and not reachable(folder):
+            raise SandboxUnavailableError(f"the sandbox's user cannot read the packages in {folder}", CLOSED)
         target = f"{PACKAGES}/{name}"
         return Command(program, (*mounts, Mount(folder, target)), {variable: target})
 

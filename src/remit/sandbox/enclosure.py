@@ -19,7 +19,7 @@ from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import Execution, Listener
 from remit.sandbox.hosts import read
-from remit.sandbox.identity import identity, reachable
+from remit.sandbox.identity import CLOSED, identity, reachable
 from remit.sandbox.limits import LooserError, tightened
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
@@ -34,10 +34,6 @@ _HOME_FILES: Final = 100_000
 _TIMES: Final = ("wall_ms", "cpu_ms")
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _KERNELS: Final = ("/proc", "/dev", "/sys")
-_CLOSED: Final = (
-    "Remit runs as root, and programs in the sandbox as another user. Run Remit as a plain user, or move it to where "
-    "every user may read it."
-)
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +143,7 @@ def _mount(path: Path, *, writable: bool) -> Mount:
     if not path.exists():
         raise SandboxUnavailableError(f"{path} does not exist", "Correct the roots of its sandbox.")
     if identity().uid is not None and not reachable(path):
-        raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", _CLOSED)
+        raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", CLOSED)
     return Mount(path, str(path), writable=writable)
 
 

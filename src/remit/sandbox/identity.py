@@ -8,6 +8,11 @@ from typing import Final, NamedTuple
 
 _ONLY_OURS: Final = 60_900
 """No system hands out a uid from 60578 to 61183 (systemd, "Users, Groups, UIDs and GIDs")."""
+CLOSED: Final = (
+    "Remit runs as root, and programs in the sandbox as another user. Run Remit as a plain user, or move it to where "
+    "every user may read it."
+)
+"""What to do about a folder that the sandbox's user cannot read."""
 
 
 class Identity(NamedTuple):

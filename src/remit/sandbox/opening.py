@@ -33,13 +33,13 @@ def open_sandbox(settings: Settings) -> Sandbox:
     given = settings.sandbox
     folder = folder_of(settings)
     driver = open_driver(given.driver, given, folder)
-    return Sandbox(driver, policy_of(given), _finder(given), Workspaces(folder))
+    return Sandbox(driver, policy_of(given), finder_of(given), Workspaces(folder))
 
 
 def open_enclosures(settings: Settings) -> Enclosures:
     """What runs the operator's own tools and servers in the sandbox, with a driver of its own."""
     given = settings.sandbox
-    return Enclosures(open_sandbox(settings), _finder(given), folder_of(settings))
+    return Enclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
 
 
 def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:
@@ -80,7 +80,8 @@ def wasm_modules(given: SandboxSettings) -> dict[str, Path]:
     return found
 
 
-def _finder(given: SandboxSettings) -> Finder:
+def finder_of(given: SandboxSettings) -> Finder:
+    """What finds the programs of the driver that the settings choose."""
     if given.driver == "wasm":
         return Listed(wasm_modules(given))
     if given.driver == "container":

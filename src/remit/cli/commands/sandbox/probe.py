@@ -20,26 +20,36 @@ if TYPE_CHECKING:
 def command(state: State) -> int:
     """Find out what each driver can do here.
 
-    Each runs its whole command line once, on a program that does nothing. Exits with status 1 if the driver that the
+    Each runs its whole command line once, on a program that does nothing. For the driver that the settings choose, the
+    programs behind `sandbox.commands` are listed too. Exits with status 1 if the driver that the
     settings choose does not reach `sandbox.min_isolation`.
     """
     from remit.cli.running import run_async
-    from remit.cli.sandboxes import demanded, probed
+    from remit.cli.sandboxes import commands, demanded, probed
 
     settings = state.trusted()
     found = run_async(lambda _stop: probed(settings))
+    programs = commands(settings)
     if state.as_json:
         import msgspec
 
         state.output.json(
             [
-                {**msgspec.to_builtins(one), "level": one.level.name, "chosen": one.driver == settings.sandbox.driver}
+                {
+                    **msgspec.to_builtins(one),
+                    "level": one.level.name,
+                    "chosen": (chosen := one.driver == settings.sandbox.driver),
+                    "commands": {name: program for name, (program, _) in programs.items()} if chosen else {},
+                }
                 for one in found
             ]
         )
     else:
         for one in found:
-            _print(state, one, chosen=one.driver == settings.sandbox.driver)
+            chosen = one.driver == settings.sandbox.driver
+            _print(state, one, chosen=chosen)
+            if chosen and one.usable:
+                _print_commands(state, programs)
     enough = any(one.driver == settings.sandbox.driver and one.level >= demanded(settings) for one in found)
     return exit_codes.OK if enough else exit_codes.ERROR
 
@@ -56,3 +66,11 @@ def _print(state: State, one: Capability, *, chosen: bool) -> None:
             out.line(f"      {limit:<15}  {mechanism}")
     elif one.remedy:
         out.line(f"      {out.style('->', 'cyan')} {one_line(one.remedy)}")
+
+
+def _print_commands(state: State, programs: dict[str, tuple[str, str]]) -> None:
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    for name, (program, why) in programs.items():
+        out.line(f"      {one_line(name):<15}  {one_line(program) or out.style(one_line(why), 'warn')}")
