@@ -52,8 +52,34 @@ def test_explain_asks_for_whoever_is_named(project: Project) -> None:
 
 
 def test_explain_of_an_unknown_tool_is_a_denial(project: Project) -> None:
-    done = project.here("policy", "explain", "--live", "nope.nope")
-    assert (done.status, done.out.startswith("deny  nope.nope")) == (0, True)
+    done = project.here("policy", "explain", "--live", "note.raed")
+    assert (done.status, done.out.startswith("deny  note.raed")) == (2, True)
+    assert "no tool is called 'note.raed'. Did you mean note.read" in done.out
+
+
+def test_explain_names_arguments_that_the_tool_could_not_take(project: Project) -> None:
+    done = project.here("policy", "explain", "--live", "fs.search", "--args", '{"pattern": "x"}', "--json")
+    assert (done.status, done.json["problems"]) == (2, ["pattern is not a known field"])
+    assert project.here("policy", "explain", "--live", "fs.search").status == 0, "arguments may be left out"
+
+
+def test_rules_are_tested_with_an_exported_catalog_where_the_modules_are_not(project: Project) -> None:
+    assert project.here("tools", "--export", "catalog.json").status == 0
+    assert project.here("tools", "--export", "-").out == (project.folder / "catalog.json").read_text()
+    other = project.folder / "elsewhere"
+    other.mkdir()
+    (other / "remit.toml").write_text(
+        '[[policy.rules]]\nid = "notes"\neffect = "allow"\ntools = ["note.write"]\n'
+        '[[policy.tests]]\ntool = "note.write"\nexpect = "allow"\n'
+        '[[policy.tests]]\ntool = "note.write"\nargs = { wrong = 1 }\nexpect = "allow"\n'
+        '[[policy.tests]]\ntool = "note.wirte"\nexpect = "deny"\n'
+    )
+    words = ("--config", str(other / "remit.toml"), "policy", "test", "--catalog", str(project.folder / "catalog.json"))
+    done = project.here(*words, "--json")
+    assert done.status == 1
+    problems = [one["problem"] for one in done.json]
+    assert problems == ["", "wrong is not a known field", 'no tool has this name. Did you mean "note.write"?']
+    assert "no catalog of tools" in project.here(*words[:4], "--catalog", str(other / "remit.toml")).err
 
 
 def test_rules_are_listed_with_what_they_are_about(project: Project) -> None:

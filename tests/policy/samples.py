@@ -28,7 +28,7 @@ def tool(name: str, level: Level = Level.L1, *args: str, provider: str = "builti
 
 READ: Final = tool("fs.read", Level.L0, "path")
 LIST: Final = tool("fs.list", Level.L0, "path")
-WRITE: Final = tool("fs.write", Level.L1, "path", "text")
+WRITE: Final = tool("fs.write", Level.L1, "path", "content")
 EDIT: Final = tool("fs.edit", Level.L1, "path", "search", "replace")
 FETCH: Final = tool("web.fetch", Level.L0, "url", provider="web")
 EXEC: Final = tool("sandbox.exec", Level.L2, "command", provider="sandbox")

@@ -65,7 +65,7 @@ def test_ask_rules_that_deny_together_are_shown_together() -> None:
             {"when": {"path": {"glob": "docs/**"}}},
             "when path: glob [\"docs/**\"]: does not hold, path is 'src/a'",
         ),
-        ({"when": {"text": {"max_length": 9}}}, "when text: max_length 9: cannot be told, text is missing"),
+        ({"when": {"content": {"max_length": 9}}}, "when content: max_length 9: cannot be told, content is missing"),
     ],
 )
 def test_it_says_why_a_rule_did_not_match(said: dict[str, Any], expected: str) -> None:

@@ -13,7 +13,7 @@ from tests.policy.samples import COMMENT, WRITE, caller, job, query
 from tests.policy.test_rules import POLICIES, QUERIES
 
 CONTRACT = digest({"contract": 1})
-ARGS = {"path": "docs/a", "text": "x"}
+ARGS = {"path": "docs/a", "content": "x"}
 
 
 def remembered(**changes: Any) -> Remembered:
@@ -86,7 +86,7 @@ def test_one_of_an_older_remit_binds_none_of_them() -> None:
     [
         {"now": 0},
         {"contract_hash": ""},
-        {"args": ARGS | {"text": "y"}},
+        {"args": ARGS | {"content": "y"}},
         {"caller": job("triage", stream="job/JJ")},
         {"caller": caller("session", "alice")},
         {"tool": COMMENT},
@@ -132,7 +132,7 @@ def test_the_first_that_answers_is_named() -> None:
 
 
 def test_arguments_without_a_canonical_form_are_denied() -> None:
-    asked = call(args={"path": "docs/a", "text": float("nan")})
+    asked = call(args={"path": "docs/a", "content": float("nan")})
     assert Policy().decide(asked, [remembered()]).effect == "deny"
 
 

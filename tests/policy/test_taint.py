@@ -64,7 +64,7 @@ def test_it_only_gets_stricter() -> None:
 def test_an_argument_that_an_allow_rule_limits_itself_is_decided_by_it(operators: dict[str, Any]) -> None:
     bounded = ALLOW | {"when": {"path": operators}}
     assert tainted(bounded, taint="deny").effect == "allow"
-    assert tainted(bounded, paths=("path", "text")).effect == "ask"
+    assert tainted(bounded, paths=("path", "content")).effect == "ask"
     assert tainted(bounded | {"taint": "ask"}).rule_id == "taint:ok"
 
 
@@ -123,7 +123,7 @@ def problem(policy: Policy, **said: Any) -> str:
 
 def test_a_test_says_which_arguments_are_untrusted() -> None:
     policy = Policy.parse([ALLOW | {"taint": "deny"}])
-    args = {"path": "a", "text": "b"}
+    args = {"path": "a", "content": "b"}
     assert problem(policy, tool="fs.write", args=args, expect="allow", rule="ok") == ""
     assert problem(policy, tool="fs.write", args=args, untrusted=["path"], expect="deny", rule="taint:ok") == ""
     assert problem(policy, tool="fs.write", args=args, untrusted=["path"], expect="allow").startswith("expected allow")
@@ -131,11 +131,11 @@ def test_a_test_says_which_arguments_are_untrusted() -> None:
 
 def test_a_test_with_an_argument_that_is_not_looked_at_fails() -> None:
     policy = Policy.parse([ALLOW])
-    args = {"path": "a", "text": "b"}
-    idle = "'text' in untrusted is no argument of this call that decides what it reaches"
-    assert problem(policy, tool="fs.write", args=args, untrusted="text", expect="ask") == idle
+    args = {"path": "a", "content": "b"}
+    idle = "'content' in untrusted is no argument of this call that decides what it reaches"
+    assert problem(policy, tool="fs.write", args=args, untrusted="content", expect="ask") == idle
     reads = "fs.read only reads: where its arguments come from is not looked at"
-    assert problem(policy, tool="fs.read", args=args, untrusted="path", expect="ask") == reads
+    assert problem(policy, tool="fs.read", args={"path": "a"}, untrusted="path", expect="ask") == reads
 
 
 def test_an_explanation_says_what_untrusted_arguments_would_change() -> None:

@@ -37,6 +37,8 @@ class State:
         self.config: Path | None = None
         self.modules: list[str] = []
         """Python files that the person named: imported beside the modules of the settings where those are."""
+        self.catalog: Path | None = None
+        """The file that the tools are taken from, instead of the catalog as it was last listed."""
         self.search = True
         """Whether a remit.toml counts that is not named, because the command is run below it."""
         self.trust = False
@@ -173,10 +175,10 @@ class State:
 
     def _recorded(self, settings: Settings) -> Iterable[ToolProvider]:
         """What stands in for the tools of modules and servers: the catalog as it was last listed."""
-        from remit.cli.recorded import recorded
+        from remit.cli.recorded import exported, recorded
         from remit.wiring.providers import stand_ins_of
 
-        found = recorded(settings)
+        found = recorded(settings) if self.catalog is None else exported(self.catalog)
         if found is None:
             self.note("only built-in tools are known: `remit tools` lists yours, and records them for such commands")
         return stand_ins_of(found.tools if found is not None else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -25,6 +26,20 @@ def json_option(what: str) -> Callable[[F], F]:
         "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print {what} as JSON."
     )
 
+
+def _catalog(context: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
+    context.ensure_object(State).catalog = value
+
+
+catalog_option: Final = click.option(
+    "--catalog",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    expose_value=False,
+    callback=_catalog,
+    help="Take the tools from a file that `remit tools --export` made; nothing is run.",
+)
+"""`--catalog`, for commands about rules: they work where neither the modules nor the servers are, such as in CI."""
 
 live_option: Final = click.option(
     "--live", is_flag=True, help="Import your modules and start your servers for it; else nothing is run."

@@ -10,10 +10,12 @@ import logging
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import UsageError
 from remit.settings.places import data_folder
 from remit.tools.meta import ToolMeta
 
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.cli")
 
 
+_FORMAT: Final = "remit-catalog-1"
+
+
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """What a project offered."""
 
+    format: Literal["remit-catalog-1"] = _FORMAT
     tools: tuple[ToolMeta, ...] = ()
     recipes: tuple[tuple[str, str], ...] = ()
     """Names, and what each does in a line."""
@@ -34,10 +40,29 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 async def record(remit: Remit) -> None:
     """Keep what it offers for later; what cannot be kept is logged."""
-    tools = await remit.service.tools.metas()
+    _keep(await _offered(remit), _place(remit.settings))
+
+
+async def export(remit: Remit) -> bytes:
+    """What it offers, for `--catalog`: the same tools make the same bytes, to be kept beside the rules."""
+    return msgspec.json.format(msgspec.json.encode(await _offered(remit), order="deterministic"), indent=2) + b"\n"
+
+
+def exported(file: Path) -> Recorded:
+    """What `export` made. Raises UsageError."""
+    remedy = "Make it with `remit tools --export FILE`."
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Recorded)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}", remedy=remedy) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{file} is no catalog of tools: {error}", code=Code.INVALID_INPUT, remedy=remedy) from error
+
+
+async def _offered(remit: Remit) -> Recorded:
+    tools = sorted(await remit.service.tools.metas(), key=lambda tool: tool.name)
     recipes = [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
-    found = Recorded(tools=tuple(tools), recipes=tuple(recipes))
-    _keep(found, _place(remit.settings))
+    return Recorded(tools=tuple(tools), recipes=tuple(recipes))
 
 
 def _keep(found: Recorded, place: Path) -> None:

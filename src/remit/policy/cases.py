@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from remit.origins.roles import authority_of
 from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
-from remit.policy.levels import effective_level
+from remit.policy.levels import UNKNOWN_TOOL, effective_level
+from remit.policy.misfit import misfits
 from remit.policy.rules import Policy
 from remit.policy.table import Table, closest, describe
 from remit.tools.meta import Level, ToolMeta
@@ -95,11 +96,13 @@ def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResul
 
 
 def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> str:
+    tool = known.get(case.tool)
+    wrong = _impossible(case, tool, known)
+    if wrong:
+        return wrong
     said = f"{decision.effect} by {decision.rule_id}"
     if decision.effect != case.expect:
-        hint = "" if case.tool in known else f" {closest(case.tool, known)}".rstrip()
-        return f"expected {case.expect}, but it is {said}: {decision.reason}{hint}"
-    tool = known.get(case.tool)
+        return f"expected {case.expect}, but it is {said}: {decision.reason}"
     known_paths = {one.path for one in authority_of(tool, case.args)} if tool else set()
     idle = sorted(set(case.untrusted) - known_paths)
     if idle:
@@ -109,3 +112,13 @@ def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> s
     if case.rule and decision.rule_id != case.rule:
         return f"expected rule {case.rule} to decide, but it is {said}"
     return ""
+
+
+def _impossible(case: Case, tool: ToolMeta | None, known: Collection[str]) -> str:
+    """Why no such call can be made; empty if one can, or if the test is about an unknown tool."""
+    if tool is not None:
+        return "; ".join(misfits(tool, case.args))
+    if case.rule == UNKNOWN_TOOL.rule_id:
+        return ""
+    hint = closest(case.tool, known)
+    return f"no tool has this name{'. ' if hint else ''}{hint}"

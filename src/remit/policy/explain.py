@@ -16,6 +16,7 @@ from remit.policy.checks import Verdict
 from remit.policy.constraint import Constraint, find
 from remit.policy.decision import Decision, Effect, Query
 from remit.policy.levels import default_for, effective_level
+from remit.policy.misfit import misfits
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.policy.rules import Policy
@@ -59,6 +60,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments that decide what the call reaches; none of a tool that only reads."""
     tainted: Decision | None = None
     """What would be decided if an agent had them from text that nobody trusts."""
+    problems: tuple[str, ...] = ()
+    """Why no such call can be made: the tool is unknown, or could not take these arguments. Some may be left out."""
 
 
 def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ()) -> Explanation:
@@ -76,6 +79,7 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
         level=effective_level(query.tool).name if query.tool else "",
         considered=tuple(_considered(rule, query, asked.rule_id, effect) for rule in policy.rules),
         remembered=_remembered(remembered, query, asked),
+        problems=misfits(query.tool, query.args) if query.tool else (),
     )
 
 

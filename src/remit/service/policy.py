@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
 from remit.policy.lint import Finding, lint_rules
@@ -48,10 +50,11 @@ class PolicyRules:
         """What policy says to a call, and what part every rule has in that; without a principal, for this process's."""
         try:
             found, args = await self._services.catalog.resolve(tool, args)
-        except ResolveError:
+        except ResolveError as error:
             known = self._services.catalog.known(tool)
+            why = f"{error.reason}. {error.remedy}".strip()
         else:
-            known = found
+            known, why = found, ""
         query = Query(
             tool=known.meta if known else None,
             key=known.key if known else tool,
@@ -61,4 +64,5 @@ class PolicyRules:
             prompt_hash=known.prompt_hash if known else "",
             now=self._services.journal.clock.now(),
         )
-        return explain(self._services.policy, query, await self._services.remembered.active())
+        found_out = explain(self._services.policy, query, await self._services.remembered.active())
+        return replace(found_out, problems=(why, *found_out.problems)) if why else found_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.service.views import ToolView
@@ -16,9 +19,16 @@ if TYPE_CHECKING:
 
 @click.command("tools")
 @click.argument("name", required=False, shell_complete=complete.tools)
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Write the catalog to a file for `remit policy … --catalog`; - is standard output.",
+)
 @json_option("the tools, or all of one,")
 @pass_state
-def command(state: State, name: str | None) -> int:
+def command(state: State, name: str | None, target: Path | None) -> int:
     """List the tools, or show one.
 
     Levels: L0 only reads, L1 writes, L2 executes or uses the network. CALLS says what your policy does with a call of
@@ -28,6 +38,9 @@ def command(state: State, name: str | None) -> int:
     from remit.app import Remit
     from remit.cli.recorded import record
     from remit.cli.running import run_async
+
+    if target is not None:
+        return _export(state, name, target)
 
     async def look() -> tuple[list[ToolView], dict[str, str]]:
         async with state.open() as remit:
@@ -48,6 +61,41 @@ def command(state: State, name: str | None) -> int:
 
         state.note(f"the tools of {provider} are missing: {one_line(why)}")
     return exit_codes.OK
+
+
+def _export(state: State, name: str | None, target: Path) -> int:
+    from remit.cli.recorded import export
+    from remit.cli.running import run_async
+    from remit.cli.saving import write
+
+    if name is not None:
+        msg = "--export writes every tool: leave the name out"
+        raise click.UsageError(msg)
+
+    async def look() -> tuple[bytes, dict[str, str]]:
+        async with state.remit() as remit:
+            return await export(remit), await remit.service.tools.failures()
+
+    catalog, failures = run_async(lambda _stop: look())
+    if failures:
+        raise _incomplete(failures)
+    if str(target) == "-":
+        click.echo(catalog, nl=False)
+        return exit_codes.OK
+    try:
+        write(target, catalog)
+    except OSError as error:
+        raise UsageError(f"{target}: {error.strerror or error}", remedy="Choose another file.") from error
+    state.note(f"wrote {target}")
+    return exit_codes.OK
+
+
+def _incomplete(failures: dict[str, str]) -> UsageError:
+    from remit.cli.text import one_line
+
+    provider, why = next(iter(failures.items()))
+    msg = f"the tools of {provider} are missing: {one_line(why)}"
+    return UsageError(msg, code=Code.TOOL_UNAVAILABLE, remedy="A catalog is exported whole: mend it, then try again.")
 
 
 def _list(state: State, tools: list[ToolView]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, live_option, pass_state
+from remit.cli.options import catalog_option, json_option, live_option, pass_state
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     type=click.Choice(["job", "plan", "session", "ticket", "http", "mcp"]),
     help="Where the call comes from. Default: job with a recipe, else session.",
 )
+@catalog_option
 @live_option
 @json_option("the decision and every rule's part in it")
 @pass_state
 def command(state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, live: bool) -> int:
     """Say what the rules make of a call, and why.
 
-    Shown are the decision, then every rule in the order of the file: whether it matched, and why not.
+    Shown are the decision, then every rule in the order of the file: whether it matched, and why not. Arguments may
+    be left out. Exits with status 2 if no such call can be made: the tool is unknown, or could not take the arguments.
     """
     from remit.cli.running import run_async
 
@@ -52,7 +54,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
         state.output.json(found)
     else:
         _print(state, tool, found)
-    return exit_codes.OK
+    return exit_codes.USAGE if found.problems else exit_codes.OK
 
 
 def _print(state: State, tool: str, found: Explanation) -> None:
@@ -69,6 +71,7 @@ def _print(state: State, tool: str, found: Explanation) -> None:
     fields(
         out,
         [
+            *(("impossible", one_line(problem)) for problem in found.problems),
             ("rule", decision.rule_id),
             ("why", one_line(decision.reason)),
             *ask,

@@ -8,13 +8,14 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, live_option, pass_state
+from remit.cli.options import catalog_option, json_option, live_option, pass_state
 
 if TYPE_CHECKING:
     from remit.policy.lint import Finding
 
 
 @click.command("lint")
+@catalog_option
 @live_option
 @json_option("findings and test results")
 @pass_state

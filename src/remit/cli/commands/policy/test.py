@@ -6,10 +6,11 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, live_option, pass_state
+from remit.cli.options import catalog_option, json_option, live_option, pass_state
 
 
 @click.command("test")
+@catalog_option
 @live_option
 @json_option("the results")
 @pass_state
