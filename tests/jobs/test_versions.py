@@ -10,6 +10,7 @@ import pytest
 
 from remit import CallContext, Code, Remit, Run, ToolMeta, ToolResult, recipe, tool
 from remit.errors import ProviderError
+from remit.jobs.state import History
 from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.tools.meta import Level, Risk
@@ -37,9 +38,19 @@ async def add(number: int) -> int:
     return number
 
 
+async def code_of(remit: Remit, job: str) -> str:
+    """The code that recorded the last effect of a job."""
+    return History(await remit.service.streams.events(f"job/{job}")).execution
+
+
 async def recorded(remit: Remit, job: str) -> list[k.Payload]:
     events = [k.decode(one.kind, one.data) for one in await remit.service.streams.events(f"job/{job}")]
     return [one for one in events if isinstance(one, k.VersionMismatchRecorded | k.SchemaDriftRecorded)]
+
+
+async def announced(remit: Remit, job: str) -> list[str]:
+    """The code that was to go on with a job after other code, in order."""
+    return [one.current for one in await recorded(remit, job) if isinstance(one, k.VersionMismatchRecorded)]
 
 
 # --- the job's code
@@ -72,8 +83,55 @@ async def test_a_job_does_not_begin_under_other_code_if_policy_says_fail(remit_i
         assert (await remit.service.jobs.view(job)).steps == ()
     async with remit_in(tools=[add], recipes=[first], flags=FAIL) as remit:
         await remit.service.jobs.resume(job)
+        await until_waiting(remit, job)
         await remit.job(job).signal("go")
         assert await remit.job(job) == 1
+
+
+@pytest.mark.parametrize("policy", ["warn", "fail"])
+async def test_the_code_that_a_job_began_under_goes_on_after_other_code_did_nothing(
+    remit_in: OpenRemit, policy: str
+) -> None:
+    first = version(1)
+    async with remit_in(tools=[add], recipes=[first], work=False) as remit:
+        job = (await remit.start(first())).id
+        head = await remit.runtime.journal.head(f"job/{job}")
+        assert head is not None
+        # What a worker leaves that is killed as it begins under other code.
+        writer = remit.runtime.journal.writer(head.stream, head.kind, head)
+        other = k.VersionMismatchRecorded(
+            subject="execution", recorded=first.execution_version, current="2+other", policy="warn"
+        )
+        await remit.runtime.journal.append(writer, other, synced=True)
+    async with remit_in(tools=[add], recipes=[first], flags=FAIL | {"jobs.mismatch": policy}) as remit:
+        await until_waiting(remit, job)
+        assert await code_of(remit, job) == first.execution_version
+        await remit.job(job).signal("go")
+        assert await remit.job(job) == 1
+        assert await announced(remit, job) == ["2+other", first.execution_version]
+
+
+async def test_the_record_says_whose_code_each_part_of_a_job_was(remit_in: OpenRemit) -> None:
+    def waits(number: int) -> Any:
+        @recipe("waits", version=str(number))
+        async def waits(run: Run) -> None:
+            for each in range(5):
+                await run.wait_signal(f"go-{each}")
+
+        return waits
+
+    first, second = waits(1), waits(2)
+    async with remit_in(recipes=[first], work=False) as remit:
+        job = (await remit.start(first())).id
+    for number, here in enumerate([first, second, first, second]):
+        async with remit_in(recipes=[here]) as remit:
+            await remit.job(job).signal(f"go-{number}")
+            awaited = f"go-{number + 1}"
+            await until(remit, job, lambda row: awaited in row.waiting_for)  # noqa: B023 - called in this round only
+            assert await code_of(remit, job) == here.execution_version
+    async with remit_in() as remit:
+        versions = [first.execution_version, second.execution_version]
+        assert await announced(remit, job) == [versions[1], versions[0], versions[1]]
 
 
 async def test_a_job_runs_under_the_version_that_recorded_it_beside_a_newer_one(remit_in: OpenRemit) -> None:

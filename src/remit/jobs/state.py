@@ -108,8 +108,8 @@ class History:
         """The version of the code that recorded the first effect, or is to record it."""
         self.execution = ""
         """The version of the code that recorded the last effect, or is to record the first."""
-        self._under = ""
-        """The version that went on with the job since, and has recorded no effect yet."""
+        self.under = ""
+        """The version that goes on with the job: the next effect is recorded under it."""
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded, as subject and current version."""
         self.undos: dict[str, k.UndoDeclared] = {}
@@ -136,10 +136,9 @@ class History:
             fold = folds.get(type(payload))
             if fold is not None:
                 fold(self, payload)
-            if self._under and isinstance(payload, _EFFECTS):
-                self.execution, self._under = self._under, ""
-            if not self.began and isinstance(payload, _EFFECTS):
-                self.began = self.execution
+            if isinstance(payload, _EFFECTS):
+                self.execution = self.under
+                self.began = self.began or self.execution
 
     def call(self, step: str) -> CallRecord:
         """The record of a call, made where there is none."""
@@ -197,7 +196,7 @@ class History:
 
     def _created(self, payload: k.JobCreated) -> None:
         self.created = payload
-        self.execution = payload.execution_version
+        self.execution = self.under = payload.execution_version
         self.provenance.task_trusted = not payload.input_untrusted
 
     def _forked(self, payload: k.JobForked) -> None:
@@ -295,8 +294,9 @@ class History:
 
     def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
         self.drifts.add((payload.tool_name or payload.subject, payload.current))
-        if payload.subject in {"execution", "planner"}:
-            self._under = payload.current
+        goes_on = payload.policy != "fail" or payload.current == self.execution
+        if payload.subject in {"execution", "planner"} and goes_on:
+            self.under = payload.current
 
     def _schema_drift(self, payload: k.SchemaDriftRecorded) -> None:
         self.drifts.add((payload.tool_name, payload.current))

@@ -35,6 +35,8 @@ _PATIENCE_S: Final = 2.0
 Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provider", "request", "response", "model"]
 _CODE: Final = frozenset({"execution", "planner", "recipe"})
 """Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
+_OF_JOB: Final = frozenset({"execution", "planner"})
+"""Subjects of which one at a time goes on with a job, and may do so again after another one."""
 _HARMLESS: Final = frozenset({"identical", "annotation_only", "compatible"})
 
 
@@ -190,10 +192,9 @@ class Versions:
         Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
         """
         found = await differences(history, program, self._catalog, self._journal, self._migrations)
-        for one in found:
-            if (one.subject, one.current) not in history.drifts:
-                _log.warning("%s: %s", writer.stream, _words(one))
-                await self._journal.append(writer, self._event(one), synced=False)
+        for one in self._news(history, found):
+            _log.warning("%s: %s", writer.stream, _words(one))
+            await self._journal.append(writer, self._event(one), synced=False)
         if self._policy == "warn":
             return
         migrates = self._policy == "migrate"
@@ -202,6 +203,20 @@ class Versions:
             code = Code.EXECUTION_VERSION_MISMATCH if refused.about in _CODE else Code.TOOL_SCHEMA_DRIFT
             help_ = "register a migration" if migrates else "set jobs.mismatch to warn"
             raise VersionError(_words(refused), code=code, remedy=f"Resume where that version runs, or {help_}.")
+
+    def _news(self, history: History, found: list[Difference]) -> list[Difference]:
+        """What is not recorded yet, and that the recorded code goes on after other code was to."""
+        news = [one for one in found if self._is_news(history, one)]
+        created, back, was = history.created, history.execution, history.under
+        if created is not None and was != back and not any(one.about in _OF_JOB for one in found):
+            about: Subject = "planner" if created.kind == "plan" else "execution"
+            news.append(Difference(subject=about, about=about, recorded=was, current=back))
+        return news
+
+    def _is_news(self, history: History, one: Difference) -> bool:
+        if one.about in _OF_JOB and self._policy != "fail":
+            return one.current != history.under  # other code may have gone on since this one did
+        return (one.subject, one.current) not in history.drifts
 
     def _event(self, one: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
         match one.about:
