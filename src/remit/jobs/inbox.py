@@ -79,9 +79,7 @@ class Inbox:
             earlier = self.decision(message.step, message.attempt)
             if earlier is not None:
                 raise _decided(earlier[1], "If it is wrong and no worker has gone on with it, replace it.")
-            writer = self._journal.writer(self._stream, KIND, head)
-            if head is None:
-                writer.subject = job.subject  # its value can be erased with the job's
+            writer = self._journal.writer(self._stream, KIND, head, job)
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
             except AppendConflictError:

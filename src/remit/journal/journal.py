@@ -75,14 +75,14 @@ class Journal:
 
     # --- writing
 
-    def writer(self, stream: str, kind: str, head: Head | None = None) -> StreamWriter:
+    def writer(self, stream: str, kind: str, head: Head | None = None, above: Head | None = None) -> StreamWriter:
         """A writer that goes on from `head`, or creates the stream.
 
-        A new stream has the subject of the root it is below, if that is written here.
+        A new stream has the subject of the root it is below: of `above`, its head, or of the root's writer here.
         """
         writer = StreamWriter(stream, kind, self.clock, head)
-        if head is None and (above := self._subjects.get(writer.root)) is not None:
-            writer.subject = above.subject
+        if head is None and (root := above or self._subjects.get(writer.root)) is not None:
+            writer.subject = root.subject  # what the stream holds can be erased with its root
         if writer.subject:
             self._know(writer)
         return writer
