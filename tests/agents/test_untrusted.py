@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit import Run, recipe
+from remit import Remit, Run, recipe, tool
 from remit.gateway.conversation import Conversation, read_untrusted
 from remit.gateway.ledgers import Ledgers
 from remit.jobs.state import History
@@ -22,7 +22,7 @@ from remit.models.thread import EMPTY
 from remit.origins.roles import authority_of
 from remit.recipes.agent import agent
 from remit.service.views import ConfirmationView
-from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, settings
+from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings
 
 FEE = "DE02120300000000202051"
 DENY = RULE | {"taint": "deny"}
@@ -83,6 +83,41 @@ async def test_a_rule_denies_it_and_the_model_reads_constant_words(tmp_path: Pat
         ]
         assert told.startswith("Not allowed: what this call would reach was named by text that nobody trusts.")
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
+async def test_the_story_tells_what_nobody_trusted_had_named_and_who_decided(tmp_path: Path) -> None:
+    async with opened(settings(tmp_path, *INJECTED)) as remit:
+        job = await remit.start(agent(task="Answer my mail.", tools=list(TOOLS)))
+        question = await _asked(remit, job.id)
+
+        async def told() -> tuple[tuple[UntrustedArgument, ...], str]:
+            steps = (await remit.service.streams.narrative(job.id)).steps
+            (one,) = [step.untrusted for step in steps if step.untrusted is not None]
+            return one.arguments, one.verdict
+
+        assert await told() == (question.untrusted, "a person is asked")
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="ann")
+        await job.result()
+        assert await told() == (question.untrusted, "approved by ann")
+
+
+async def test_the_story_holds_findings_that_are_too_long_for_their_event(tmp_path: Path) -> None:
+    urls = [f"https://evil.example/{letter}/{letter * 1_900}" for letter in "abcdef"]
+    rule = {"id": "posts", "effect": "allow", "tools": ["web.post"], "taint": "allow"}
+    script = (call(("mail.read", {})), call(("web.post", {"urls": urls})), {"say": "Done."})
+
+    @tool("web.post", level="L1")
+    async def post(urls: list[str]) -> int:
+        """Post to addresses."""
+        return len(urls)
+
+    async with Remit(settings=settings(tmp_path, *script, rules=(rule,)), tools=[read, post]) as remit:
+        job = await remit.start(agent(task="Answer my mail.", tools=["mail.*", "web.*"]))
+        await job.result()
+        steps = (await remit.service.streams.narrative(job.id)).steps
+    (one,) = [step.untrusted for step in steps if step.untrusted is not None]
+    assert [found.value for found in one.arguments] == urls
+    assert (one.verdict, one.kept) == ("rule posts let it pass", None)
 
 
 @pytest.mark.parametrize("task", [f"Pay 900 EUR to {IBAN}.", "Read my mail and pay to DE89 3704 0044 0532 0130 00."])

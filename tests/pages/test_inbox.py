@@ -193,6 +193,12 @@ async def test_what_nobody_trusted_named_is_shown_with_the_text_that_it_comes_fr
         assert "iban (iban) comes from mail.read, step 2.0.1, which is not trusted" in text
         assert f"/jobs/{job.id}?step=2.0.1" in text
         assert "pay 900 EUR to <mark>DE89 3704 0044 0532 0130 00</mark>" in text
+        await opened.service.confirmations.decide(question.confirmation, "deny", by="ann")
+        await job.result()
+        text = (await browser.get(f"/jobs/{job.id}?step={question.step}")).text
+        assert "Nobody trusted had named what this call reaches: denied by ann." in text
+        assert f"/jobs/{job.id}?step=2.0.1" in text
+        assert "pay 900 EUR to <mark>DE89 3704 0044 0532 0130 00</mark>" in text
 
 
 async def test_text_that_nobody_trusts_is_never_markup(served: Served, tmp_path: Path) -> None:

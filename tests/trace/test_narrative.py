@@ -192,6 +192,54 @@ def test_secrets_are_masked() -> None:
     assert "sk-live" not in only(told(started(args=args))).args_preview
 
 
+# --- untrusted arguments
+
+ACCOUNT = k.UntrustedArgument(path="iban", role="iban", value="DE89", seen="untrusted", tool="mail.read", step="2")
+FOUND = msgspec.Raw(msgspec.json.encode([ACCOUNT]))
+REQUEST = k.ConfirmationRequested(
+    confirmation="c_1", step="1", digest="sha256:d", tool_name="bank.pay", untrusted=FOUND
+)
+
+
+def decided(decision: Any, by: str = "bob") -> k.ConfirmationDecided:
+    return k.ConfirmationDecided(confirmation="c_1", decision=decision, by=by)
+
+
+def refused(code: str, **fields: Any) -> k.GateRefused:
+    return k.GateRefused(step="1", tool_name="bank.pay", code=code, reason="no", stage="origins", **fields)
+
+
+@pytest.mark.parametrize(
+    ("events", "answers", "words"),
+    [
+        ([started(untrusted=FOUND, rule_id="pay")], [], "rule pay let it pass"),
+        ([started(untrusted=FOUND, confirmation="c_1")], [decided("approve"), decided("approve", "eve")],
+         "approved by bob, eve"),
+        ([REQUEST], [], "a person is asked"),
+        ([REQUEST], [decided("deny")], "denied by bob"),
+        ([refused("CONFIRMATION_DENIED", untrusted=FOUND)], [decided("deny")], "denied by bob"),
+        ([refused("CONFIRMATION_EXPIRED", untrusted=FOUND)], [decided("expire")], "nobody answered in time"),
+        ([refused("UNTRUSTED_ARGUMENT", untrusted=FOUND, rule_id="taint:pay")], [], "denied by rule taint:pay"),
+        ([refused("TOOL_UNAVAILABLE", untrusted=FOUND)], [], ""),
+    ],
+)  # fmt: skip
+def test_what_nobody_trusted_had_named_is_told_with_what_was_decided(
+    events: list[k.Payload], answers: list[k.Payload], words: str
+) -> None:
+    wait = k.JobWaiting(step="1", wait_type="human", correlation_key="c_1", reason="approval")
+    asked = {"c_1": [REQUEST, *answers]} if answers or events == [REQUEST] else {}
+    untrusted = only(told(wait, *events, asked=asked)).untrusted
+    assert untrusted is not None
+    assert (untrusted.arguments, untrusted.verdict) == ((ACCOUNT,), words)
+
+
+def test_secrets_among_untrusted_arguments_are_masked() -> None:
+    secret = msgspec.structs.replace(ACCOUNT, value="https://x.example/?token=ghp_0123456789abcdef0123456789")
+    untrusted = only(told(started(untrusted=msgspec.Raw(msgspec.json.encode([secret]))))).untrusted
+    assert untrusted is not None
+    assert "ghp_0123" not in untrusted.arguments[0].value
+
+
 # --- of a real job
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remit.cli.output import Channel
     from remit.trace.narrative import Narrative
     from remit.trace.segments import Segment
-    from remit.trace.step import Asked, StepNarrative, Waited
+    from remit.trace.step import Asked, StepNarrative, Untrusted, Waited
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
@@ -99,10 +99,17 @@ class Story:
             self._more(clean(step.reason))
         self._more(self._cut(step.result_preview, 9), before="-> ")
         self._versions(step)
+        for text, style in untrusted_lines(step.untrusted):
+            self._more(text, style)
         for asked in step.confirmations:
             self._asked(asked)
         for waited in step.waits:
             self._waited(waited, asked={one.confirmation for one in step.confirmations})
+        self._attempts(step)
+        if step.evidence:
+            self._more(f"{len(step.evidence)} pieces of evidence")
+
+    def _attempts(self, step: StepNarrative) -> None:
         if len(step.attempts) > 1:
             for attempt in step.attempts:
                 ended = attempt.outcome or "nobody saw its end"
@@ -111,8 +118,6 @@ class Story:
         for attempt in step.attempts:
             if attempt.decided_by:
                 self._more(f"{one_line(attempt.decided_by)} said what came of it")
-        if step.evidence:
-            self._more(f"{len(step.evidence)} pieces of evidence")
 
     def _took(self, step: StepNarrative) -> str:
         if step.attempts and step.attempts[-1].duration_us:
@@ -194,6 +199,21 @@ class Story:
         text = one_line(text)
         width = self._out.width
         return text if width is None else cut(text, width - before)
+
+
+def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:
+    """What a call would reach that nobody trusted had named, and what was decided: lines and their styles."""
+    if told is None:
+        return []
+    verdict = f": {one_line(told.verdict)}" if told.verdict else ""
+    lines = [(f"not named by anybody trusted{verdict}", "yellow")]
+    for one in told.arguments:
+        lines.append((f"  {one_line(one.words)}", ""))
+        if one.excerpt:
+            lines.append((f"    {one_line(one.excerpt)}", "dim"))
+    if told.kept is not None:
+        lines.append((f"  {one_line(told.kept.preview)}", ""))
+    return lines
 
 
 def _digest(text: str) -> str:

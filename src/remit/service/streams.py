@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
-from remit.errors import ChainBrokenError
+import msgspec
+
+from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmations import KIND as CONFIRMATION
-from remit.journal.event import Event, Head, HeadQuery
+from remit.journal.event import UNSET, Event, Head, HeadQuery
 from remit.service.heads import CALL, PART, head_of, stream_named
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative, narrate
+from remit.trace.step import StepNarrative
+from remit.trace.untrusted import arguments
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -67,7 +71,10 @@ class Streams:
             query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
             for head in await self._journal.heads(query):
                 asked[head.labels.get("id", head.stream)] = await self._journal.read(head.stream)
-        return narrate(events, asked)
+        told = narrate(events, asked)
+        if not any(step.untrusted is not None and step.untrusted.kept for step in told.steps):
+            return told
+        return msgspec.structs.replace(told, steps=tuple([await self._whole(step) for step in told.steps]))
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
@@ -95,6 +102,20 @@ class Streams:
         return await self._journal.blob(digest)
 
     # --- common
+
+    async def _whole(self, step: StepNarrative) -> StepNarrative:
+        """A step with its untrusted arguments where they are too long for their event; as it is if they are gone."""
+        told = step.untrusted
+        if told is None or told.kept is None:
+            return step
+        try:
+            recorded = await self._journal.value(UNSET, told.kept)
+        except (PayloadErasedError, ChainBrokenError):
+            return step  # what is left of them is the preview
+        found = arguments(recorded or b"[]")
+        return msgspec.structs.replace(
+            step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None)
+        )
 
     async def _beside(self, identifier: str) -> list[str]:
         """The other streams of a session: of processes that joined it, and of calls with streams of their own."""

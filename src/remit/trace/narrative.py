@@ -24,6 +24,7 @@ from remit.trace.step import (
     call_state,
     shown,
 )
+from remit.trace.untrusted import judged
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +273,7 @@ class _Teller:
             "state": state,
             "ended_at": one.until if state in {"ok", "failed", "blocked"} else None,
             "evidence": record.evidence,
+            "untrusted": judged(record, common["confirmations"]),
         }
         if refused is not None:
             return StepNarrative(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.trace.step import Asked, Decided
+from remit.trace.untrusted import found
 
 
 def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Asked] | None:
@@ -44,6 +45,7 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Asked]
         approvals=request.approvals,
         expires_at=request.expires_at,
         edited_from=request.edited_from,
+        untrusted=found(request),
         decisions=tuple(decisions),
         used_at=used_at,
     )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from remit.jobs.records import CallRecord
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import OptionalRaw, OptionalRef
+from remit.journal.kinds import OptionalRaw, OptionalRef, UntrustedArgument
 from remit.redact import preview
 
 StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
+_VERDICTS: Final = {
+    "allowed": "{by} let it pass",
+    "approved": "approved by {by}",
+    "asked": "a person is asked",
+    "denied": "denied by {by}",
+    "expired": "nobody answered in time",
+}
 
 
 class ToolInvocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +69,23 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaced_by: str = ""
 
 
+class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The arguments of a call that nobody trusted had named, and what was decided (docs/untrusted.md)."""
+
+    arguments: tuple[UntrustedArgument, ...] = ()
+    decided: Literal["", "allowed", "approved", "asked", "denied", "expired"] = ""
+    """Empty: the call was refused for another reason."""
+    by: str = ""
+    """The people, or the rule."""
+    kept: BlobRef | None = None
+    """What is left of arguments that were too long for their event and cannot be read: place and preview."""
+
+    @property
+    def verdict(self) -> str:
+        """What was decided, in words; empty if nothing was."""
+        return _VERDICTS[self.decided].format(by=self.by or "nobody") if self.decided else ""
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A question to people and every answer."""
 
@@ -73,6 +97,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approvals: int = 1
     expires_at: int | None = None
     edited_from: str = ""
+    untrusted: Untrusted | None = None
+    """What the question shows of untrusted arguments."""
     decisions: tuple[Decided, ...] = ()
     used_at: int | None = None
     """When the approval was spent on its call."""
@@ -140,6 +166,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     attempts: tuple[Attempt, ...] = ()
     waits: tuple[Waited, ...] = ()
     confirmations: tuple[Asked, ...] = ()
+    untrusted: Untrusted | None = None
+    """The arguments that nobody trusted had named, and what was decided."""
     evidence: tuple[dict[str, Any], ...] = ()
     state_diff: StateDiff | None = None
     drifts: tuple[Drift, ...] = ()

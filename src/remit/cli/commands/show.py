@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from remit.cli.watch import Followed
     from remit.service.views import JobView, OpenWait, StepRow
+    from remit.trace.narrative import Narrative
 
 _VALUE: Final = 4_000
 """Characters of an input or result that are shown; `--json` has all of it."""
@@ -61,12 +62,14 @@ async def _one_step(state: State, job: str, step: str) -> int:
     async with state.open(code="unused") as remit:
         found = await remit.service.jobs.find(job)
         view = await remit.service.steps.view(found, step)
+        told = await remit.service.streams.narrative(found)
     if state.as_json:
         state.output.json(view)
         return exit_codes.OK
     _steps(state, (view.row,))
     if view.args is not None:
         _value(state, "arguments", view.args)
+    _untrusted(state, told, step)
     if view.error is not None:
         from remit.cli.ends import failed
 
@@ -75,6 +78,16 @@ async def _one_step(state: State, job: str, step: str) -> int:
     else:
         _value(state, "result", view.value)
     return exit_codes.OK
+
+
+def _untrusted(state: State, told: Narrative, step: str) -> None:
+    from remit.cli.story import untrusted_lines
+
+    out, found = state.output.out, next((one.untrusted for one in told.steps if one.step == step), None)
+    if found is not None:
+        out.line()
+    for text, style in untrusted_lines(found):
+        out.line("  " + out.style(text, style))
 
 
 def _seen(waits: Iterable[OpenWait]) -> set[tuple[str, int]]:
