@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from remit import JobEndedError, Remit
+from remit.clock import SECOND, SystemClock
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
 from remit.settings import load
 from tests.journal.old.world import CHARGED, RECIPES, RULES, TOOLS
+from tests.jumping import JumpingClock
 from tests.opened import until, until_waiting
 
 WRITTEN: Final = frozenset(
@@ -65,11 +67,17 @@ ENDED: Final = (
 """Jobs that had completed."""
 
 
+LEFT_AT: Final = 1_795_393_000 * SECOND
+"""When today's code finds it: two minutes after it was left, before the questions expire."""
+
+
 def opened(url: str, *, work: bool = False) -> Remit:
     """Remit over an old journal, with the code of its author."""
     flags: dict[str, Any] = {"journal.url": url, "policy.rules": [dict(rule) for rule in RULES]}
     settings = load(cwd=Path("/"), file=None, env={"REMIT_PRINCIPAL": "alice"}, flags=flags)
-    return Remit(settings=settings, tools=TOOLS, recipes=RECIPES, work=work)
+    system = SystemClock()
+    then = JumpingClock(system, (LEFT_AT - system.now()) / SECOND)
+    return Remit(settings=settings, tools=TOOLS, recipes=RECIPES, work=work, clock=then)
 
 
 async def titled(remit: Remit) -> dict[str, str]:

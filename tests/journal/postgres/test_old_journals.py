@@ -19,8 +19,10 @@ async def test_a_schema_of_an_older_remit_is_carried_on_with(postgres: PostgresS
     await connection.close()
     url = postgres.url.replace("/postgres?", "/old?")
     connection = await asyncpg.connect(url)
-    await connection.execute(OLD.read_text(encoding="utf-8"))
-    assert await connection.fetchval("SELECT version FROM remit.remit_version") == 1
-    await tell(f"{url}&schema=remit")
-    assert await connection.fetchval("SELECT version FROM remit.remit_version") == VERSION
-    await connection.close()
+    try:
+        await connection.execute(OLD.read_text(encoding="utf-8"))
+        assert await connection.fetchval("SELECT version FROM remit.remit_version") == 1
+        await tell(f"{url}&schema=remit")
+        assert await connection.fetchval("SELECT version FROM remit.remit_version") == VERSION
+    finally:
+        await connection.close()
