@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from remit.policy.lint import KINDS, Finding, lint
-from tests.policy.samples import TOOLS
+from remit.tools.meta import Level
+from tests.policy.samples import TOOLS, tool
 
 
 def findings(*rules: dict[str, Any], tools: tuple[Any, ...] = TOOLS) -> list[Finding]:
@@ -175,3 +176,18 @@ def test_findings_come_in_the_order_of_the_rules() -> None:
 
 def test_every_kind_is_described() -> None:
     assert all(meaning.endswith(".") for meaning in KINDS.values())
+
+
+def test_an_allow_rule_that_forgets_an_argument_that_reaches_somebody() -> None:
+    mail = tool("mail.send", Level.L1, "to", "cc", "body")
+    bounded: dict[str, Any] = {
+        "effect": "allow",
+        "tools": ["mail.send"],
+        "when": {"to": {"equals": "bob@acme.example"}},
+    }
+    assert [(one.kind, one.message) for one in lint([bounded], [mail])] == [
+        ("open-arguments", "limits to, but 'cc' of mail.send may be anything")
+    ]
+    assert lint([{**bounded, "only": ["to", "body"]}], [mail]) == []
+    assert lint([{**bounded, "when": bounded["when"] | {"cc": {"absent": True}}}], [mail]) == []
+    assert "unknown-argument" in [one.kind for one in lint([{**bounded, "only": ["to", "boddy"]}], [mail])]

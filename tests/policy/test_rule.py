@@ -157,3 +157,24 @@ def test_a_deny_rule_can_be_about_calls_that_name_the_argument() -> None:
     named = rule("deny", when={"path": {"present": True, "glob": "docs/**"}})
     assert named.matches(query(WRITE, path="docs/a"))
     assert not named.matches(query(WRITE))
+
+
+@pytest.mark.parametrize(
+    ("only", "args", "expected"),
+    [
+        (["to", "body"], {"to": "bob", "body": "x"}, True),
+        (["to", "body"], {"to": "bob"}, True),
+        (["to", "body"], {"to": "bob", "cc": "eve"}, False),
+        (["to", "body"], {"to": "bob", "cc": None}, False),
+        ([], {}, True),
+        ([], {"to": "bob"}, False),
+    ],
+)
+def test_an_allow_rule_can_list_the_only_arguments(only: list[str], args: dict[str, Any], expected: bool) -> None:
+    assert rule(only=only).matches(query(**args)) == expected
+
+
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+def test_only_belongs_to_rules_that_allow(effect: str) -> None:
+    with pytest.raises(PolicyError, match="only"):
+        rule(effect, only=["to"])

@@ -11,6 +11,7 @@ from remit import Remit
 from remit.codes import Code
 from remit.gateway.outcome import Outcome
 from remit.jobs.plans.source import parse_plan
+from remit.policy.rule import parse_rule
 from tests.opened import OpenRemit, until_waiting
 
 ALLOW = {"policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}]}
@@ -23,6 +24,10 @@ def project(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("" if name == "remit.toml" else "# needle\n", encoding="utf-8")
     return tmp_path
+
+
+NO_SECRETS = {"id": "no-secrets", "effect": "deny", "when": {"path": {"glob": ["secrets/**", "**/*.pem"]}}}
+NO_SECRET_PATHS = parse_rule(NO_SECRETS, 1).when[0]
 
 
 async def called(remit: Remit, tool: str, **args: Any) -> Outcome:
@@ -47,6 +52,15 @@ async def test_nothing_that_decides_is_written(project: Path, remit_in: OpenRemi
         refused = await called(remit, "fs.write", path=path, content="import os")
         assert refused.cause == Code.PATH_NOT_ALLOWED.name
         assert (await called(remit, "fs.write", path="docs/b.txt", content="x")).ok
+
+
+@pytest.mark.parametrize("path", ["log/j.db", "log/j.db-wal", "LOG/J.DB"])
+async def test_the_journal_is_not_written_wherever_it_is(project: Path, remit_in: OpenRemit, path: str) -> None:
+    (project / "log").mkdir()
+    async with remit_in(flags={**ALLOW, "journal.url": str(project / "log/j.db")}) as remit:
+        refused = await called(remit, "fs.write", path=path, content="")
+        assert refused.cause == Code.PATH_NOT_ALLOWED.name
+        assert (await called(remit, "fs.write", path="log/other", content="x")).ok
 
 
 @pytest.mark.parametrize(
@@ -84,3 +98,92 @@ async def test_a_plan_has_no_recipe_s_rights_by_its_name(
         else:
             await until_waiting(remit, job.id)
     assert (project / "out.txt").exists() == writes
+
+
+@pytest.fixture
+def guarded(project: Path, remit_in: OpenRemit) -> OpenRemit:
+    """A project with secrets, and the rule of the documentation about them."""
+    for name in ("secrets/key.txt", "docs/tls.pem", "docs/deep/secrets/n.txt"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("needle of a key\n", encoding="utf-8")
+
+    def opened(**said: Any) -> Any:
+        return remit_in(flags={"policy.rules": [*ALLOW["policy.rules"], NO_SECRETS]}, **said)
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        ("secrets", "key.txt"),
+        ("./secrets/", "key.txt"),
+        (".", "secrets/key.txt"),
+        ("docs/../secrets", "key.txt"),
+        ("SECRETS", "key.txt"),
+        ("sec\u200brets", "key.txt"),
+        ("docs", "tls.pem"),
+        ("docs", "tls.pem::$DATA"),
+    ],
+)
+async def test_a_rule_about_a_path_covers_a_folder_and_a_path(
+    guarded: OpenRemit, folder: str, path: str
+) -> None:  # S09
+    async with guarded() as remit:
+        refused = await called(remit, "folder.read", folder=folder, path=path)
+        assert refused.code is Code.POLICY_DENIED
+        assert (await called(remit, "folder.read", folder="docs", path="a.txt")).ok
+
+
+async def test_a_rule_about_a_path_covers_a_folder_that_is_searched(guarded: OpenRemit) -> None:
+    async with guarded() as remit:
+        refused = await called(remit, "folder.search", folder="secrets", query="needle")
+        assert refused.code is Code.POLICY_DENIED
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "items"),
+    [
+        ("fs.search", {"path": "", "query": "needle"}, "matches"),
+        ("fs.search", {"path": ".", "query": "needle"}, "matches"),
+        ("fs.list", {"path": "", "recursive": True}, "items"),
+        ("fs.list", {"path": "docs"}, "items"),
+        ("folder.search", {"folder": ".", "query": "needle of a key"}, "items"),
+    ],
+)
+async def test_what_could_not_be_read_is_not_found_either(
+    guarded: OpenRemit, tool: str, args: dict[str, Any], items: str
+) -> None:  # S10, S13
+    async with guarded() as remit:
+        found = await called(remit, tool, **args)
+        assert found.ok
+        names = [one["path"] for one in found.value[items]]
+        assert [name for name in names if "a.txt" in name]
+        assert not [name for name in names if name.startswith("secrets") or name.endswith(".pem")]
+
+
+async def test_what_would_be_asked_about_is_not_found_unasked(project: Path, remit_in: OpenRemit) -> None:
+    rules = [
+        {"id": "asked", "effect": "ask", "tools": ["fs.read"], "when": {"path": {"glob": "docs/**"}}},
+        {"id": "tls", "effect": "deny", "tools": ["fs.read"], "when": {"path": {"glob": "pkg/**"}}},
+    ]
+    async with remit_in(flags={"policy.rules": rules}) as remit:
+        found = await called(remit, "fs.search", query="needle")
+        assert {one["path"] for one in found.value["matches"]} == {"tools.py", ".ssh/id_rsa"}
+
+
+@pytest.mark.parametrize("text", ["DE\u200bLETE", "DE\0LETE", "DEL\u00adETE", "\u202eDELETE", "DELETE\ufe0f"])
+def test_what_is_drawn_as_nothing_hides_no_word_from_a_rule_that_denies(text: str) -> None:  # P07b to P09
+    constraint = parse_rule({"effect": "deny", "when": {"method": {"equals": "delete"}}}, 1).when[0]
+    assert constraint.judge(wide=True)({"method": text}, None)
+
+
+@pytest.mark.parametrize("text", ["secrets\0/x", "secrets/\u2060x", "secrets/x::$DATA", "sec\u034frets/x"])
+def test_nor_a_path(text: str) -> None:
+    assert NO_SECRET_PATHS.judge(wide=True)({"path": text}, None)
+
+
+@pytest.mark.parametrize("text", ["docs/\u202ea.txt", "docs/a\u200b.txt", "docs/a.txt\ufeff"])
+def test_and_a_rule_that_allows_does_not_know_such_a_path(text: str) -> None:  # P02
+    constraint = parse_rule({"effect": "allow", "when": {"path": {"glob": "docs/**"}}}, 1).when[0]
+    assert constraint.judge(wide=False)({"path": text}, None) is None

@@ -7,7 +7,9 @@ import logging
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from remit.gateway.call import Progress, no_progress
 from remit.gateway.keeping import CallKeeper
@@ -15,13 +17,16 @@ from remit.ids import trace_id
 from remit.tools.provider import CallContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.gateway.call import Call
     from remit.journal.kinds import ToolInvocationStarted
+    from remit.tools.catalog import Catalog
 
 _log: Final = logging.getLogger("remit.gateway")
 
 
-def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
+def context_of(call: Call, catalog: Catalog, *, timeout_s: float, now: int) -> CallContext:
     """The context of a call that was just announced."""
     request = call.request
     return CallContext(
@@ -40,7 +45,18 @@ def context_of(call: Call, *, timeout_s: float, now: int) -> CallContext:
         keeper=CallKeeper(call),
         peer=call.peer,
         untrusted=call.tainted,
+        hidden=_hidden(call, catalog) if call.policy.restricts_arguments else None,
     )
+
+
+def _hidden(call: Call, catalog: Catalog) -> Callable[[str, dict[str, Any]], bool]:
+    def hidden(name: str, args: dict[str, Any]) -> bool:
+        tool = catalog.known(name)
+        if tool is None:
+            return False
+        return call.policy.hides(call.query, replace(call.query, tool=tool.meta, key=tool.key, args=args))
+
+    return hidden
 
 
 def context_again(started: ToolInvocationStarted, stream: str, *, timeout_s: float, now: int) -> CallContext:

@@ -25,6 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.policy.checks import PRESENCE, Verdict, check_of, every, some, takes_lists
+from remit.policy.places import places_of
 from remit.tools.meta import JsonSchema
 
 _OPEN_SCHEMA: Final = frozenset({
@@ -76,7 +77,7 @@ Judge = Callable[[dict[str, Any], JsonSchema | None], Verdict]
 
 def _judge(path: str, operator: Operator, *, wide: bool) -> Judge:
     if operator.name in PRESENCE:
-        return _presence(path, expected=operator.name == "present")
+        return _presence(path, expected=operator.name == "present", wide=wide)
     check = check_of(operator.name, operator.operand, wide=wide)
     lists = takes_lists(operator.name, operator.operand)
     plain = "." not in path
@@ -89,9 +90,13 @@ def _judge(path: str, operator: Operator, *, wide: bool) -> Judge:
 
     def judge(args: dict[str, Any], schema: JsonSchema | None) -> Verdict:
         value = args.get(path)
-        if plain and value is not None:
+        if plain and (places := places_of(schema)).concern(path, wide=wide):
+            values, missing = places.values(args, path, wide=wide)
+            missing = missing and declares(schema, path)
+        elif plain and value is not None:
             return of_value(value) if isinstance(value, list) else check(value)
-        values, missing = find(args, path)
+        else:
+            values, missing = find(args, path)
         if not values and not declares(schema, path):
             return False
         return combine([of_value(value) for value in values] + ([None] if missing else []))
@@ -99,9 +104,11 @@ def _judge(path: str, operator: Operator, *, wide: bool) -> Judge:
     return judge
 
 
-def _presence(path: str, *, expected: bool) -> Judge:
-    def judge(args: dict[str, Any], _schema: JsonSchema | None) -> Verdict:
+def _presence(path: str, *, expected: bool, wide: bool) -> Judge:
+    def judge(args: dict[str, Any], schema: JsonSchema | None) -> Verdict:
         values, missing = find(args, path)
+        if expected and wide and not values and (places := places_of(schema)).concern(path, wide=True):
+            values, missing = places.values(args, path, wide=True)[0], False
         if not values:
             return not expected
         if missing or any(value is None for value in values):

@@ -108,6 +108,8 @@ def _match(rule: Rule, query: Query) -> tuple[bool, str]:
     why = rule.unconcerned(query.tool, query.key) or _caller(rule, query)
     if why:
         return False, why
+    if rule.only is not None and (others := sorted(set(query.args) - set(rule.only))):
+        return False, f"only: the call also has {', '.join(others)}"
     doubts = []
     for constraint in rule.when:
         verdict = constraint.judge(wide=rule.wide)(query.args, query.tool.input_schema)

@@ -13,9 +13,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.errors import PolicyError
+from remit.origins.roles import KEYWORD, role_of_name
 from remit.policy.constraint import declares
 from remit.policy.globs import is_glob
 from remit.policy.levels import default_for, effective_level
+from remit.policy.places import places_of
 from remit.policy.rule import Rule, check_ids, parse_rule
 from remit.policy.table import closest
 from remit.tools.meta import Level, ToolMeta
@@ -31,6 +33,7 @@ Kind = Literal[
     "unknown-argument",
     "unbounded",
     "loose",
+    "open-arguments",
     "redundant",
     "open-taint",
     "idle-taint",
@@ -47,6 +50,7 @@ KINDS: Final[dict[Kind, str]] = {
     "unknown-argument": "No tool the rule is about has an argument of this name.",
     "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
     "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
+    "open-arguments": "The rule limits a tool that writes, and leaves an argument open that decides what it reaches.",
     "redundant": "The rule allows only what runs without it.",
     "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
     "idle-taint": "The rule says what becomes of untrusted arguments, but its tools only read.",
@@ -107,7 +111,7 @@ def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[Findin
             yield _dead(rule, scope)
             continue
         yield from _overruled(rule, scope)
-        for look in (_patterns, _arguments, _unbounded, _redundant, _taint) if tools else ():
+        for look in (_patterns, _arguments, _unbounded, _open, _redundant, _taint) if tools else ():
             yield from look(rule, scope)
     yield from _approvers(scope)
 
@@ -165,12 +169,14 @@ def _guess(pattern: str, scope: _Scope) -> str:
 def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Constraints on arguments that nothing has: an allow rule never matches, and a deny rule stops nothing."""
     tools = scope.of(rule)
-    for constraint in rule.when:
-        if any(declares(tool.input_schema, constraint.path) for tool in tools):
+    for path in [*(constraint.path for constraint in rule.when), *(rule.only or ())]:
+        if any(declares(tool.input_schema, path) for tool in tools):
+            continue
+        if rule.wide and any(places_of(tool.input_schema).concern(path, wide=True) for tool in tools):
             continue
         known = {name for tool in tools for name in (tool.input_schema or {}).get("properties", {})}
-        message = f"asks for an argument {constraint.path!r} that no tool it is about has"
-        yield _finding("unknown-argument", rule, message, closest(constraint.path, known))
+        message = f"asks for an argument {path!r} that no tool it is about has"
+        yield _finding("unknown-argument", rule, message, closest(path, known))
 
 
 def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
@@ -186,6 +192,26 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     elif operators <= {"glob", "prefix", "present"}:
         message = f"allows {shown} (L2) by glob or prefix alone; a command that begins well may go on with another"
         yield _finding("loose", rule, message, "Use equals or in where the argument is a command.")
+
+
+def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """Allow rules that limit some arguments and forget another, such as `cc` beside `to`."""
+    if rule.effect != "allow" or not rule.when or rule.only is not None:
+        return
+    looked_at = {constraint.path.partition(".")[0] for constraint in rule.when}
+    for tool in scope.of(rule):
+        known = (tool.input_schema or {}).get("properties", {})
+        left = sorted(name for name in known if name not in looked_at and _reaches(name, known[name]))
+        if left and effective_level(tool) is not Level.L0:
+            message = f"limits {', '.join(sorted(looked_at))}, but {left[0]!r} of {tool.name} may be anything"
+            yield _finding("open-arguments", rule, message, "Limit it too, or list with `only` what may be given.")
+            return
+
+
+def _reaches(name: str, schema: object) -> bool:
+    """Whether an argument decides what a call reaches, as far as its schema tells."""
+    said = schema.get(KEYWORD) if isinstance(schema, Mapping) else None
+    return (said or role_of_name(name) or "content") != "content"
 
 
 def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
@@ -249,6 +275,8 @@ def _covers(one: Rule, other: Rule) -> bool:
     if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
         return False
     asked = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
+    if one.only is not None and (other.only is None or not set(other.only) <= set(one.only)):
+        return False
     return all(set(map(str, constraint.operators)) <= asked.get(constraint.path, set()) for constraint in one.when)
 
 
@@ -257,7 +285,8 @@ def _same_tools(one: Rule, other: Rule) -> bool:
 
 
 def _same_conditions(one: Rule, other: Rule) -> bool:
-    return _same_tools(one, other) and set(one.callers) == set(other.callers) and one.when == other.when
+    same = one.when == other.when and one.only == other.only
+    return _same_tools(one, other) and set(one.callers) == set(other.callers) and same
 
 
 def _approvers(scope: _Scope) -> Iterator[Finding]:

@@ -4,10 +4,11 @@ A tool resolves a path its own way, and policy does not know how. So there are t
 
 - An *allow* rule needs certainty: `strict` gives the one form a text can only be read as, or nothing. There is none
   for a text with a `..` step (even one that seems to stay inside: behind a symbolic link it does not), with a
-  backslash, a control character or white space at an end, with a `/` or `.` that is encoded or only looks like one, and
-  for a URL whose host is not plain.
+  backslash, a control character or one that is drawn as nothing, or white space at an end, with a `/` or `.` that is
+  encoded or only looks like one, and for a URL whose host is not plain.
 - A *deny* or *ask* rule needs all that may be meant: `wide` gives the text as it is and as a tool may see it: without
-  case and compatible characters, decoded, with `.`, `//` and `..` resolved, a URL without user, port and trailing dot.
+  case and compatible characters, decoded, with `.`, `//` and `..` resolved, without control characters and what is
+  drawn as nothing, cut at a NUL, without an NTFS stream, a URL without user, port and trailing dot.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from typing import Final, NamedTuple
+
+from remit.redact.visible import IGNORED
 
 MAX_TEXT: Final = 262_144
 """Characters of the longest text that is read at all; so much costs some milliseconds at worst."""
@@ -27,8 +30,11 @@ _ENCODED: Final = re.compile(r"(?:%(?:25)*[0-9a-f]{2})+")
 _ENCODED_BYTE: Final = re.compile(r"%(?:25)*([0-9a-f]{2})")
 _PART: Final = "[A-Za-z0-9_-][A-Za-z0-9_.-]*+"
 _TIDY_URL: Final = re.compile(rf"[A-Za-z]{{2,}}://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?:/{_PART})*+")
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_STREAM: Final = "::$data"
+"""Behind a name in NTFS: the file's content, under another name."""
 _MARKS: Final = re.compile(r"[./\\:~%]")
-_UNTIDY: Final = re.compile(r"//|[\\%]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$")
+_UNTIDY: Final = re.compile(r"//|::|[\\%\x00-\x1f\x7f-\x9f]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$")
 
 
 class Readings(NamedTuple):
@@ -69,7 +75,7 @@ def wide(text: str) -> Readings | None:
     if plain and not _UNTIDY.search(plain) and not starts_elsewhere(plain):
         return Readings((plain,), ())
     decoded = fold(_ENCODED.sub(_decode, plain)).strip().replace("\\", "/")
-    texts = tuple(dict.fromkeys((plain, _tidy(plain), _tidy(decoded), *_url(decoded))))
+    texts = tuple(dict.fromkeys((plain, _tidy(plain), _tidy(decoded), *_url(decoded), *_hidden(plain, decoded))))
     return Readings(texts, tuple(one for one in texts if starts_elsewhere(one) or one.startswith("..")))
 
 
@@ -79,9 +85,13 @@ def starts_elsewhere(text: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """A text without the differences that a file system or a reader may ignore: case, and compatible characters."""
+    """A text without the differences that a file system or a reader may ignore.
+
+    Those are case, compatible characters, and characters that are drawn as nothing.
+    """
     if text.isascii():
         return text.lower()
+    text = IGNORED.sub("", text)
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -98,9 +108,21 @@ def _url(text: str) -> tuple[str, ...]:
     return (bare, f"{bare}{'' if below else '/'}{rest}") if rest else (bare,)
 
 
+def _hidden(plain: str, decoded: str) -> tuple[str, ...]:
+    """What a text means to who drops or stops at its control characters, or opens an NTFS stream."""
+    found: list[str] = []
+    for text in (plain, decoded):
+        if _CONTROLS.search(text):
+            found += (_CONTROLS.sub("", text), text.partition("\0")[0])
+    found += [text.removesuffix(_STREAM) for text in (plain, decoded, *found) if text.endswith(_STREAM)]
+    return (*found, *map(_tidy, found))
+
+
 def _disguised(text: str) -> bool:
-    """Whether a character would become one that matters in a path, were the text normalised."""
-    return not text.isascii() and _MARKS.findall(text) != _MARKS.findall(unicodedata.normalize("NFKC", text))
+    """Whether a character is drawn as nothing, or would become one that matters in a path, were it normalised."""
+    if text.isascii():
+        return False
+    return bool(IGNORED.search(text)) or _MARKS.findall(text) != _MARKS.findall(unicodedata.normalize("NFKC", text))
 
 
 def _decode(found: re.Match[str]) -> str:

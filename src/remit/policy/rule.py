@@ -33,8 +33,8 @@ from remit.policy.when import parse_when
 from remit.tools.meta import Level, ToolMeta
 
 KEYS: Final = (
-    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "providers", "reason", "taint", "tools",
-    "when",
+    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "only", "providers", "reason", "taint",
+    "tools", "when",
 )  # fmt: skip
 """Every key of a rule's table."""
 
@@ -57,6 +57,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     providers: tuple[str, ...] = ()
     callers: tuple[str, ...] = ()
     when: tuple[Constraint, ...] = ()
+    only: tuple[str, ...] | None = None
+    """For allow: the arguments that a call may have; None: any."""
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
@@ -77,7 +79,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def conditional(self) -> bool:
         """Whether it takes more than the tool to know if the rule matches."""
-        return bool(self.callers or self.when)
+        return bool(self.callers or self.when or self.only is not None)
 
     def concerns(self, tool: ToolMeta, key: str) -> bool:
         """Whether the rule is about this tool, whoever calls it and with whatever arguments."""
@@ -99,9 +101,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         calls = caller_matcher(self.callers) if self.callers else None
         holds = [one.judge(wide=self.wide) for one in self.when]
         wide = self.wide
+        only = None if self.only is None else frozenset(self.only)
 
         def met(query: Query) -> bool:
             if calls and not calls(query.caller):
+                return False
+            if only is not None and not only.issuperset(query.args):
                 return False
             schema = query.tool.input_schema if query.tool is not None else None
             for judge in holds:
@@ -126,6 +131,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             said["levels"] = [level.name for level in self.levels]
         if self.when:
             said["when"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.when}
+        if self.only is not None:
+            said["only"] = sorted(self.only)
         if self.effect == "ask":
             said |= {"approvals": self.approvals, "expires_s": self.expires_s}
         if self.taint is not None:
@@ -178,6 +185,7 @@ def parse_rule(raw: object, number: int) -> Rule:
         providers=table.texts("providers"),
         callers=parse_callers(table),
         when=when,
+        only=_only(table, effect),
         taint=_taint(table, effect),
         reason=table.text("reason"),
         **_question(table, effect),
@@ -232,6 +240,15 @@ def _question(table: Table, effect: Effect) -> dict[str, Any]:
         if is_glob(name):
             raise table.error("approvers", f"holds the glob {name!r}", "Name every person who may decide.")
     return {"approvals": approvals, "approvers": tuple(sorted(approvers)), "expires_s": _expires(table)}
+
+
+def _only(table: Table, effect: Effect) -> tuple[str, ...] | None:
+    """What stands under `only`: names of arguments, maybe none."""
+    if "only" not in table:
+        return None
+    if effect != "allow":
+        raise table.error("only", f'has no meaning where the effect is "{effect}"', 'It belongs to effect = "allow".')
+    return () if table.raw("only") == [] else table.texts("only")
 
 
 def _taint(table: Table, effect: Effect) -> Effect | None:

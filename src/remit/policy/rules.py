@@ -76,6 +76,8 @@ class Policy:
             said["taint"] = taint
         self.hash: Final = digest(said | ({"overlays": [each.key for each in overlays]} if overlays else {}))
         self._ready: Final = tuple(map(_ready, self.rules))
+        self.restricts_arguments: Final = any(rule.wide and rule.when for rule in self.rules)
+        """Whether a rule denies or asks because of arguments."""
         self._index: dict[str, _Indexed] = {}
         self._narrowed: dict[tuple[str, ...], Policy] = {}
 
@@ -125,6 +127,23 @@ class Policy:
         rules = (ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.when)
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
+    def hides(self, asked: Query, other: Query) -> bool:
+        """Whether a rule about arguments stops `other` that said nothing to `asked`, which may run; never raises.
+
+        So `asked` shows nothing of what somebody could not have asked for by itself.
+        """
+        tool = other.tool
+        if tool is None:
+            return False
+        try:
+            indexed = self._indexed(tool, other.key)
+            for rule, met, _ in (*indexed.deny, *indexed.ask):
+                if rule.when and met is not None and met(other) and not rule.matches(asked):
+                    return True
+        except Exception:  # noqa: BLE001 - as in decide: what cannot be evaluated is not shown
+            return True
+        return False
+
     def outlook(self, tool: ToolMeta, key: str, caller: Caller) -> Outlook:
         """What becomes of calls of a tool by this caller: the same whatever the arguments, or it depends on them."""
         if self.forbids(tool, key, caller):
@@ -147,9 +166,7 @@ class Policy:
         tool = query.tool
         if tool is None:
             return default_for(None)
-        indexed = self._index.get(tool.name)
-        if indexed is None or indexed.tool is not tool or indexed.key != query.key:
-            indexed = self._indexed(tool, query.key)
+        indexed = self._indexed(tool, query.key)
         for _, met, decision in indexed.deny:
             if met is None or met(query):
                 return decision
@@ -176,6 +193,9 @@ class Policy:
         return found if found.effect != "allow" else None
 
     def _indexed(self, tool: ToolMeta, key: str) -> _Indexed:
+        indexed = self._index.get(tool.name)
+        if indexed is not None and indexed.tool is tool and indexed.key == key:
+            return indexed
         denied = [_unlisted(each, tool) for each in self._lists if not each.lists(tool.name, key)]
         about = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
         indexed = _Indexed(

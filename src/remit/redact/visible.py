@@ -9,7 +9,7 @@ from typing import Final
 _PLAIN: Final = re.compile(r"[^\x20-\x7e\n]+")
 _RUN: Final = 2
 """Combining marks in a row that letters of living scripts carry; more pile up over other lines."""
-_IGNORED: Final = re.compile(
+IGNORED: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -33,6 +33,6 @@ def _shown(piece: str) -> str:
     shown, run = [], 0
     for char in piece:
         run = run + 1 if unicodedata.combining(char) else 0
-        hidden = not char.isprintable() or run > _RUN or _IGNORED.match(char) or _OVERLAYS.match(char)
+        hidden = not char.isprintable() or run > _RUN or IGNORED.match(char) or _OVERLAYS.match(char)
         shown.append(char.encode("unicode_escape").decode() if hidden else char)
     return "".join(shown)

@@ -85,6 +85,12 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever made the call, where they can be asked back while it runs."""
     untrusted: bool = False
     """Whether a model wants the call that had read untrusted text."""
+    hidden: Callable[[str, dict[str, Any]], bool] | None = None
+    """Whether rules about arguments keep a call of a tool, by its name and arguments, from whoever asked.
+
+    Who searches or lists leaves out what could not be read by itself; from any thread. None: no rule is about
+    arguments.
+    """
 
 
 class ToolProvider(Protocol):

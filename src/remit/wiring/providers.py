@@ -58,12 +58,18 @@ def standard_providers(
 
 
 def _decisive(settings: Settings) -> list[Path]:
-    """What decides about agents: settings, modules, what is trusted. Modules of the folder may also be dotted names."""
+    """What decides about agents: settings, modules, the journal, what is trusted.
+
+    Modules of the folder may also be dotted names.
+    """
     files = [Path(name) for name in settings.app.modules if name.endswith(".py")]
     packages = [settings.folder.joinpath(*name.split(".")) for name in settings.app.modules if not name.endswith(".py")]
     dotted = [path if path.is_dir() else path.with_suffix(".py") for path in packages]
     named = [settings.file] if settings.file is not None else []
     named += [Path(settings.confirm.allowed_signers)] if settings.confirm.allowed_signers else []
+    journal = settings.journal.url.removeprefix("sqlite:///")
+    if "://" not in journal and journal != ":memory:":
+        named += [Path(journal + end) for end in ("", "-journal", "-shm", "-wal")]
     return [*named, *files, *dotted, data_folder(os.environ)]
 
 

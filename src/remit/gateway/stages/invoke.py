@@ -43,6 +43,7 @@ class Invoke:
     """Calls the provider and turns whatever happens into an outcome."""
 
     def __init__(self, services: Services) -> None:
+        self._catalog = services.catalog
         self._clock = services.journal.clock
         self._deadlines = Deadlines()
 
@@ -56,7 +57,7 @@ class Invoke:
             msg = "a tool is called from a task"
             raise AssertionError(msg)
         timeout = _timeout(call)
-        context = context_of(call, timeout_s=timeout, now=self._clock.now())
+        context = context_of(call, self._catalog, timeout_s=timeout, now=self._clock.now())
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
         try:

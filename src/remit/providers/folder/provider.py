@@ -30,6 +30,7 @@ from remit.tools.shapes import arguments, struct_schema
 from remit.tools.text import Readable, readable
 
 T = TypeVar("T")
+Hidden = Callable[[str, dict[str, Any]], bool]
 
 _PROVIDER: Final = "folder"
 _CANDIDATES: Final = 200
@@ -147,7 +148,7 @@ class FolderSearchProvider:
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} files")
 
-        found = await self._threads.stoppable(lambda stop: self._searched(asked, stop, progress))
+        found = await self._threads.stoppable(lambda stop: self._searched(asked, ctx.hidden, stop, progress))
         return ToolResult(msgspec.to_builtins(found))
 
     async def _read(self, asked: ReadArgs, ctx: CallContext) -> ToolResult:
@@ -161,12 +162,14 @@ class FolderSearchProvider:
         )
         return ToolResult(msgspec.to_builtins(found), (evidence,))
 
-    def _searched(self, asked: SearchArgs, stop: Stop, progress: Progress) -> SearchResult:
+    def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: Stop, progress: Progress) -> SearchResult:
         folder, root = self._folder(asked.folder)
         states, passages, hits, truncated = self._hits(folder, root, asked.query, stop, progress)
         files = states.get("text", 0)
         if files == 0:
             raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
+        if hidden is not None:
+            hits = [hit for hit in hits if not hidden("folder.read", {"folder": asked.folder, "path": hit.path})]
         items, vanished = _items(root, hits, asked, stop)
         skipped = Skipped(
             binary=states.get("binary", 0),

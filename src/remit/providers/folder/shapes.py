@@ -55,7 +55,9 @@ class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which passage to read."""
 
     folder: Annotated[Text, Meta(description="The folder that was searched.")]
-    path: Annotated[Text, Meta(description="The file, below the folder.")]
+    path: Annotated[
+        Text, Meta(description="The file, below the folder.", extra_json_schema={"x-remit-below": "folder"})
+    ]
     start: Annotated[Position, Meta(description="First character.")] = 0
     end: Annotated[Position | None, Meta(description="The character after the last; without it, to the end.")] = None
     sha256: Annotated[

@@ -11,7 +11,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.fs.reading import Reading
+from remit.providers.fs.reading import Hidden, Reading
 from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import (
     EditArgs,
@@ -155,11 +155,11 @@ class FsProvider:
         reading, writing, key = self._reading, self._writing, ctx.idempotency_key
         match name:
             case "fs.list":
-                return _reader(reading.list, arguments(ListArgs, args))
+                return _looker(reading.list, arguments(ListArgs, args), ctx.hidden)
             case "fs.read":
                 return _reader(reading.read, arguments(ReadArgs, args))
             case "fs.search":
-                return _reader(reading.search, arguments(SearchArgs, args))
+                return _looker(reading.search, arguments(SearchArgs, args), ctx.hidden)
             case "fs.write":
                 return _writer(writing.write, arguments(WriteArgs, args), key)
             case "fs.edit":
@@ -170,6 +170,12 @@ class FsProvider:
 
 def _reader(tool: Callable[[A, Stop], msgspec.Struct], asked: A) -> Callable[[Stop], msgspec.Struct]:
     return lambda stop: tool(asked, stop)
+
+
+def _looker(
+    tool: Callable[[A, Stop, Hidden | None], msgspec.Struct], asked: A, hidden: Hidden | None
+) -> Callable[[Stop], msgspec.Struct]:
+    return lambda stop: tool(asked, stop, hidden)
 
 
 def _writer(tool: Callable[[A, str, Stop], msgspec.Struct], asked: A, key: str) -> Callable[[Stop], msgspec.Struct]:

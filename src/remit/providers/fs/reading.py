@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from remit.canonical import sha256
 from remit.codes import Code
@@ -33,6 +33,8 @@ _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", ".git", ".hg", ".sv
 """Folders that a search does not enter unless it starts there."""
 
 Test = Callable[[str], bool]
+Hidden = Callable[[str, dict[str, Any]], bool]
+"""Whether the rules keep a call of a tool from whoever asked."""
 
 
 class Reading:
@@ -42,11 +44,13 @@ class Reading:
         self._roots = roots
         self._cap = max_read_bytes
 
-    def list(self, asked: ListArgs, stop: Stop) -> ListResult:
-        """The entries of a folder."""
+    def list(self, asked: ListArgs, stop: Stop, hidden: Hidden | None = None) -> ListResult:
+        """The entries of a folder that could be listed by themselves."""
         items: list[Listed] = []
         for entry in self._entries(asked.path, deep=asked.recursive, enter=lambda _: True):
             stop.check()
+            if hidden is not None and hidden("fs.list", {"path": entry.path}):
+                continue
             if len(items) == asked.limit:
                 return ListResult(items=items, truncated=True)
             items.append(Listed(path=entry.path, kind=entry.kind, bytes=entry.size, modified=entry.mtime_ns // 1_000))
@@ -61,14 +65,14 @@ class Reading:
             raise ProviderError(f"{asked.path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
         return ReadResult(path=asked.path, text=text, bytes=len(data), sha256=sha256(data))
 
-    def search(self, asked: SearchArgs, stop: Stop) -> SearchResult:
-        """The lines that match, in every text file of a folder."""
+    def search(self, asked: SearchArgs, stop: Stop, hidden: Hidden | None = None) -> SearchResult:
+        """The lines that match, in every text file of a folder that could be read or searched by itself."""
         test = _test(asked)
         matches: list[Match] = []
         files = skipped = 0
         for entry in self._entries(asked.path, deep=True, enter=_worth_entering):
             stop.check()
-            if entry.kind != "file":
+            if entry.kind != "file" or (hidden is not None and _kept_back(hidden, asked, entry.path)):
                 continue
             if files + skipped == FILES_MOST:
                 return SearchResult(matches=matches, files=files, skipped=skipped, truncated=True)
@@ -109,6 +113,10 @@ def _named(root: Rooted, path: str, prefix: str, *, deep: bool, enter: Callable[
     for entry in root.walk(path, enter=go_in):
         if not is_ours(entry.name):
             yield entry._replace(path=prefix + entry.path)
+
+
+def _kept_back(hidden: Hidden, asked: SearchArgs, path: str) -> bool:
+    return hidden("fs.read", {"path": path}) or hidden("fs.search", {"query": asked.query, "path": path})
 
 
 def _worth_entering(folder: Entry) -> bool:
