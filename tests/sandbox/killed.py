@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import fnmatch
 import json
 import os
 import random
 import select
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -22,6 +25,9 @@ from typing import Final
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
+from remit.sandbox.container.driver import ContainerDriver
+from remit.sandbox.driver import Driver
+from remit.sandbox.execution import quiet
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Asked, Sandbox
@@ -33,15 +39,16 @@ from tests.sandbox.abuse.subjects import module
 
 _SUBREAPER: Final = 36
 _PATIENCE_S: Final = 20
-_LAST_S: Final = {"bwrap": 0.12, "network": 0.2, "landlock": 0.2, "wasm": 0.6, "warm": 0.4}
+_LAST_S: Final = {"bwrap": 0.12, "network": 0.2, "landlock": 0.2, "wasm": 0.6, "warm": 0.4, "container": 1.5}
 """By then every runtime has its programs running, or waiting."""
+IMAGE: Final = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
 _SLEEP: Final = ("/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
 
 
-async def _programs(driver: BwrapDriver | LandlockDriver | WasmDriver, *argv: str, network: tuple[str, ...]) -> None:
+async def _programs(driver: Driver, *argv: str, network: tuple[str, ...]) -> None:
     async def one(number: int) -> None:
         with scratch() as work:
-            await driver.exec(Spec(id=str(number), argv=argv, workspace=work, network=network))
+            await driver.exec(Spec(id=str(number), argv=argv, workspace=work, network=network), quiet)
 
     await asyncio.gather(*(one(number) for number in range(3)))
 
@@ -64,7 +71,9 @@ RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "landlock": lambda: _programs(LandlockDriver(), *_SLEEP, network=()),
     "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
+    "container": lambda: _programs(ContainerDriver(image=IMAGE), *_SLEEP, network=()),
 }
+"""The last one needs an image, which `REMIT_TEST_CONTAINER_IMAGE` names."""
 
 
 def _started(name: str) -> int:
@@ -113,7 +122,17 @@ def _things(pid: int) -> set[str]:
     folders = [str(place) for place in Path(temporary).iterdir()]
     cgroups = [str(place) for pattern in (ours, f"*/{ours}", f"*/*/{ours}") for place in top.glob(pattern)]
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if temporary in line]
-    return {*folders, *cgroups, *mounts}
+    return {*folders, *cgroups, *mounts, *_containers(ours)}
+
+
+def _containers(ours: str) -> list[str]:
+    """The names of containers; none where none are run."""
+    program = shutil.which("podman") or shutil.which("docker")
+    if not IMAGE or program is None:
+        return []
+    words = [program, "ps", "--all", "--format", "{{.Names}}"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return fnmatch.filter(said.split(), ours)
 
 
 def main(name: str, rounds: int, seed: int) -> None:

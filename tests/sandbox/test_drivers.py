@@ -17,6 +17,7 @@ from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
+from remit.sandbox.keeper import keeper
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.spec import Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
@@ -25,6 +26,7 @@ from tests.sandbox.conftest import PYTHON
 
 pytestmark = pytest.mark.slow
 
+MARK = "remit-sandbox-1-2-3"
 IMAGE = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
 """An image with Python that docker or podman holds here; without one their driver is not run."""
 
@@ -95,10 +97,10 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         env={"A": "b"},
         mounts=(Mount(Path("/in"), "/inputs"),),
     )
-    words = Container("docker", "image", "runsc").run(spec, Identity(7, 7))
+    words = Container(MARK, "docker", "image", "runsc").run(spec, Identity(7, 7))
     line = " ".join(words)
     for part in (
-        "docker run --name remit-r1 --rm --interactive --network none --read-only --cap-drop ALL",
+        f"docker run --name {MARK}-r1 --interactive --network none --read-only --cap-drop ALL",
         "--security-opt no-new-privileges",
         "--pull never",
         "--runtime runsc --user 7:7 --memory 1073741824 --memory-swap 1073741824",
@@ -108,8 +110,8 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
     ):
         assert part in line
     assert "--privileged" not in line
-    assert Container("docker", "image").remove("r1") == ["docker", "rm", "--force", "remit-r1"]
-    assert "--userns keep-id" in " ".join(Container("podman", "image").run(spec, Identity()))
+    assert Container(MARK, "docker", "image").remove("r1") == ["docker", "rm", "--force", f"{MARK}-r1"]
+    assert "--userns keep-id" in " ".join(Container(MARK, "podman", "image").run(spec, Identity()))
 
 
 CLI = """#!{python}
@@ -136,4 +138,4 @@ async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path) -
     spec = Spec(id="r2", argv=("/bin/sh", "-c", "echo hello; exit 4"), workspace=tmp_path)
     execution = await driver.exec(spec, quiet)
     assert (execution.status, execution.exit_code, execution.stdout.data) == ("FAILED", 4, b"hello\n")
-    assert log.read_text().splitlines()[-1] == "rm --force remit-r2"
+    assert log.read_text().splitlines()[-1] == f"rm --force {keeper().mark}-r2"

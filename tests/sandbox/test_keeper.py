@@ -100,6 +100,28 @@ def test_folders_of_the_dead_go_with_all_that_is_in_them_and_others_stay(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {f"{OURS}-b", f"{ELSEWHERE}-c", "other"}
 
 
+SERVICE = """#!/bin/sh
+cd "${0%/*}"
+case $1 in
+    ps) ls containers ;;
+    rm) shift 2; cd containers && rm -- "$@" ;;
+esac
+"""
+
+
+def test_containers_of_the_dead_go_and_others_stay(tmp_path: Path) -> None:
+    names = (f"{DEAD}-r1", f"{DEAD}-r2", f"{OURS}-r3", f"{ELSEWHERE}-r4", "remit-sandbox-of-mine", "other")
+    (tmp_path / "containers").mkdir()
+    for name in names:
+        (tmp_path / "containers" / name).touch()
+    program = tmp_path / "docker"
+    program.write_text(SERVICE)
+    program.chmod(0o755)
+    sweep("container", program, lambda mark: not lives(mark))
+    assert {path.name for path in (tmp_path / "containers").iterdir()} == set(names[2:])
+    sweep("container", tmp_path / "absent", lambda _mark: True)  # without a service there are none
+
+
 FORKED = """
 import os, sys
 from remit.sandbox.keeper import keeper

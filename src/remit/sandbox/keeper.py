@@ -14,6 +14,15 @@ from remit.sandbox import leftovers
 _PROGRAM: Final = Path(leftovers.__file__)
 _PYTHON: Final = "/usr/bin/python3"
 _FD: Final = 3
+_PASSED_ON: Final = (
+    "PATH",
+    "HOME",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+)
 
 
 class Keeper:
@@ -33,8 +42,8 @@ class Keeper:
             if not self._waits():
                 self._start()
 
-    def tell(self, kind: Literal["folder", "cgroup"], place: Path) -> None:
-        """Say where we make folders or cgroups that bear our mark. Raises OSError."""
+    def tell(self, kind: Literal["folder", "cgroup", "container"], place: Path) -> None:
+        """Say where we make folders or cgroups that bear our mark, or with which program containers. Raises OSError."""
         self.begin()
         line = f"{kind} {place}\n"
         if line not in self._told and "\n" not in str(place):
@@ -62,7 +71,7 @@ class Keeper:
             self._pid = os.posix_spawn(
                 python,
                 [python, "-I", "-S", "-B", str(_PROGRAM), str(_FD)],
-                {},
+                passed_on(),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, reading, _FD),
                     *((os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(_FD)),
@@ -76,6 +85,11 @@ class Keeper:
     def _say(self, *lines: str) -> None:
         with suppress(BrokenPipeError):  # it was killed just now: the next `begin` starts another
             os.write(self._fd, "".join(lines).encode("utf-8", "surrogateescape"))
+
+
+def passed_on() -> dict[str, str]:
+    """The variables that docker and podman need to find their service and their images."""
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
 
 _keepers: Final[list[Keeper]] = []

@@ -5,8 +5,8 @@ The end of the pipe is the end of the runtime, and of whatever it forked that ha
 else could do it: bwrap's child asks to die with its parent too late, and lives on if that is killed before.
 
 A mark is `remit-sandbox-NAMESPACE-PID-START`: it names one process of one PID namespace, and no later one of that
-number. All that a runtime makes bears it: folders and cgroups in their names, processes among their words. What stays
-if this program is killed as well is deleted by that of the next runtime.
+number. All that a runtime makes bears it: folders, cgroups and containers in their names, processes among their words.
+What stays if this program is killed as well is deleted by that of the next runtime.
 
 Only the standard library is imported: it is run by path, without any package.
 """
@@ -28,6 +28,8 @@ _PAUSE_S = 0.01
 _QUIET = 3
 """Looks that find nothing before nothing is there: a program that becomes another has no words for a moment."""
 _PATIENCE_S = 60.0
+_SERVICE_S = 20.0
+"""For a service of containers to make one, or delete it."""
 _TRIES = 100
 _FRESH_S = 60.0
 """A folder that was made just now may not be locked yet."""
@@ -89,7 +91,10 @@ def kill_marked(left: Callable[[str], bool]) -> None:
 
 
 def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
-    """Delete the folders or cgroups (`kind`) in a place whose mark was left."""
+    """Delete the folders or cgroups (`kind`) in a place whose mark was left, or the containers of a program."""
+    if kind == "container":
+        _sweep_containers(str(place), left)
+        return
     with suppress(OSError):
         for found in place.iterdir():
             if found.name.startswith(PREFIX):
@@ -114,6 +119,48 @@ def _unlocked(folder: Path, *, sure: bool) -> None:
             delete(folder)
     finally:
         os.close(fd)
+
+
+def _sweep_containers(program: str, left: Callable[[str], bool]) -> None:
+    """Delete containers until there is none, nor anything that was asked for one.
+
+    What makes a container is not killed, for it would leave half of one, unless it comes to nothing.
+    """
+    quiet, until = 0, time.monotonic() + _SERVICE_S
+    while quiet < _QUIET:
+        busy = [pid for pid in _processes() if _names(pid, left)]
+        late = time.monotonic() > until
+        listed = _said([program, "ps", "--all", "--filter", f"name={PREFIX}", "--format", "{{.Names}}"])
+        names = [name for name in listed.split() if name.startswith(PREFIX) and left(name)]
+        quiet = quiet + 1 if late or not (names or busy) else 0
+        if names:
+            _said([program, "rm", "--force", *names])
+        for pid in busy if late else ():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        _pause()
+
+
+def _names(pid: int, left: Callable[[str], bool]) -> bool:
+    """Whether a process has the name of a container among its words."""
+    return any(
+        word.startswith(PREFIX.encode()) and left(word.decode(errors="replace"))
+        for word in _words(pid)
+        if not _MARK.fullmatch(word)
+    )
+
+
+def _said(words: list[str]) -> str:
+    """What a program says on stdout; one that fails, or takes too long, says nothing."""
+    import subprocess  # noqa: PLC0415 - few keep containers, and all wait for this program to begin
+
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SERVICE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
 
 
 def _opened(function: object, path: str, _info: object) -> None:
@@ -158,11 +205,14 @@ def _killed(pid: int, left: Callable[[str], bool]) -> bool:
 
 
 def _is_left(pid: int, left: Callable[[str], bool]) -> bool:
+    return any(_MARK.fullmatch(word) and left(word.decode()) for word in _words(pid))
+
+
+def _words(pid: int) -> list[bytes]:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
-    return any(_MARK.fullmatch(word) and left(word.decode()) for word in words)
+        return []
 
 
 def _namespace() -> int:

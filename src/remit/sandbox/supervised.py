@@ -61,7 +61,12 @@ class Supervised:
                 os.close(fd)
         self._stdout.follow(out_r)
         self._stderr.follow(err_r)
-        self._watch = Watch(self._spec, self._child.pid, None, self.stop, self._tmp)
+        self._watch = Watch(self._spec, self.first, None, self.stop, self._tmp)
+
+    @property
+    def first(self) -> int | None:
+        """The process from which those of the program descend; None: it is not known."""
+        return self._child.pid if self._child is not None else None
 
     def stop(self, limit: str) -> None:
         """Have it end, for a limit that was hit if one is named."""

@@ -23,9 +23,12 @@ class Watch:
     """Watches one run, from when its program begins."""
 
     def __init__(
-        self, spec: Spec, first: int, leaf: Leaf | None, stop: Callable[[str], None], tmp: Path | None = None
+        self, spec: Spec, first: int | None, leaf: Leaf | None, stop: Callable[[str], None], tmp: Path | None = None
     ) -> None:
-        """Watch processes from `first` on, the workspace, and the folder `tmp` if that is what `/tmp` is."""
+        """Watch processes from `first` on, the workspace, and the folder `tmp` if that is what `/tmp` is.
+
+        Without `first` and `leaf` no process is watched: something else holds what they use.
+        """
         self.seen: Seen | None = None
         """The most that was seen."""
         self.found = ""
@@ -80,6 +83,8 @@ class Watch:
     def _used(self) -> Seen:
         if self._leaf is not None:
             return Seen(self._leaf.counted().cpu_ms or 0, 0, 0)
+        if self._first is None:
+            return Seen(0, 0, 0)
         now, most = look(self._first), self.seen or Seen(0, 0, 0)
         self.seen = Seen(*map(max, zip(now, most, strict=True)))
         return now

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.container.command import Container
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
+from remit.sandbox.keeper import keeper, passed_on
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
@@ -38,6 +42,8 @@ _HELD: Final = {
 }
 _PROBE_MS: Final = 60_000
 _PATIENCE_S: Final = 20.0
+_AGAIN_S: Final = 0.1
+"""Between two attempts to delete a container that was not there."""
 _SAYS: Final = b"isolated\n"
 
 
@@ -50,7 +56,7 @@ class ContainerDriver(SupervisingDriver):
         """Use this program (podman, else docker, if empty), image and runtime."""
         super().__init__()
         program = program or next((path for name in _PROGRAMS if (path := shutil.which(name))), "")
-        self._container = Container(program, image, runtime)
+        self._container = Container(keeper().mark, program, image, runtime)
         self._version = ""
         self._level = Isolation.kernel if runtime in _OWN_KERNEL else Isolation.namespaces
 
@@ -76,19 +82,65 @@ class ContainerDriver(SupervisingDriver):
 
     async def run(self, spec: Spec, listener: Listener) -> Execution:
         """Run a program in a container of its own, which is deleted afterwards, however it ends."""
-        run = self.runs[spec.id] = Supervised(spec, listener)
+        keeper().tell("container", Path(self._container.program))
+        run = self.runs[spec.id] = _Run(spec, listener, self._container)
         receipt = Receipt(driver=self.name, version=self._version, isolation=self._level.name, limits=_HELD)
         try:
-            run.start(self._container.run(spec, identity()), Identity(), env=_environment())
-            return await run.ended(receipt)
+            run.start(self._container.run(spec, identity()), Identity(), env=passed_on())
+            return await self._judged(spec.id, await run.ended(receipt))
         finally:
-            await asyncio.shield(self._remove(spec.id, run))
+            await asyncio.shield(run.close())
+            del self.runs[spec.id]
 
-    async def _remove(self, name: str, run: Supervised) -> None:
-        """The container is no child of ours: it would outlive the program that started it."""
-        await _ran(self._container.remove(name))
-        await run.close()
-        del self.runs[name]
+    async def _judged(self, name: str, execution: Execution) -> Execution:
+        """Name the limit that only the container's service knows of."""
+        if execution.signal != "SIGKILL" or execution.limit:
+            return execution
+        _, said = await _ran(self._container.ran_out_of_memory(name))
+        return msgspec.structs.replace(execution, limit="memory_bytes") if said.strip() == "true" else execution
+
+
+class _Run(Supervised):
+    """The program that started the container; what runs in there is no child of ours, and would outlive it."""
+
+    def __init__(self, spec: Spec, listener: Listener, container: Container) -> None:
+        super().__init__(spec, listener)
+        self._remove = container.remove(spec.id)
+        self._removing: asyncio.Task[None] | None = None
+
+    @property
+    def first(self) -> None:
+        """None."""
+        return
+
+    def stop(self, limit: str) -> None:
+        """Delete the container; what started it ends with it. Killed in the middle, that would leave half of one."""
+        self.limit = self.limit or limit
+        self._stopped = True
+        if self._removing is None:
+            self._removing = asyncio.create_task(self._removed(), name="remit:container-removal")
+
+    async def close(self) -> None:
+        """End it if it still runs, and delete the container."""
+        await super().close()
+        if self._removing is not None:
+            await self._removing
+
+    async def _removed(self) -> None:
+        """Delete the container, and once more until it cannot come any more."""
+        ended = asyncio.ensure_future(self._child.ended() if self._child is not None else _nothing())
+        until = asyncio.get_running_loop().time() + _PATIENCE_S
+        over = False
+        while not over:
+            over = ended.done()
+            await _ran(self._remove)
+            await asyncio.wait([ended], timeout=_AGAIN_S)
+            if self._child is not None and asyncio.get_running_loop().time() > until:
+                self._child.kill()
+
+
+async def _nothing() -> None:
+    """It was never started."""
 
 
 async def _ran(words: list[str]) -> tuple[int, str]:
@@ -99,7 +151,7 @@ async def _ran(words: list[str]) -> tuple[int, str]:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env=_environment(),
+            env=passed_on(),
         )
     except OSError:
         return 127, ""
@@ -111,9 +163,3 @@ async def _ran(words: list[str]) -> tuple[int, str]:
         await process.wait()
         return 124, ""
     return process.returncode or 0, out.decode(errors="replace")
-
-
-def _environment() -> dict[str, str]:
-    """What docker and podman need to find their service and their images."""
-    names = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-    return {name: os.environ[name] for name in names if name in os.environ}
