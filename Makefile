@@ -48,7 +48,7 @@ format: setup ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-check: static ## Formatting, lint, types, floors, sizes, dead code, documentation
+check: static ## Formatting, lint, types, floors, sizes, dead code, prose, documentation
 	$(BIN)/pytest --quiet tests/docs
 
 static: setup
@@ -58,6 +58,7 @@ static: setup
 	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
 	$(BIN)/python scripts/check_file_size.py
 	$(BIN)/python scripts/check_dead_code.py
+	$(BIN)/python scripts/check_prose.py
 
 quick: setup ## The fast tests: under a minute
 	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)

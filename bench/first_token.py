@@ -36,7 +36,7 @@ class _Times:
 
 
 async def first_token(lab: Lab) -> list[Result]:
-    """Milliseconds from a question to the first piece of its answer, for whoever watches the job."""
+    """Milliseconds from a question to the first piece of its answer, for anyone who watches the job."""
     async with ModelServer(lambda _received: _SAID).listening() as server:
         return await against(
             "first piece of an answer",

@@ -151,7 +151,7 @@ async def _fronting(lab: Lab) -> AsyncIterator[tuple[str, str]]:
 
 @contextlib.asynccontextmanager
 async def _contextforge(lab: Lab, bare: str, *how: str) -> AsyncIterator[tuple[str, str]]:
-    """ContextForge before a bare server, made anew: its URL, and what it calls the tool."""
+    """ContextForge before a bare server, made again: its URL, and what it calls the tool."""
     python = ROOT / ".venv-gateway/bin/python"
     if not python.exists():
         raise PeerMissingError("make bench PEERS=1 installs it")

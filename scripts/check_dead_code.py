@@ -1,4 +1,4 @@
-"""Find code that nobody uses: `python scripts/check_dead_code.py` fails on each piece and on each stale exception.
+"""Find unused code: `python scripts/check_dead_code.py` fails on each piece and on each stale exception.
 
 Vulture finds the names that occur nowhere else in src, tests, bench and scripts. Left out are variables inside a class
 or a function: fields are recorded and read elsewhere, and ruff holds arguments and locals. Exceptions stand with their

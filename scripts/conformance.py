@@ -58,7 +58,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Row:
-    """What came of a scenario: how many of its checks passed and failed."""
+    """The outcome of a scenario: how many of its checks passed and failed."""
 
     scenario: str
     passed: int
@@ -201,7 +201,7 @@ def run(subject: Subject, suite: Suite, where: Sequence[str]) -> str:
 
 # -------------------------------------------------------------------------------------------------------------- telling
 def examine(subject: Subject) -> tuple[int, int]:
-    """Put a subject to every suite and print what came of it; how many passed and how many went wrong."""
+    """Put a subject to every suite and print its outcome; how many passed and how many went wrong."""
     passed = failed = 0
     (RESULTS / subject.name).mkdir(parents=True, exist_ok=True)
     with target(subject) as where:

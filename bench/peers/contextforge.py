@@ -30,7 +30,7 @@ _SETTINGS = {
     **dict.fromkeys(("BASIC_AUTH_PASSWORD", "PLATFORM_ADMIN_PASSWORD"), "Bench-0123456789-xyz"),
 }
 _TUNED = {
-    # A client's session keeps one with the server; without, every call opens one anew: a quarter of the rate.
+    # A client's session keeps one with the server; without, every call opens one again: a quarter of the rate.
     "USE_STATEFUL_SESSIONS": "true",
     "CACHE_TYPE": "memory",
     "LOG_LEVEL": "ERROR",

@@ -1,4 +1,4 @@
-"""A small MCP server to try Remit with: notes in a file of JSON. It needs nothing but Python.
+"""A small MCP server to try Remit with: notes in a file of JSON. It needs only Python.
 
 python notes.py [FILE]
 """

@@ -190,12 +190,12 @@ class Remit:
         return await self.service.jobs.rows(states, limit=limit)
 
     async def ended(self, job: str) -> JobRow:
-        """Wait until a job has ended, whoever runs it. Raises NotFoundError or JournalError."""
+        """Wait until a job has ended, in whatever process. Raises NotFoundError or JournalError."""
         found = await _end(self.runtime, job)
         return await self.service.jobs.row(job) if isinstance(found, Ended) else found
 
     async def settled(self, *jobs: str, labels: Mapping[str, str] | None = None) -> list[JobRow]:
-        """Wait until every one of these jobs, or of those with these labels, has ended or waits for somebody.
+        """Wait until every one of these jobs, or of those with these labels, has ended or waits for someone.
 
         Raises NotFoundError or JournalError.
         """

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 
 def salt(count: int) -> bytes:
-    """So many random bytes that nobody can guess."""
+    """Random bytes that cannot be guessed."""
     return os.urandom(count)
 
 

@@ -26,7 +26,7 @@ class Row(NamedTuple):
     http: int
     """HTTP status a face answers with."""
     retryable: bool
-    """Whether the caller should make the same call again; what a refusal waits for has to be mended first."""
+    """Whether the caller should make the same call again; what a refusal waits for has to be fixed first."""
     meaning: str
 
 
@@ -55,23 +55,21 @@ class Code(Enum):
     # --- ours: the gateway
     POLICY_DENIED = Row(BLOCKED, 403, False, "A rule, or the default, forbids this call.")
     UNTRUSTED_ARGUMENT = Row(
-        BLOCKED, 403, False, "An argument that decides what the call reaches comes from text that nobody trusts."
+        BLOCKED, 403, False, "An argument that decides what the call reaches comes from untrusted text."
     )
     TOOL_QUARANTINED = Row(
         BLOCKED, 409, False, "The tool is withheld: its schema is unusable or changed since it was approved."
     )
     CONFIRMATION_REQUIRED = Row(PENDING, 202, False, "A person has to approve this exact call first.")
     CONFIRMATION_DENIED = Row(BLOCKED, 403, False, "A person refused this call.")
-    CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "Nobody answered in time; silence never approves.")
+    CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "No one answered in time; silence never approves.")
     CONFIRMATION_MISMATCH = Row(BLOCKED, 409, False, "What was approved is not what would run.")
     IDEMPOTENCY_MISMATCH = Row(BLOCKED, 422, False, "The idempotency key was used for another call.")
     RESULT_TOO_LARGE = Row(FAILED, 413, False, "The tool's result is larger than the limit for recorded values.")
     RESULT_NOT_ENCODABLE = Row(FAILED, 502, False, "The tool returned something JSON cannot hold.")
     RESULT_INVALID = Row(FAILED, 502, False, "The result does not satisfy the tool's output schema.")
     CALL_CANCELLED = Row(FAILED, 499, False, "The call was cancelled before it ended.")
-    OUTCOME_UNKNOWN = Row(
-        FAILED, 409, False, "The call was announced, may have happened, and nobody knows: a person decides."
-    )
+    OUTCOME_UNKNOWN = Row(FAILED, 409, False, "The call was announced, may have happened; a person decides.")
 
     # --- ours: models
     MODEL_UNAVAILABLE = Row(
@@ -145,7 +143,7 @@ class Code(Enum):
         ERROR, 409, False, "Another writer holds the stream now; this append was refused and nothing was written."
     )
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
-    LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by somebody else.")
+    LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by someone else.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     BLOB_MISSING = Row(ERROR, 410, False, "A recorded value's bytes are not in the journal any more.")
@@ -164,7 +162,7 @@ class Code(Enum):
         ERROR,
         403,
         False,
-        "The folder's settings or journal would run code or loosen what is allowed; nobody trusts it.",
+        "The folder's settings or journal would run code or loosen what is allowed; it is not trusted.",
     )
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule cannot be understood.")
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
@@ -287,14 +285,14 @@ class Code(Enum):
     LEASE_FAILED = Row(ERROR, 503, True, "Tickets could not be leased.")
     DERIVE_FAILED = Row(NOTE, 500, False, "The reply ticket could not be derived; the completion stays.")
     RELEASE_FAILED = Row(ERROR, 503, True, "A ticket could not be given back.")
-    LEASE_OWNER_MISMATCH = Row(ERROR, 409, False, "The executor's lease is held by somebody else.")
+    LEASE_OWNER_MISMATCH = Row(ERROR, 409, False, "The executor's lease is held by someone else.")
     not_found = Row(ERROR, 404, False, "There is no such ticket.")
-    lease_conflict = Row(ERROR, 409, False, "Somebody else holds the ticket.")
+    lease_conflict = Row(ERROR, 409, False, "Someone else holds the ticket.")
     lease_owner_mismatch = Row(ERROR, 409, False, "The lease proof is not the one that holds the ticket.")
     direct_fill_not_allowed = Row(ERROR, 403, False, "Who completes a pending ticket is not among those who may.")
     direct_fill_missing_by = Row(ERROR, 400, False, "A pending ticket is completed without saying by whom.")
 
-    # --- what became of a reply (contract: tickets, "TOOL → REPLY")
+    # --- what happened to a reply (contract: tickets, "TOOL → REPLY")
     gate_kind_not_tool = Row(NOTE, 200, False, "The ticket's kind is not TOOL, so it has no reply.")
     gate_reply_derivation_disabled = Row(NOTE, 200, False, "Deriving replies is switched off.")
     gate_tool_only_mode = Row(NOTE, 200, False, "The ticket asks for tools only.")

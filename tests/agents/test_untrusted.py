@@ -81,7 +81,7 @@ async def test_a_rule_denies_it_and_the_model_reads_constant_words(tmp_path: Pat
             for block in message.blocks
             if isinstance(block, ToolResult) and block.name == "bank__pay"
         ]
-        assert told.startswith("Not allowed: what this call would reach was named by text that nobody trusts.")
+        assert told.startswith("Not allowed: what this call would reach was named by untrusted text.")
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 

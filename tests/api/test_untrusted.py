@@ -1,4 +1,4 @@
-"""A question over HTTP shows the text that nobody trusts, and where it comes from."""
+"""A question over HTTP shows the untrusted text, and where it comes from."""
 
 from __future__ import annotations
 

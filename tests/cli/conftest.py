@@ -66,7 +66,7 @@ class Project:
         self.configure()
 
     def configure(self, more: str = "", *, modules: bool = True) -> None:
-        """Write remit.toml anew."""
+        """Write remit.toml again."""
         app = f'[app]\nmodules = ["{MODULE}"]\n{RISKY_MAY_RUN}' if modules else ""
         (self.folder / "remit.toml").write_text(app + more, encoding="utf-8")
 

@@ -61,12 +61,14 @@ def test_what_only_untrusted_text_names_is_shown_with_its_source_and_what_was_de
     where = ["path (path) comes from fs.read, step 2.0.1, which is not trusted", "overwrite »payroll.csv« at once"]
     for words in (("trace", job), ("show", job, "4.0.1")):
         shown = project.here(*words).out
-        assert [line for line in [*where, "not named by anybody trusted: a person is asked"] if line not in shown] == []
+        assert [
+            line for line in [*where, "arguments from untrusted text: a person is asked"] if line not in shown
+        ] == []
     project.here("confirm", project.here("confirm", "--json").json[0]["confirmation"], "--deny")
     project.here("resume", job)
     for words in (("trace", job), ("show", job, "4.0.1")):
         shown = project.here(*words).out
-        assert [line for line in [*where, "not named by anybody trusted: denied by alice"] if line not in shown] == []
+        assert [line for line in [*where, "arguments from untrusted text: denied by alice"] if line not in shown] == []
     steps = project.here("trace", job, "--json").json["steps"]
     (told,) = [step["untrusted"] for step in steps if "untrusted" in step]
     assert (told["decided"], told["by"], told["arguments"][0]["value"]) == ("denied", "alice", "payroll.csv")

@@ -194,7 +194,7 @@ def test_over_http_the_url_comes_first_and_a_signal_ends_it_with_status_0(projec
                 out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert out == ""
-    assert "serves anybody on this machine" in err
+    assert "serves anyone on this machine" in err
     assert "Traceback" not in err
 
 

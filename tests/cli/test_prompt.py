@@ -170,7 +170,7 @@ def test_what_nobody_trusted_named_is_shown_with_its_place() -> None:
     other = UntrustedArgument(path="url", role="url", value="https://x", seen="nowhere")
     show_question(screen, question(untrusted=(one, other)), now=0)
     shown = "\n".join(screen.lines)
-    assert "not named by anybody trusted" in shown
+    assert "arguments from untrusted text" in shown
     assert "iban (iban) comes from mail.read, step 2, which is not trusted" in shown
     assert "…pay to »de89« now…" in shown
     assert "url (url) stands in nothing that the model was given" in shown

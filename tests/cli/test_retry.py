@@ -10,8 +10,8 @@ def one() -> int:
     \"\"\"Return one.\"\"\"
     return 1
 
-@recipe("mends")
-async def mends(run: Run) -> int:
+@recipe("fixes")
+async def fixes(run: Run) -> int:
     \"\"\"Add.\"\"\"
     found = await run.call("n.one")
     return int(found.value) + 1
@@ -20,15 +20,15 @@ BROKEN = FIXED.replace("+ 1", "// 0")
 
 
 def test_a_failed_job_says_where_and_is_retried_with_the_code_of_today(project: Project) -> None:
-    file = project.folder / "mends.py"
+    file = project.folder / "fixes.py"
     file.write_text(BROKEN)
-    failed = project.apart("run", "mends.py")
+    failed = project.apart("run", "fixes.py")
     assert failed.status == 3
-    assert "  at mends.py:13 in mends\n" in failed.err
-    assert "remit --module mends.py retry job_" in failed.err
-    assert "at mends.py:13 in mends" in project.apart("--module", "mends.py", "trace", "last").out
+    assert "  at fixes.py:13 in fixes\n" in failed.err
+    assert "remit --module fixes.py retry job_" in failed.err
+    assert "at fixes.py:13 in fixes" in project.apart("--module", "fixes.py", "trace", "last").out
     file.write_text(FIXED)
-    done = project.apart("--module", "mends.py", "retry", "last", "--json")
+    done = project.apart("--module", "fixes.py", "retry", "last", "--json")
     assert (done.status, done.json["result"]) == (0, 2)
     assert "retry of" in project.apart("show", "last").out
 

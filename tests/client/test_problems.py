@@ -42,8 +42,8 @@ def test_the_class_of_a_code_is_one_that_the_source_raises_with_it(code: str, ki
 @pytest.mark.parametrize("code", Code)
 def test_every_code_comes_through_with_message_and_remedy(code: Code) -> None:
     body = {"type": "about:blank", "title": "T", "status": code.http, "error_code": code.name, "detail": "why"}
-    error = error_of(code.http, msgspec.json.encode({**body, "remedy": "mend it"}))
-    assert (error.code, error.message, error.remedy) == (code, "why", "mend it")
+    error = error_of(code.http, msgspec.json.encode({**body, "remedy": "fix it"}))
+    assert (error.code, error.message, error.remedy) == (code, "why", "fix it")
 
 
 def test_errors_that_commands_tell_apart_are_told_apart() -> None:

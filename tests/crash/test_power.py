@@ -118,11 +118,11 @@ async def test_a_job_goes_on_from_whatever_the_disk_kept(tmp_path: Path, monkeyp
         assert set(charges.values()) == {1}
         assert len({one for one in EFFECTS if one.startswith("note ")}) == STEPS, "every repetition kept its key"
     assert len(losses.lives) > 10
-    assert parked > 0, "right after a charge nobody knows what came of it"
+    assert parked > 0, "right after a charge nobody knows its outcome"
 
 
 async def lived_to_its_end(remit: Remit, job: str) -> bool:
-    """See a job to its end; a person says what came of uncertain steps. Whether any was."""
+    """See a job to its end; a person says the outcome of uncertain steps. Whether any was."""
     decided: set[str] = set()
 
     def ready(row: JobRow) -> bool:

@@ -122,7 +122,7 @@ class Pair:
         self._running[which].join(seconds)
 
     def kill(self, which: int) -> None:
-        """Kill one of the two, and start it anew."""
+        """Kill one of the two, and start it again."""
         self.end(which)
         self._running[which] = self._start(which)
 

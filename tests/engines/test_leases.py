@@ -27,7 +27,7 @@ async def short(run: Run) -> None:
 
 
 class Bank:
-    """A tool whose calls wait until they are let go, and what became of them."""
+    """A tool whose calls wait until they are let go, and their outcome."""
 
     def __init__(self, *, idempotent: bool) -> None:
         self.gates: list[asyncio.Event] = []

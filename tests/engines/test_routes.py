@@ -110,7 +110,7 @@ async def test_a_job_that_missed_a_tool_waits_and_goes_on_for_those_who_have_its
 
 
 class Moody:
-    """A provider that cannot be listed until it is mended."""
+    """A provider that cannot be listed until it is fixed."""
 
     provider_id = "mcp_moody"
 

@@ -270,7 +270,7 @@ def test_metadata_nested_as_deep_as_json_may_be_is_no_problem_for_the_stack() ->
     assert "levels" in problem(candidate(metadata={"a": deep}))
 
 
-# --- content that is no text
+# --- content that is not text
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -1,4 +1,4 @@
-"""What came of a call, in words."""
+"""The outcome of a call, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of an announced call that nobody saw the end of (rule 3)."""
+"""The outcome of an announced call whose end was not recorded (rule 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.gateway.world import Scripted, World, meta, opened
 
 
 class Recalling(Scripted):
-    """A provider that can tell what came of its calls."""
+    """A provider that can tell the outcome of its calls."""
 
     def __init__(self, knows: Any, *metas: ToolMeta) -> None:
         super().__init__(metas or [meta(level=Level.L1)], lambda _args, _ctx: None)

@@ -1,4 +1,4 @@
-"""A payment whose process is lost in the middle of it: nobody knows whether it happened."""
+"""A payment whose process is lost in the middle of it: it is unknown whether it happened."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def crash(remit_in: OpenRemit, bank: Crash) -> str:
 
 
 async def in_doubt(remit_in: OpenRemit, bank: Crash) -> str:
-    """The same, and a worker has found that a person must say what came of it."""
+    """The same, and a worker has found that a person must resolve it."""
     job = await crash(remit_in, bank)
     async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as remit:
         await until_waiting(remit, job)

@@ -1,4 +1,4 @@
-"""A provider that can be asked what came of a booking."""
+"""A provider that can be asked the outcome of a booking."""
 
 from __future__ import annotations
 

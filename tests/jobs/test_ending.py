@@ -1,4 +1,4 @@
-"""A job that ends takes its open questions with it: nobody is asked for what nobody waits for."""
+"""A job that ends takes its open questions with it: nobody is asked for what no one waits for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_cancelled_job_withdraws_what_it_asked(remit_in: OpenRemit) -> N
 
 
 async def states(remit: Remit, job: str) -> list[str]:
-    """What became of a job's questions."""
+    """What happened to a job's questions."""
     query = HeadQuery(kind="confirmation", prefix=f"job/{job}/")
     return [head.state for head in await remit.runtime.journal.heads(query)]
 

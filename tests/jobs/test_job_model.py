@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 T = TypeVar("T")
 NUMBER = st.integers(0, 2)
 STEPS = ("one", "approval", "doubt", "two", "question")
-"""What a job waits for, in this order: two signals, the approval of a call, what came of another call, and a question
+"""What a job waits for, in this order: two signals, the approval of a call, the outcome of another call, and a question
 of its own."""
 TOOLS = {"approval": "bank.charge", "doubt": "post.send"}
 Decision = Literal["done", "retry", "fail"]
@@ -57,7 +57,7 @@ class Expected(msgspec.Struct):
 
     @property
     def in_doubt(self) -> bool:
-        """Whether somebody has to say what came of a call."""
+        """Whether somebody has to say the outcome of a call."""
         return self.state == "waiting" and self.left[0] == "doubt" and self.decided is None
 
     @property

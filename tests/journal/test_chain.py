@@ -57,7 +57,7 @@ def test_any_change_of_an_event_is_found(data: st.DataObject, facts: Facts) -> N
 
 
 def flip(content: bytes, data: st.DataObject) -> bytes:
-    """The same with one bit turned, or with one byte more where there is none."""
+    """The same with one bit turned, or with one byte more if there is none."""
     if not content:
         return b"\0"
     place, bit = data.draw(st.integers(0, len(content) - 1)), data.draw(st.integers(0, 7))

@@ -55,7 +55,7 @@ def test_what_cannot_be_carried_over_is_listed_without_its_value() -> None:
         {"command": "x", "envFile": "swordfish", "alwaysAllow": ["t"], "env": {"A": None}, "url": "https://h"}
     )
     assert found.notes == (
-        "not carried over: env A, which is no text",
+        "not carried over: env A, which is not text",
         "not carried over: envFile, alwaysAllow, url",
     )
 

@@ -189,14 +189,14 @@ async def test_what_nobody_trusted_named_is_shown_with_the_text_that_it_comes_fr
         await opened.service.jobs.settled([job.id])
         (question,) = await job.questions()
         text = (await browser.get(f"/inbox/{question.confirmation}")).text
-        assert "Nobody trusted has named what this call reaches." in text
+        assert "What this call reaches comes only from untrusted text." in text
         assert "iban (iban) comes from mail.read, step 2.0.1, which is not trusted" in text
         assert f"/jobs/{job.id}?step=2.0.1" in text
         assert "pay 900 EUR to <mark>DE89 3704 0044 0532 0130 00</mark>" in text
         await opened.service.confirmations.decide(question.confirmation, "deny", by="ann")
         await job.result()
         text = (await browser.get(f"/jobs/{job.id}?step={question.step}")).text
-        assert "Nobody trusted had named what this call reaches: denied by ann." in text
+        assert "What this call reaches came only from untrusted text: denied by ann." in text
         assert f"/jobs/{job.id}?step=2.0.1" in text
         assert "pay 900 EUR to <mark>DE89 3704 0044 0532 0130 00</mark>" in text
 

@@ -111,11 +111,11 @@ async def test_the_inbox_counts_by_itself_and_a_question_says_that_it_is_over(se
         await page.get_by_role("link", name="Inbox 1 open").click()
         await page.get_by_role("link", name="shop.order").click()
         await expect(page.locator("#live-state")).to_have_text("Live")
-        await page.get_by_label("Reason, which reaches whoever asked").fill("half typed")
+        await page.get_by_label("Reason, which reaches the caller").fill("half typed")
         (question,) = await job.questions()
         await opened.service.confirmations.decide(question.confirmation, "deny", reason="elsewhere")
         await expect(page.get_by_text("It is over: denied.")).to_be_visible()
-        assert await page.get_by_label("Reason, which reaches whoever asked").input_value() == "half typed"
+        assert await page.get_by_label("Reason, which reaches the caller").input_value() == "half typed"
 
 
 async def test_seven_tabs_are_all_live(served: Served, browser: Browser) -> None:

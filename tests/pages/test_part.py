@@ -213,7 +213,7 @@ async def test_a_step_that_nobody_saw_the_end_of_is_decided_by_a_form(served: Se
     async with remit_in(tools=[bank.tool], recipes=[pay], flags=NOW) as opened, served(opened) as browser:
         await until_waiting(opened, job)
         page = await browser.get(f"/jobs/{job}")
-        assert "Nobody saw how step 2 ended." in page.text
+        assert "The outcome of step 2 is unknown." in page.text
         assert re.search("the idempotency key <code>[0-9a-f]{64}</code>", page.text)
         assert "uncertain" in (await browser.get("/")).text
         form = f"/jobs/{job}/steps/2/decide"

@@ -43,7 +43,7 @@ async def list_templates(_context: Context, _params: Page) -> types.ListResource
 
 
 async def read_resource(_context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    """Contents of a resource; -32602 with its URI where there is none."""
+    """Contents of a resource; -32602 with its URI if there is none."""
     uri = params.uri
     if uri == BINARY_URI:
         return types.ReadResourceResult(
@@ -104,7 +104,7 @@ async def list_prompts(_context: Context, _params: Page) -> types.ListPromptsRes
 async def get_prompt(
     _context: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
-    """Messages of a prompt; -32602 where there is none."""
+    """Messages of a prompt; -32602 if there is none."""
     if params.name == "test_input_required_result_prompt":
         return unanswered(_CONTEXT, params) or _messages(types.TextContent(text="With the context that was given."))
     if params.name not in {prompt.name for prompt in PROMPTS}:

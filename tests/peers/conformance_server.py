@@ -67,7 +67,7 @@ async def list_tools(_context: Context, _params: content.Page) -> types.ListTool
 async def call_tool(
     context: Context, params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """Call a tool; -32602 where there is none."""
+    """Call a tool; -32602 if there is none."""
     row = TOOLS.get(params.name)
     if row is None:
         raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}")

@@ -64,7 +64,7 @@ def time() -> list[str]:
 
 
 def sqlite(database: Path) -> list[str]:
-    """The database in a file, which is made where there is none; Python SDK 1.x."""
+    """The database in a file, which is made if there is none; Python SDK 1.x."""
     return [_python("sqlite"), "-c", "import mcp_server_sqlite; mcp_server_sqlite.main()", "--db-path", str(database)]
 
 

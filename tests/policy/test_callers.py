@@ -58,5 +58,5 @@ def test_an_unknown_kind_is_refused_with_a_suggestion() -> None:
 
 @pytest.mark.parametrize("pattern", ["job:", "session:", "job:triage/"])
 def test_a_kind_without_a_name_is_refused(pattern: str) -> None:
-    with pytest.raises(PolicyError, match="names nobody"):
+    with pytest.raises(PolicyError, match="names no caller"):
         rule(callers=[pattern])

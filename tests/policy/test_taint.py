@@ -1,4 +1,4 @@
-"""What the rules make of a call whose arguments come from text that nobody trusts."""
+"""What the rules make of a call whose arguments come from untrusted text."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ class Desk:
 
 
 class Remembering(Desk):
-    """One that can say what came of a call."""
+    """One that can say the outcome of a call."""
 
     async def reconcile(self, _name: str, _args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
         return ToolResult({"notes": len(self.written)}) if ctx.idempotency_key in self.keys else None

@@ -104,7 +104,7 @@ async def ended(remit: Remit, name: str, options: Options | None = None) -> str:
 
 async def retried(remit: Remit, job: str, step: str = "", *, repeat: bool = False) -> tuple[str, tuple[str, ...]]:
     """The id of a retry that has ended, and what ran again."""
-    made = await remit.service.jobs.retry(job, step, repeat=repeat, by="eve", reason="mended")
+    made = await remit.service.jobs.retry(job, step, repeat=repeat, by="eve", reason="fixed")
     await remit.ended(made.job)
     return made.job, made.again
 
@@ -216,7 +216,7 @@ async def test_labels_title_and_priority_stay_and_the_record_says_who(remit: Rem
     assert (row.title, row.labels["team"]) == ("mine", "a")
     second = (await remit.service.streams.events(f"job/{made}"))[1]
     assert second.kind == "job_forked"
-    assert b'"by":"eve","reason":"mended"' in second.data
+    assert b'"by":"eve","reason":"fixed"' in second.data
 
 
 async def test_what_cannot_be_retried_is_refused(remit: Remit, world: World) -> None:

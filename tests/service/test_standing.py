@@ -52,7 +52,7 @@ def row(state: str, **more: object) -> JobRow:
             row("waiting", waiting_for="a decision on step 3"),
             "uncertain",
             "asks",
-            "Nobody knows whether a call happened.",
+            "It is unknown whether a call happened.",
         ),
         (
             row("waiting", waiting_for="the next attempt", due_at=NOW + 2 * SECOND),

@@ -1,4 +1,4 @@
-"""An event loop that never waits: where every task waits, it asks what shall happen next."""
+"""An event loop that never waits: where every task waits, it asks what should happen next."""
 
 from __future__ import annotations
 

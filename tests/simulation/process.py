@@ -103,7 +103,7 @@ class Process:
             lease = await self.journal.acquire(stream, claim, over=over())
             if lease is not None:
                 ended = await self.runner.take(lease).run()
-        except Exception as error:  # noqa: BLE001 - whoever waits for the end is told
+        except Exception as error:  # noqa: BLE001 - a waiter for the end is told
             if not self.ended.done():
                 self.ended.set_exception(error)
         if not self.ended.done():

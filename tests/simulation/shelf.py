@@ -75,7 +75,7 @@ class Shelf:
         return None
 
     def noticed(self) -> None:
-        """Whoever waits for a change looks again."""
+        """A waiter for a change looks again."""
         self.version += 1
         self.heads_version = self.version
 

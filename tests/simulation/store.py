@@ -29,7 +29,7 @@ class ShelfStore:
         self.url = "shelf"
         self.backlog = 0
         self.wrote: Callable[[Commit, JournalError | None], None] | None = None
-        """Told of every commit, and of what became of it."""
+        """Told of every commit, and of its outcome."""
         self._clock = clock
         self._wanted = wanted
         self._queue: deque[tuple[str, Operation]] = deque()

@@ -133,7 +133,7 @@ class Story:
         await worker.services.catalog.close()
         await worker.journal.close()
 
-    # --- what came of it
+    # --- its outcome
 
     @property
     def effects(self) -> Counter[str]:
@@ -142,7 +142,7 @@ class Story:
 
     @property
     def recorded(self) -> set[str]:
-        """The kinds of the job's events; of outcomes, also who said what came of it."""
+        """The kinds of the job's events; of outcomes, also who resolved it."""
         decoded = [k.decode(event.kind, event.data) for event in self.shelf.events[stream_of(self.job)]]
         return {f"{one.KIND} by {by}" if (by := getattr(one, "decided_by", "")) else one.KIND for one in decoded if one}
 

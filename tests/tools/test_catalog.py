@@ -111,7 +111,7 @@ async def test_without_a_valid_operation_the_choices_are_named(args: Args) -> No
     error = refusal(await github("list_issues", "create_issue"), "github", args)
     assert error.code is Code.INVALID_TOOL_STEP
     assert error.remedy == "Set args.operation to one of: create_issue, list_issues."
-    given = "is none of them" if args else "args.operation is missing"
+    given = "is not one of them" if args else "args.operation is missing"
     assert error.reason.startswith("the key github covers 2 tools and ")
     assert error.reason.endswith(given)
 

@@ -218,7 +218,7 @@ def refused(code: str, **fields: Any) -> k.GateRefused:
         ([REQUEST], [], "a person is asked"),
         ([REQUEST], [decided("deny")], "denied by bob"),
         ([refused("CONFIRMATION_DENIED", untrusted=FOUND)], [decided("deny")], "denied by bob"),
-        ([refused("CONFIRMATION_EXPIRED", untrusted=FOUND)], [decided("expire")], "nobody answered in time"),
+        ([refused("CONFIRMATION_EXPIRED", untrusted=FOUND)], [decided("expire")], "no one answered in time"),
         ([refused("UNTRUSTED_ARGUMENT", untrusted=FOUND, rule_id="taint:pay")], [], "denied by rule taint:pay"),
         ([refused("TOOL_UNAVAILABLE", untrusted=FOUND)], [], ""),
     ],

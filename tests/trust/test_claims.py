@@ -20,7 +20,7 @@ def claimed(folder: Path, text: str) -> tuple[Claim, ...]:
     [
         (
             '[policy]\ntaint = "allow"',
-            Claim("policy.taint", "let text that nobody trusts decide what the calls of agents reach"),
+            Claim("policy.taint", "let untrusted text decide what the calls of agents reach"),
         ),
         (
             '[tools]\ntrusted_output = ["mcp.mail.*", "fs.*"]',

@@ -104,7 +104,7 @@ class Agent:
         )
 
     async def _listen(self) -> bool:
-        """Take in what people said to the agent meanwhile (`remit chat`); whether anybody did."""
+        """Take in what people said to the agent meanwhile (`remit chat`); whether anyone did."""
         before = self._heard
         while (said := await self._run.poll_signal(CHAT, key=f"chat-{self._polled}")) is not None:
             self.thread = self.thread.add(user(text_of(said)))
@@ -238,7 +238,7 @@ class Agent:
         return args, ToolResult(call.id, call.name, "")
 
     async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
-        """Call a tool; whatever comes of it is a result."""
+        """Call a tool; whatever its outcome, it becomes a result."""
         name = call.name.replace("__", ".")
         told = Conversation(
             call=call.id,

@@ -18,7 +18,7 @@ _SHORT: Final = 400
 """Characters of an old result that stay."""
 _BRIEF: Final = (
     "Summarise the conversation so far for yourself: the task, what was found and done, what failed, what is left, and "
-    "every name, path and number that is still needed. Nothing but this summary will be kept of it."
+    "every name, path and number that is still needed. Only this summary will be kept of it."
 )
 _HEAD: Final = "Summary of the conversation so far, which was shortened:\n"
 

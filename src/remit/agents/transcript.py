@@ -102,7 +102,7 @@ class Transcript(NamedTuple):
 
 
 async def transcript_of(prompts: Prompts, history: History, journal: Journal, earlier: Mapping[str, str]) -> Transcript:
-    """The conversation of a job that has ended; what its last answer asked for has a result, whatever came of it.
+    """The conversation of a job that has ended; what its last answer asked for has a result, whatever its outcome.
 
     `earlier` are whole results that the job was given.
     """

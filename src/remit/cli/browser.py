@@ -35,7 +35,7 @@ class Browser:
     async def callback(self) -> Authorized:
         """What it came back with, without a code where the person refused. Raises UsageError where nothing is heard."""
         if self._back is None:
-            raise UsageError("nobody was sent to log in")
+            raise UsageError("login callback received before a login was started")
         try:
             server = await asyncio.start_server(self._answer, "127.0.0.1", LOGIN_PORT, limit=_MAX_LINE)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What `remit doctor` looks at: each check says how it is, and how to mend it."""
+"""What `remit doctor` looks at: each check says how it is, and how to fix it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Check(NamedTuple):
 
 
 async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
-    """Every check, in order; those that need settings are left out where there are none.
+    """Every check, in order; those that need settings are left out if there are none.
 
     Only `live` imports modules, starts servers and connects to them.
     """
@@ -283,7 +283,7 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
         finally:
             state.journal = journal
     for provider, why in failures.items():
-        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; mend it, or take it out.")
+        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; fix it, or take it out.")
     for key, one in {**readiness.required, **readiness.optional}.items():
         needed = key in readiness.required
         if one.ready:
@@ -295,7 +295,7 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
             verdict: Verdict = "fail" if needed else "warn"
             yield Check("dependency", verdict, what, "Tools that need it are refused until it is there.")
     if readiness.degraded:
-        yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Mend the dependencies above.")
+        yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Fix the dependencies above.")
     withheld = [tool for tool in tools if tool.quarantined]
     for tool in withheld:
         yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", tool.remedy)

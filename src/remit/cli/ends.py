@@ -1,4 +1,4 @@
-"""How jobs were left, for people and for programs: result, error, or what somebody has to do."""
+"""How jobs were left, for people and for programs: result, error, or what someone has to do."""
 
 from __future__ import annotations
 

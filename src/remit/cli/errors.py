@@ -18,7 +18,7 @@ _DEFECT: Final = "Run it with -v before the command to see where it happened."
 
 
 class InterruptedByUserError(RemitError):
-    """Somebody stopped this process from outside; `hints` are commands to go on with."""
+    """Someone stopped this process from outside; `hints` are commands to go on with."""
 
     default = Code.INTERRUPTED
 
@@ -54,7 +54,7 @@ def report(error: BaseException, output: Output, *, as_json: bool, verbose: bool
         else:
             show(failure, output)
     except OSError:
-        pass  # nobody reads stderr any more; the status still says it
+        pass  # stderr is closed; the status still says it
     return failure.status
 
 

@@ -19,7 +19,7 @@ MEANINGS: Final[dict[int, str]] = {
     ERROR: "an error: the journal, the machine, or a defect",
     USAGE: "the command line, a setting, a plan or a name is wrong",
     FAILED: "the job failed",
-    WAITING: "the job waits for somebody: an approval, a signal, a decision",
+    WAITING: "the job waits for someone: an approval, a signal, a decision",
     CANCELLED: "the job was cancelled",
     DIVERGED: "the replay departed from the record",
     DAMAGED: "the journal is damaged",

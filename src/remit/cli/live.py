@@ -61,7 +61,7 @@ class Silent:
         """The question is answered."""
 
     def parked(self, job: Followed) -> None:
-        """The job waits for somebody, and so do we."""
+        """The job waits for someone, and so do we."""
 
     def progress(self, job: str, done: float | None, total: float | None, message: str) -> None:
         """A recipe or a tool says how far it is."""
@@ -99,7 +99,7 @@ class Lines(Silent):
         parts = [job, step.step, short(step.name), step.state, step.error_code]
         if step.duration_us:
             parts.append(duration(step.duration_us))
-        with contextlib.suppress(OSError):  # a job does not end because nobody reads about it
+        with contextlib.suppress(OSError):  # a job does not end because its output is closed
             self._channel.line(" ".join(filter(None, parts)))
             self._channel.flush()
 

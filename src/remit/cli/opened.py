@@ -34,5 +34,5 @@ class Opened(Protocol):
         ...
 
     async def ended(self, job: str) -> JobRow:
-        """Wait until a job has ended, whoever runs it."""
+        """Wait until a job has ended, in whatever process."""
         ...

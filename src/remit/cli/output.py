@@ -1,4 +1,4 @@
-"""Where a command writes: results to stdout, everything else to stderr; in colour only where somebody will see it."""
+"""Where a command writes: results to stdout, everything else to stderr; in colour only where someone will see it."""
 
 from __future__ import annotations
 

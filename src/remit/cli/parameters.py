@@ -114,4 +114,4 @@ def _value(text: str, kind: Kind) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text  # a date, a word of an enumeration, or wrong: whoever binds the input says so
+        return text  # a date, a word of an enumeration, or wrong: binding the input says which

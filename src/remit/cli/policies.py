@@ -1,4 +1,4 @@
-"""What the commands about rules share: the rules as they were written, the catalog they speak of, and their tests."""
+"""What the commands about rules share: the rules as written, the catalog they refer to, and their tests."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def show_question(channel: Channel, question: ConfirmationView, *, now: int) -> 
 
 def _untrusted(channel: Channel, question: ConfirmationView) -> None:
     if question.untrusted:
-        channel.line("  " + channel.style("not named by anybody trusted", "bold", "yellow"))
+        channel.line("  " + channel.style("arguments from untrusted text", "bold", "yellow"))
     for one in question.untrusted:
         channel.line("    " + one_line(one.words))
         if one.excerpt:

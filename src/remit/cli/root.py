@@ -172,7 +172,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
-        return exit_codes.OK  # whoever read the output has seen enough
+        return exit_codes.OK  # the reader of the output has seen enough
     except BaseException as error:  # noqa: BLE001 - the one place where every error ends up
         return report(error, state.output, as_json=state.as_json, verbose=bool(state.verbose))
     return status if isinstance(status, int) else exit_codes.OK

@@ -7,7 +7,7 @@ Each signal takes one step more than the one before:
     then          `Stop.hurry` is run, so that what unwinding still waits for is cut short
     then          KeyboardInterrupt, wherever Python is
 
-SIGINT, SIGTERM and SIGHUP count alike, unless whoever started the process has them ignored.
+SIGINT, SIGTERM and SIGHUP count alike, unless the parent process ignores them.
 """
 
 from __future__ import annotations

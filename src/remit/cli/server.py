@@ -125,14 +125,14 @@ async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[Non
 
 
 async def _lasting(remit: Remit) -> None:
-    """Begin to work anew a while after the journal failed the engine: a server stays up, and so do its jobs."""
+    """Begin to work again a while after the journal failed the engine: a server stays up, and so do its jobs."""
     engine = remit.engine
     while True:
         try:
             if engine.failure is None:
                 await engine.ended("")  # no stream has this name: it ends only with the engine
         except JournalError:
-            _log.warning("the worker begins anew in %g s", AGAIN_S)
+            _log.warning("the worker starts again in %g s", AGAIN_S)
         await remit.clock.sleep(AGAIN_S)
         await engine.restart()
 
@@ -140,7 +140,7 @@ async def _lasting(remit: Remit) -> None:
 def _tell(state: State, known: Clients) -> None:
     for warning in known.warnings:
         state.note(warning)
-    who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
+    who = ", ".join(sorted({client.principal for client in known.clients})) or "anyone on this machine"
     state.note(f"serves {who}; stop with Ctrl-C")
 
 

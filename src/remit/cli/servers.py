@@ -33,7 +33,7 @@ def all_servers(settings: Settings) -> Servers:
 
 
 def settings_file(settings: Settings) -> Path:
-    """The remit.toml to change; a new one in the working folder where there is none.
+    """The remit.toml to change; a new one in the working folder if there is none.
 
     Raises UsageError where what changes it is not installed.
     """

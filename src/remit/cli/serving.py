@@ -100,7 +100,7 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         with access_log(listening, remit.clock) as log, socket_for(listening) as taken:
             app = Router(guard, [Mount(PATH, Endpoint(face), "call")], log)
             announce(state, listening, taken, PATH)
-            who = ", ".join(sorted({client.principal for client in known.clients})) or "anybody on this machine"
+            who = ", ".join(sorted({client.principal for client in known.clients})) or "anyone on this machine"
             state.note(f"serves {who}; stop with Ctrl-C")
             await serving.serve(app, taken, stop.requested)
     return exit_codes.OK

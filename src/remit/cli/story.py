@@ -23,7 +23,7 @@ _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",
     "undone": "it happened, and was undone",
-    "unknown": "nobody knows whether it happened",
+    "unknown": "it is unknown whether it happened",
 }
 
 
@@ -112,12 +112,12 @@ class Story:
     def _attempts(self, step: StepNarrative) -> None:
         if len(step.attempts) > 1:
             for attempt in step.attempts:
-                ended = attempt.outcome or "nobody saw its end"
+                ended = attempt.outcome or "its end was not recorded"
                 why = f": {attempt.code}" if attempt.code else ""
                 self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}")
         for attempt in step.attempts:
             if attempt.decided_by:
-                self._more(f"{one_line(attempt.decided_by)} said what came of it")
+                self._more(f"{one_line(attempt.decided_by)} resolved it")
 
     def _took(self, step: StepNarrative) -> str:
         if step.attempts and step.attempts[-1].duration_us:
@@ -160,7 +160,7 @@ class Story:
         if waited.until is None:
             self._more(f"waits for {what} since {clock_time(waited.since)}", "yellow")
         else:
-            who = "nobody answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'somebody'}"
+            who = "no one answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'someone'}"
             self._more(f"waited for {what}: {who} at {clock_time(waited.until)}")
 
     # --- the end
@@ -202,11 +202,11 @@ class Story:
 
 
 def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:
-    """What a call would reach that nobody trusted had named, and what was decided: lines and their styles."""
+    """The arguments of a call from untrusted text, and what was decided: lines and their styles."""
     if told is None:
         return []
     verdict = f": {one_line(told.verdict)}" if told.verdict else ""
-    lines = [(f"not named by anybody trusted{verdict}", "yellow")]
+    lines = [(f"arguments from untrusted text{verdict}", "yellow")]
     for one in told.arguments:
         lines.append((f"  {one_line(one.words)}", ""))
         if one.excerpt:

@@ -34,7 +34,7 @@ async def read_line() -> str | None:
 
 
 def forget_typed() -> None:
-    """Drop what was typed before anybody asked: keys pressed while a job ran must not answer its question."""
+    """Drop what was typed before anyone asked: keys pressed while a job ran must not answer its question."""
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

@@ -1,7 +1,7 @@
-"""Follows jobs, whoever runs them, until each has ended or waits for somebody.
+"""Follows jobs, in whatever process, until each has ended or waits for someone.
 
 While people can be asked here, the questions of the jobs are put to them one by one as they come up; the jobs go on
-meanwhile. A question that somebody else answers first is withdrawn.
+meanwhile. A question that someone else answers first is withdrawn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPACING_S: Final = 0.02
 _SHARE: Final = 5
 """Looking may take one part in so many of the time, however long a job's history is."""
 _LONGEST_S: Final = 1.0
-"""At least so often it is looked at all the same: a look may have waited for a server that was away."""
+"""The job is looked at at least this often, in case a look waited for a server that was away."""
 
 
 class Followed:
@@ -55,7 +55,7 @@ class Followed:
 
     @property
     def risky(self) -> bool:
-        """Whether a call with side effects is under way: cut short, nobody would know whether it happened (rule 3)."""
+        """Whether a call with side effects is under way: cut short, its outcome would be unknown (rule 3)."""
         return any(
             record.started is not None and record.finished is None and not record.started.repeatable
             for record in self.history.calls.values()
@@ -107,7 +107,7 @@ class View(Protocol):
         ...
 
     def parked(self, job: Followed) -> None:
-        """The job waits for somebody, and so do we."""
+        """The job waits for someone, and so do we."""
         ...
 
 
@@ -234,7 +234,7 @@ class Watch:
             self._asking = asyncio.create_task(self._asker.ask(fresh[0]))
 
     async def _reconsider(self, asker: Asker) -> None:
-        """Withdraw the question on the screen once nobody can answer it any more.
+        """Withdraw the question on the screen once it can no longer be answered.
 
         What its job waits for does not tell: one that was edited here is open before the job has seen it.
         """

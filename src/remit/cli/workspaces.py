@@ -69,7 +69,7 @@ async def _row(one: Workspace, service: Service, before: int, *, unknown: bool) 
 
 
 def deleted(one: Workspace) -> bool:
-    """Delete a workspace unless somebody uses it at this moment."""
+    """Delete a workspace unless someone uses it at this moment."""
     with one.locked() as ours:
         if ours:
             delete(one.folder)

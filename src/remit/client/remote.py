@@ -47,7 +47,7 @@ class RemoteRemit:
         """Nothing is sent before `async with`.
 
         `token` is the bearer token; None takes it from REMIT_TOKEN. An answer may take `timeout_s` seconds to begin.
-        Raise UsageError for a URL that is none, or one to which a token would be sent unencrypted.
+        Raise UsageError for an invalid URL, or one to which a token would be sent unencrypted.
         """
         given = os.environ.get(TOKEN, "") if token is None else token
         self._connection = Connection(url, given, timeout_s=timeout_s, clock=clock)

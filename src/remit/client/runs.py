@@ -12,7 +12,7 @@ from remit.tickets.report import RunReport
 from remit.tickets.steps import written
 
 _LONGEST_S: Final = 86_400.0
-"""Seconds that a run may take; it goes on at the server if nobody waits for it any more."""
+"""Seconds that a run may take; it continues at the server after the client has gone."""
 
 
 class RemoteRuns:

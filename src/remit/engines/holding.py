@@ -1,6 +1,6 @@
 """Streams that this process holds: their passes, their leases, and the news that reaches them.
 
-Nothing here looks for work. Whoever has leased a stream hands the lease to `begin`.
+Nothing here looks for work. The process that has leased a stream hands the lease to `begin`.
 """
 
 from __future__ import annotations

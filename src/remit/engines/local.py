@@ -56,7 +56,7 @@ class LocalEngine:
             self.holding.start()
 
     async def restart(self) -> None:
-        """Begin anew after `failure`, on the same streams. What this engine held is taken up once its leases lapse."""
+        """Start again after `failure`, on the same streams. What this engine held is taken up once its leases lapse."""
         await self.stop()
         only = self.claiming.only
         self._tasks.clear()

@@ -97,7 +97,7 @@ class Engine(Protocol):
         ...
 
     async def restart(self) -> None:
-        """Begin anew after `failure`, on the same streams."""
+        """Start again after `failure`, on the same streams."""
         ...
 
     def poke(self) -> None:

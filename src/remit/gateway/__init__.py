@@ -1,1 +1,1 @@
-"""The one door: every tool call, whoever makes it, passes these stages (rule 1)."""
+"""The one door: every tool call, no matter who makes it, passes these stages (rule 1)."""

@@ -34,7 +34,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 def no_progress(done: float | None, total: float | None, message: str) -> None:
-    """Drop a progress report nobody listens to."""
+    """Drop a progress report without a listener."""
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Call:
     """The request and what the stages found out so far; each field is set by the stage named beside it.
 
-    The arguments are copied as the call comes in: whoever asked may change them while a person decides, and a tool may
+    The arguments are copied as the call comes in: the caller may change them while a person decides, and a tool may
     change what it is given; what is checked, approved, recorded and sent is the same all the same (rule 7).
     """
 
@@ -211,7 +211,7 @@ Proceed = Callable[[Call], Awaitable[Outcome]]
 
 
 class Stage(Protocol):
-    """One check or act on a call: answer it, or let it proceed and look at what came of it."""
+    """One check or act on a call: answer it, or let it proceed and look at its outcome."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Never raises for anything a caller can cause (rule 5)."""

@@ -1,4 +1,4 @@
-"""A question to a person, and what came of it so far."""
+"""A question to a person, and its answer, if any."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDS: Final = {"deny": "denied", "edit": "replaced", "expire": "expired", "revo
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
-    """A question and what came of it so far."""
+    """A question and its answer, if any."""
 
     id: str
     stream: str
@@ -30,7 +30,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[ConfirmationDecided, ...]
     head: Head
     untrusted: tuple[UntrustedArgument, ...] = ()
-    """The arguments from text that nobody trusts."""
+    """The arguments from untrusted text."""
 
     @property
     def caller(self) -> str:
@@ -58,7 +58,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return self.last.replaced_by if self.last is not None else ""
 
     def lapsed(self, now: int) -> bool:
-        """Whether the time to answer is over while nobody has answered."""
+        """Whether the time to answer is over without an answer."""
         return self.state == "pending" and self.request.expires_at is not None and now >= self.request.expires_at
 
 
@@ -70,7 +70,7 @@ class Recalled(NamedTuple):
     tool: str
     """The full name of the tool that was asked about at first."""
     arguments_hash: str
-    """Digest of the arguments that were asked about at first, before anybody edited them."""
+    """Digest of the arguments that were asked about at first, before anyone edited them."""
 
 
 def state_of(request: ConfirmationRequested, decisions: Sequence[ConfirmationDecided]) -> str:

@@ -6,10 +6,10 @@
        ├──time─────> expired       silence never approves
        └──the call needs it no more, or is another one now──> withdrawn, or replaced (an unused approval too)
 
-The digest covers everything that decides what would run. Whoever decides posts back the digest they were shown, and the
+The digest covers everything that decides what would run. The approver posts back the digest they were shown, and the
 gateway compares it with the call once more before it runs.
 
-A confirmation is written to by whoever decides, from any process, and by its caller. Only the caller ends an approval,
+A confirmation is written to by the approver, from any process, and by its caller. Only the caller ends an approval,
 and `claim` lets one call at a time do so: an announcement that met another writer here would silence the caller's own
 stream.
 """
@@ -46,8 +46,8 @@ _LOOK_AGAIN: Final = "Look at the call again before deciding."
 _PROVE: Final[dict[ProofMode, str]] = {
     "any": "",
     "terminal": "Answer with `remit confirm ID` at a terminal.",
-    "token": "Let somebody else answer over HTTP, with a token of their own.",
-    "signed": "Let somebody else answer: `remit confirm ID --approve --sign KEY`.",
+    "token": "Let someone else answer over HTTP, with a token of their own.",
+    "signed": "Let someone else answer: `remit confirm ID --approve --sign KEY`.",
 }
 _REASON: Final = 1_000
 _LISTED: Final = 1_000
@@ -100,7 +100,7 @@ class Confirmations:
         return found
 
     async def recall(self, caller: str, confirmation: str) -> Recalled | None:
-        """What came of a confirmation of a caller, and which call it was asked for."""
+        """The outcome of a confirmation of a caller, and which call it was asked for."""
         first = await self.load(stream_of(caller, confirmation))
         while first is not None and first.request.edited_from:
             first = await self.load(stream_of(caller, first.request.edited_from))
@@ -122,7 +122,7 @@ class Confirmations:
         return found
 
     async def pending(self, caller: str | None = None) -> list[Confirmation]:
-        """Questions somebody can still answer, oldest first; of one caller, or all."""
+        """Questions someone can still answer, oldest first; of one caller, or all."""
         prefix = f"{caller}/{KIND}/" if caller else ""
         query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=_LISTED)
         loaded = [await self._fold(head) for head in reversed(await self._journal.heads(query))]
@@ -152,11 +152,11 @@ class Confirmations:
             try:
                 await self._append(found, decision, state, wakes=() if state == "pending" else (found.caller,))
             except AppendConflictError:
-                found = await self._again(found)  # somebody else decided at the same moment
+                found = await self._again(found)  # someone else decided at the same moment
                 continue
             left = await self._again(found)
-            # The call that waited may have used an approval by now. What is told is what this decision came to; whoever
-            # writes to it next is at its old head, and is refused.
+            # The call that waited may have used an approval by now. The answer says what this decision did; any process
+            # that writes to it next is at its old head, and is refused.
             return left if left.head.seq == found.head.seq + 1 else msgspec.structs.replace(decided, state=state)
 
     async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
@@ -205,7 +205,7 @@ class Confirmations:
     # --- the caller's part
 
     async def expire(self, found: Confirmation) -> bool:
-        """Record that nobody answered in time; False: somebody did, at the same moment."""
+        """Record that no one answered in time; False: someone did, at the same moment."""
         decision = ConfirmationDecided(confirmation=found.id, decision="expire", digest=found.request.digest)
         return await self._end(found, decision, "expired")
 
@@ -255,7 +255,7 @@ class Confirmations:
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
         if request.approvals > 1 and by == request.principal:
             msg = f"{by} asked for this call and may not be one of its {request.approvals} approvers"
-            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask somebody else.")
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
     async def _again(self, found: Confirmation, stream: str = "") -> Confirmation:
         again = await self.load(stream or found.stream)

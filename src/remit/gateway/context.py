@@ -81,7 +81,7 @@ def trace_of(stream: str) -> str:
     """The trace a stream's calls belong to: 32 hexadecimal digits, those of the job's or session's identifier."""
     try:
         return trace_id(stream.split("/", 2)[1])
-    except (IndexError, ValueError):  # a stream that somebody named by hand
+    except (IndexError, ValueError):  # a stream that someone named by hand
         return sha256(stream.encode()).hexdigest()[:32]
 
 
@@ -99,13 +99,13 @@ class _Reporter:
         if _running_loop() is self._loop:
             self._report(done, total, message)
         else:
-            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            with suppress(RuntimeError):  # the loop is closed: there is no listener any more
                 self._loop.call_soon_threadsafe(self._report, done, total, message)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         try:
             self._progress(done, total, message)
-        except Exception:  # noqa: BLE001 - it belongs to whoever listens
+        except Exception:  # noqa: BLE001 - it is the listener's error
             _log.debug("a progress report was lost", exc_info=True)
 
 

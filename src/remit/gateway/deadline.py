@@ -50,7 +50,7 @@ class Deadlines:
         self._timer = loop.call_at(when, self._ring, loop)
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel whom it is time for, and wait for the next; the timer of a call that ended early finds nobody."""
+        """Cancel the calls whose time is over and wait for the next; calls that ended early are gone by then."""
         self._timer = None
         now = loop.time()
         for deadline in [each for each in self._running if each.when <= now]:

@@ -38,7 +38,7 @@ class EvidenceLimits(msgspec.Struct, frozen=True, kw_only=True):
     items: int
     """Items per call; more are counted in the last one's metadata and dropped."""
     days: int
-    """How long blobs are kept; 0: for ever."""
+    """How long blobs are kept; 0: forever."""
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What came of a call: a value, never an exception (rule 5)."""
+"""The outcome of a call: a value, never an exception (rule 5)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNSENT: Final = frozenset({Code.ProviderClosed.name, Code.SpawnFailed.name})
-"""Causes after which the tool certainly did not get the call, so that anybody may make it again."""
+"""Causes after which the tool certainly did not get the call, so that anyone may make it again."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """JSON value of an ok outcome, exactly as a replay would give it."""
     code: Code | None = None
     reason: str = ""
-    """For people: one line without secrets, whoever worded it."""
+    """For people: one line without secrets, no matter who wrote it."""
     remedy: str = ""
     cause: str | None = None
     """The provider's own code behind a failure."""
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: str | None = None
     """The confirmation a pending or refused call waits, or waited, for."""
     uncertain: bool = False
-    """The call may have had its side effect and nobody knows (rule 3)."""
+    """The call may have had its side effect; whether it did is unknown (rule 3)."""
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     again_ms: int | None = None
@@ -98,7 +98,7 @@ def failed(
     detail: Any = None,
     frames: tuple[str, ...] = (),
 ) -> Outcome:
-    """What came of a call that was announced and did not end well; `blocked` where the code table says so."""
+    """The outcome of a call that was announced and did not end well; `blocked` where the code table says so."""
     return Outcome(
         status="blocked" if code.status == "blocked" else "failed",
         code=code,

@@ -44,7 +44,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Authorize,  # policy: allow, ask or deny
     Ready,  # are the tool's dependencies there?
     ValidateArguments,  # arguments against the tool's input schema
-    CheckOrigins,  # who named what an agent's call reaches: somebody trusted, or text from outside?
+    CheckOrigins,  # who named what an agent's call reaches: someone trusted, or text from outside?
     CheckBudget,  # is there anything left of what the job, the call and the tool may use?
     Confirm,  # asks a person, or checks what the person approved
     Queue,  # waits for a slot, if the tool runs only so often at once
@@ -128,7 +128,7 @@ class Gateway:
         return outcome
 
     async def reconcile(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
-        """Ask the provider what came of an announced call nobody saw the end of, and record what it knows (rule 3)."""
+        """Ask the provider for the outcome of a call whose end was not recorded, and record the answer (rule 3)."""
         return await self._reconciler.ask(started, writer)
 
 

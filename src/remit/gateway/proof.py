@@ -2,10 +2,10 @@
 
 | mode | what counts |
 |---|---|
-| `any` | any answer: whoever can write to the journal can give one |
+| `any` | any answer: anyone who can write to the journal can give one |
 | `terminal` | an answer typed at a terminal, or a stronger one; it keeps scripts from answering by mistake |
 | `token` | an answer over HTTP with a token whose principal did not ask, or a signed one |
-| `signed` | an answer signed with an SSH key that `allowed_signers` names, by somebody who did not ask |
+| `signed` | an answer signed with an SSH key that `allowed_signers` names, by someone who did not ask |
 
 Only a signature can be checked after the fact: the journal holds it, and no process that lacks the key can make it.
 """
@@ -50,7 +50,7 @@ class Proofs:
     """Says which approvals count."""
 
     def __init__(self, mode: ProofMode = "any", signers: Path | None = None, *, own: bool = False) -> None:
-        """`signers` is a file in ssh-keygen's format of allowed signers; `own`: also whoever asked may approve."""
+        """`signers` is a file in ssh-keygen's format of allowed signers; `own`: the requester may approve too."""
         self.mode = mode
         self._signers = signers
         self._own = own

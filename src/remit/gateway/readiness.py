@@ -91,7 +91,7 @@ class Readiness:
         return Snapshot(degraded=not ready, required=required, optional=optional, as_of=isoformat(self._clock.now()))
 
     async def missing(self, keys: Iterable[str]) -> dict[str, DependencyState]:
-        """Those of the named dependencies that are not ready; one nobody knows counts as not ready."""
+        """Those of the named dependencies that are not ready; an unknown one counts as not ready."""
         states = await self._states(dict.fromkeys(keys))
         return {key: state for key, state in states.items() if not state.ready}
 

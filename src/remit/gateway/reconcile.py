@@ -1,4 +1,4 @@
-"""What came of an announced call that nobody saw the end of (rule 3)? Its provider may be able to tell."""
+"""The outcome of an announced call whose end was not recorded (rule 3)? Its provider may be able to tell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.gateway")
 
 Verdict = Outcome | Literal["never", "unknown"]
-"""The recorded outcome; or it certainly did not happen; or nobody can tell."""
+"""The recorded outcome; or that it certainly did not happen; or that it is unknown."""
 
 
 class Reconciler:
@@ -49,7 +49,7 @@ class Reconciler:
             async with asyncio.timeout(timeout):
                 found = await tool.provider.reconcile(started.tool_name, args, context)
         except Exception as error:  # noqa: BLE001 - whatever it raises, it does not tell
-            _log.info("%s cannot tell what came of %s: %s", tool.meta.name, started.invocation_id, line(words(error)))
+            _log.info("%s cannot tell the outcome of %s: %s", tool.meta.name, started.invocation_id, line(words(error)))
             return "unknown"
         return "never" if found is None else await self._record(started, writer, tool, found)
 

@@ -34,7 +34,7 @@ class RememberedApprovals:
         self._count = count
 
     async def active(self, tool: str | None = None) -> list[Remembered]:
-        """Those that hold now, newest first, whoever made them, in whatever process; for one tool, or all."""
+        """Those that hold now, newest first, no matter who made them, in whatever process; for one tool, or all."""
         if not self._count:
             return []
         now = self._journal.clock.now()
@@ -60,7 +60,7 @@ class RememberedApprovals:
                 await self._journal.append(self._journal.writer(stream, KIND, head), revoked, synced=True, patch=patch)
                 return
         except AppendConflictError:
-            pass  # somebody revoked it at the same moment
+            pass  # someone revoked it at the same moment
         msg = f"no remembered approval {identifier!r} is active"
         raise NotFoundError(msg, code=Code.STREAM_NOT_FOUND, remedy="`remit policy rules` lists them.")
 

@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     evidence_raw_bytes: int = 1_000_000
     evidence_items: int = 50
     evidence_days: int = 7
-    """0: for ever."""
+    """0: forever."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """None: this process asks no models."""
     default_model: str = ""
     tails: Tails = msgspec.field(default_factory=Tails)
-    """What models are saying, for whoever watches."""
+    """What models are saying, for anyone who watches."""
     migrations: Migrations = msgspec.field(default_factory=Migrations)
     """How recorded arguments become those of today's tools."""
     prices: Prices = msgspec.field(default_factory=Prices)

@@ -1,4 +1,4 @@
-"""Which addresses may be reached on behalf of somebody else: public ones only.
+"""Which addresses may be reached on behalf of someone else: public ones only.
 
 A name is resolved once, every address that it has is judged, and the connection goes to an address that was judged:
 a second look-up could give another answer (DNS rebinding). Sources: RFC 6890, and RFC 6052, 3056 and 4380 for

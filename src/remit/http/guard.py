@@ -24,7 +24,7 @@ class Guard:
     """Looks at a request before anything of it is read."""
 
     def __init__(self, names: Sequence[str], tokens: Sequence[Token], clock: Clock) -> None:
-        """Be known as `names` and nothing else; let in bearers of `tokens`, or everybody if there are none."""
+        """Be known as `names` and nothing else; let in bearers of `tokens`, or everyone if there are none."""
         self._names = frozenset(f"[{name}]" if ":" in name else name.lower() for name in names)
         self._tokens = tuple(tokens)
         self._clock = clock
@@ -33,7 +33,7 @@ class Guard:
     def of(cls, host: str, known_as: Sequence[str], tokens: Sequence[Token], clock: Clock) -> Guard:
         """The guard of a server that listens at `host`; `known_as` are further names that clients may use.
 
-        Raises SettingsError if anybody on the network could call.
+        Raises SettingsError if anyone on the network could call.
         """
         if host not in LOOPBACK and not tokens:
             raise SettingsError(
@@ -62,11 +62,11 @@ class Guard:
 
     @property
     def open(self) -> bool:
-        """Whether everybody on this machine is let in."""
+        """Whether everyone on this machine is let in."""
         return not self._tokens
 
     def token(self, text: str) -> Token:
-        """The token whose text somebody brings. Raises Problem if there is none, or it has expired.
+        """The token whose text someone brings. Raises Problem if there is none, or it has expired.
 
         Every digest is compared, in constant time, so that no token can be guessed by measuring.
         """

@@ -68,7 +68,7 @@ async def serve(app: Part, listening: socket.socket, stop: asyncio.Event, *, hea
         finally:
             log = logging.getLogger("uvicorn.error")
             level = log.level
-            log.setLevel(logging.CRITICAL)  # streams that clients keep open are cut off: that is no error
+            log.setLevel(logging.CRITICAL)  # streams that clients keep open are cut off: that is not an error
             app.hush()
             server.should_exit = True
             stopping.cancel()

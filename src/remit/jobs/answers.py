@@ -64,7 +64,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an agent."""
+    """How an agent ended."""
 
     answer: Any
     """The text of the answer, or the value in the form asked for; None if there is none."""
@@ -157,9 +157,7 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
                     why = f"{_TRIES} answers did not have the form asked for: {error}"
                     raise ModelError(failed(Code.MODEL_ANSWER_INVALID, why), question.step, reply) from error
                 tries += 1
-                thread = thread.add(
-                    user(f"Your answer does not fit: {error}. Answer again, with nothing but the JSON.")
-                )
+                thread = thread.add(user(f"Your answer does not fit: {error}. Answer again, with only the JSON."))
         question = msgspec.structs.replace(question, step=current.get().place(), thread=thread)
 
 

@@ -22,7 +22,7 @@ FATAL: Final = frozenset(
         Code.JOB_CANCELLED,
     }
 )
-"""Errors of the run as a whole, which are no result of a part of it."""
+"""Errors of the run as a whole, which are not results of a part of it."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""A job's inbox: a stream that anybody may append to, beside the job's own, which has one writer (rule 4).
+"""A job's inbox: a stream that anyone may append to, beside the job's own, which has one writer (rule 4).
 
-Whoever leaves a message wakes the job in the same transaction, so that no message is slept through.
+A message is left and its job woken in one transaction, so that no message is missed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Inbox:
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
             except AppendConflictError:
-                continue  # somebody left another message at the same moment
+                continue  # someone left another message at the same moment
             return
 
     async def correct(self, message: StepDecided, value: bytes | None, job: Head) -> bool:

@@ -38,7 +38,7 @@ class CallRecord(msgspec.Struct, eq=False):
 
     @property
     def unknown(self) -> bool:
-        """Whether the newest attempt may have happened without anybody knowing (rule 3)."""
+        """Whether the newest attempt may have happened without anyone knowing (rule 3)."""
         if self.started is None or self.refused is not None:
             return False
         return self.finished is None or self.finished.step_outcome == "uncertain"

@@ -218,7 +218,7 @@ class Run:
         seconds: float | None = None,
         key: str | None = None,
     ) -> AgentAnswer:
-        """Have an agent work on a task as a part of this run, and return what became of it.
+        """Have an agent work on a task as a part of this run, and return its outcome.
 
         `tools` and `recipes` are names of what it may call and run, or patterns. `output` is a type or a JSON schema
         that `answer` must have the form of. `turns` and `seconds` bound it; `budget` bounds the models of the whole
@@ -333,7 +333,7 @@ class Run:
         wait = Wait(step=step, type="human", key=name, due_at=due, reason=question, question=asks, request_hash=asked)
         answer = await self._effects.wait(wait)
         if answer.timed_out:
-            return Confirmed(approved=False, reason="nobody answered in time")
+            return Confirmed(approved=False, reason="no one answered in time")
         return msgspec.convert(answer.payload, Confirmed)
 
     async def child(self, bound: Bound[T], *, key: str | None = None) -> T:

@@ -44,12 +44,12 @@ def inbox_of(job: str) -> str:
 
 
 def stuck_by(code: str) -> str:
-    """The key of a wait that is none: the code at hand could not go on. Whether that still holds, the head says."""
+    """Correlation key recorded when the installed code could not continue the job; the head says if it still holds."""
     return _STUCK + code
 
 
 def doubt_of(attempt: int) -> str:
-    """The key under which a step waits for a person to say what came of an attempt (rule 3)."""
+    """The key under which a step waits for a person to resolve an attempt (rule 3)."""
     return f"uncertain:{attempt}"
 
 
@@ -141,7 +141,7 @@ class History:
                 self.began = self.began or self.execution
 
     def call(self, step: str) -> CallRecord:
-        """The record of a call, made where there is none."""
+        """The record of a call, made if there is none."""
         record = self.calls.get(step)
         if record is None:
             record = self.calls[step] = CallRecord()

@@ -1,9 +1,10 @@
 """Group commit: everything that waits is written as one transaction, and what comes meanwhile forms the next.
 
 Commits are collected until the event loop has run every task that was ready. Then a thread writes them, so that a slow
-disk holds nobody up. Two hand-overs between threads cost more than a fast disk's flush, though: a commit that is waited
-for and comes alone is written at once, on the event loop, as long as the disk has lately been fast and nobody else
-holds the storage's lock. Where one task has lately been the only one that waits, not even the loop is waited for.
+disk delays no other commit. Two hand-overs between threads cost more than a fast disk's flush, though: a commit that is
+waited for and comes alone is written at once, on the event loop, as long as the disk has lately been fast and no other
+process holds the storage's lock. Where one task has lately been the only one that waits, not even the loop is waited
+for.
 
 Work other than commits (claims, leases, reads of memory) goes through the same queue, so that it sees everything
 submitted before it.
@@ -39,11 +40,11 @@ _MEMORY: Final = 8
 """Over about so many groups "usually" is taken."""
 _MOMENT_S: Final = 0.0005
 _STREAK: Final = 8
-"""So many commits in a row that one task waited for, and nobody is expected to share a group with it."""
+"""After this many commits in a row that one task waited for, no other is expected to share a group with it."""
 _ROUND_S: Final = 0.005
 """How long such a task may go on before the event loop has to come round."""
 _LINGER_S: Final = 0.002
-"""How long commits that nobody waits for are kept back, so that one that is waited for takes them along."""
+"""How long commits that no one waits for are kept back, so that one that is waited for takes them along."""
 _LINGERING: Final = 64
 """So many of them are not kept back."""
 _LOOK_S: Final = 0.05
@@ -64,8 +65,8 @@ class CommitThread:
     ) -> None:
         """Start it. `written` is called on the loop after each group, and told whether that changed heads.
 
-        `write` commits one group and tells what became of each commit; where it raises, none of the group was written.
-        `at_once` does the same on the event loop, or returns None where it would have to wait for somebody's lock.
+        `write` commits one group and tells the outcome of each commit; where it raises, none of the group was written.
+        `at_once` does the same on the event loop, or returns None where it would have to wait for someone's lock.
         """
         self._write = write
         self._at_once = at_once
@@ -73,7 +74,7 @@ class CommitThread:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Commit | Task | None] = deque()
         self._working = threading.Lock()
-        """Held by whoever takes from what waits and writes it."""
+        """Held by the thread that takes waiting commits and writes them."""
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = True
         """The thread does not look by itself."""
@@ -98,7 +99,7 @@ class CommitThread:
 
     @property
     def backlog(self) -> int:
-        """Bytes submitted and not yet written: one counter belongs to the loop, the other to whoever writes."""
+        """Bytes submitted and not yet written: one counter belongs to the loop, the other to the writing thread."""
         return self._submitted - self._written_bytes
 
     def submit(self, commit: Commit) -> None:
@@ -189,7 +190,7 @@ class CommitThread:
                 self._linger(self._waiting[0])
 
     def _wrote_at_once(self) -> bool:
-        # Whoever waits for an earlier commit is told of it first.
+        # A waiter for an earlier commit is told of it first.
         if self._at_once is None or self._usual_s > FAST_S or len(self._waiting) != self._untold:
             return False
         if self._submitted - self._written_bytes > _AT_ONCE_BYTES:
@@ -226,7 +227,7 @@ class CommitThread:
                         return
             elif looks >= _LOOKS:
                 self._asleep = True
-                # A commit that came in just before this was seen by nobody.
+                # A commit that came in just before this was not seen yet.
                 if self._waiting:
                     self._asleep = False
 
@@ -261,7 +262,7 @@ class CommitThread:
     def _commit(self, group: Sequence[Commit], write: Callable[[Sequence[Commit]], Outcomes | None]) -> Outcomes | None:
         """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2).
 
-        That may have to wait for somebody's lock and is left to the thread.
+        That may have to wait for someone's lock and is left to the thread.
         """
         began = monotonic()
         try:
@@ -290,11 +291,11 @@ def _waited_for(item: Commit | Task | None) -> bool:
 
 
 def perform(task: Task, loop: asyncio.AbstractEventLoop) -> None:
-    """Do some work on this thread, and tell the loop what came of it."""
+    """Do some work on this thread, and tell the loop its outcome."""
     work, future = task
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the future
+    except BaseException as error:  # noqa: BLE001 - it belongs to the code that awaits the future
         failure = error
         call_loop(loop, lambda: _fail(future, failure))
     else:
@@ -306,12 +307,12 @@ def call_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> 
     try:
         loop.call_soon_threadsafe(callback)
     except RuntimeError:
-        # The loop is closed: nobody is left who could be told, and what was written is written.
+        # The loop is closed: there is no waiter left to tell, and what was written is written.
         return
 
 
 def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
-    """Tell each commit's writer what became of it; on the event loop."""
+    """Tell each commit's writer its outcome; on the event loop."""
     for commit, error in settled:
         if error is not None and commit.on_error is not None:
             commit.on_error(error)
@@ -320,7 +321,7 @@ def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
 
 
 def journal_closed() -> JournalError:
-    """What anybody gets who comes after the journal was closed."""
+    """What anyone gets who comes after the journal was closed."""
     return JournalError("the journal was closed", code=Code.JOURNAL_CLOSED, remedy="Open it again.")
 
 
@@ -335,11 +336,11 @@ def conflict(*streams: str) -> AppendConflictError:
 async def taken(
     taking: asyncio.Future[list[Lease]], give_back: Callable[[list[Lease]], Awaitable[None]]
 ) -> list[Lease]:
-    """Wait for leases. Where the caller is cancelled meanwhile they are given back: nobody else would hear of them."""
+    """Wait for leases; if the caller is cancelled meanwhile, give them back: no one else would hear of them."""
     try:
         return await asyncio.shield(taking)
     except asyncio.CancelledError:
-        # A task of its own, so that whoever is cancelled once more leaves it to itself.
+        # A task of its own, so that a caller that is cancelled once more leaves it running.
         await asyncio.shield(_returned(taking, give_back))
         raise
 
@@ -352,7 +353,7 @@ async def _returned(taking: asyncio.Future[list[Lease]], give_back: Callable[[li
 
 def _unfit(error: Exception) -> JournalError:
     why = f"the storage cannot take what was to be recorded: {error!r}"
-    unfit = JournalError(why, code=Code.RECORD_INVALID, remedy="Nothing was recorded; mend the value that is named.")
+    unfit = JournalError(why, code=Code.RECORD_INVALID, remedy="Nothing was recorded; fix the value that is named.")
     unfit.__cause__ = error
     return unfit
 

@@ -32,7 +32,7 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
 
     A copy that was broken off goes on where it was. Leases stay behind, for they belong to workers; what was ever woken
     is due in the target.
-    Raises JournalError: JOURNAL_LOCKED while somebody works on a stream of the source; APPEND_CONFLICT where the target
+    Raises JournalError: JOURNAL_LOCKED while someone works on a stream of the source; APPEND_CONFLICT where the target
     holds another history of a stream, or more of it, and nothing is copied then; CHAIN_BROKEN where a copied stream
     does not prove equal.
     """
@@ -57,7 +57,7 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
 
 
 async def refuse_busy(source: Journal) -> None:
-    """Raise what `copy` would while somebody works on the source: before a target is made that would stay empty."""
+    """Raise what `copy` would while someone works on the source: before a target is made that would stay empty."""
     _refuse_busy(source, await _heads(source))
 
 

@@ -62,6 +62,6 @@ async def _evidence(journal: Journal, event: Event, ref: BlobRef) -> list[str]:
         return []
     try:
         items = await journal.value(UNSET, ref)
-    except PayloadErasedError:  # by somebody else, at this moment
+    except PayloadErasedError:  # by someone else, at this moment
         return []
     return kept_evidence(items or b"[]")

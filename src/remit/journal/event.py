@@ -1,7 +1,7 @@
 """The journal's values: what a stream holds, and what one transaction may change.
 
 A *stream* is an append-only list of events with one *head*: the mutable row on which every list, queue, lock and lease
-is a query. Whoever writes a stream knows its head and says so; a write that finds another head is refused whole.
+is a query. A writer of a stream knows its head and says so; a write that finds another head is refused whole.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool
     """Nothing will ever happen to the stream again: it is never due, leased or woken."""
     route: str
-    """Which workers can take it, in the words of whoever uses the kind; empty: any of them."""
+    """Which workers can take it, in the words of the code that uses the kind; empty: any of them."""
     subject: str
-    """Whom its values are about, so that they can be erased; empty: nobody in particular. Set as it is made."""
+    """Whom its values are about, so that they can be erased; empty: no one in particular. Set as it is made."""
     title: str
     labels: dict[str, str]
     created_at: int
@@ -194,7 +194,7 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream somebody now holds, and how it was found."""
+    """A stream someone now holds, and how it was found."""
 
     head: Head
     """As it is now, with the new epoch and lease."""

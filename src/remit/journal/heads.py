@@ -39,7 +39,7 @@ Said = tuple[tuple[str, ...], bool, dict[str, str]]
 def contradiction(head: Head, events: Iterable[Event]) -> str:
     """What in a head is not what its events say; empty: nothing.
 
-    `events` are the whole stream, verified. A head without a state belongs to a stream that nobody lists by it.
+    `events` are the whole stream, verified. A head without a state belongs to a stream that is in no list.
     """
     say = _SAY.get(head.kind)
     if say is None or not head.state:

@@ -37,7 +37,7 @@ from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.sealing import Examined, Salt, erasure_of, references, reveal, seal
 from remit.journal.waiting import Took, done
-from remit.journal.writer import Draft, StreamWriter, afresh, fail_all
+from remit.journal.writer import Draft, StreamWriter, copied, fail_all
 
 PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
@@ -134,7 +134,7 @@ class Journal:
             raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them apart.")
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
-                raise afresh(draft.writer.failure)
+                raise copied(draft.writer.failure)
         if any(draft.payloads for draft in drafts):
             drafts, blobs = self._sealed(drafts, blobs)
         writers = [draft.writer for draft in drafts]
@@ -156,18 +156,18 @@ class Journal:
         return tuple(sealed), sealed_blobs
 
     def _queued(self, commit: Commit, *writers: StreamWriter) -> bool:
-        """Submit what nobody waits for; whether so much waits in memory that its writer should."""
+        """Submit what no one waits for; whether so much waits in memory that its writer should."""
         self._store.submit(commit)
         for writer in writers:
             if writer.failure is not None:
-                raise afresh(writer.failure)
+                raise copied(writer.failure)
         return self._store.backlog > BACKLOG_LIMIT
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
         """Submit, and wait until it has happened. Raises what one of its writers failed with first, or its error."""
         error = await done(self._store, commit, self.took)
         if error is not None:
-            raise next((afresh(writer.failure) for writer in writers if writer.failure is not None), error)
+            raise next((copied(writer.failure) for writer in writers if writer.failure is not None), error)
 
     async def create(
         self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
@@ -180,7 +180,7 @@ class Journal:
     async def post(
         self, stream: str, kind: str, *payloads: Payload, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()
     ) -> StreamWriter:
-        """Append durably to a stream that many may write to and nobody leases, creating it where needed."""
+        """Append durably to a stream that many may write to and that is never leased, creating it where needed."""
         # Within this process they take turns; against other processes they try again.
         async with self._posting.setdefault(stream, asyncio.Lock()):
             for _ in range(_POST_ATTEMPTS):
@@ -196,7 +196,7 @@ class Journal:
         raise AppendConflictError(msg, remedy="Try again.")
 
     async def wake(self, stream: str) -> None:
-        """Make a stream's worker look again: it becomes due now, unless somebody holds it or it is closed."""
+        """Make a stream's worker look again: it becomes due now, unless someone holds it or it is closed."""
         await self._written(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
 
     async def park(self, writer: StreamWriter, patch: HeadPatch, *, seen_wakes: int) -> bool:
@@ -207,7 +207,7 @@ class Journal:
         append = writer.stage(patch=patch, expect_wakes=seen_wakes)
         error = await done(self._store, Commit(appends=(append,), at=append.at), self.took)
         if writer.failure is not None:
-            raise afresh(writer.failure)
+            raise copied(writer.failure)
         if error is not None and not isinstance(error, AppendConflictError):
             raise error
         return error is None
@@ -248,7 +248,7 @@ class Journal:
         """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""
         mark, closed = 0, False
         while True:
-            # News first: whoever follows waits for them. What came between them and the head is read once more.
+            # News first: followers wait for them. What came between them and the head is read once more.
             while page := await self.page(stream, after):
                 for event in page:
                     yield event
@@ -352,7 +352,7 @@ class Journal:
             raise ChainBrokenError(msg, remedy=_RESTORE)
         if said := contradiction(head, events):
             msg = f"{stream}: the head is not what its events say: {said}"
-            raise ChainBrokenError(msg, remedy="Somebody changed the head; believe the events, and restore a backup.")
+            raise ChainBrokenError(msg, remedy="Someone changed the head; believe the events, and restore a backup.")
         erased, now = 0, self.clock.now()
         for ref in [ref for event in events for ref in references(event, now)]:
             try:
@@ -371,7 +371,7 @@ class Journal:
         return await self._store.claim(claim)
 
     async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
-        """Lease one stream, due or not; None if it is closed or somebody else's lease runs, unless `over` held it."""
+        """Lease one stream, due or not; None if it is closed or someone else's lease runs, unless `over` held it."""
         return await self._store.acquire(stream, claim, over)
 
     async def renew(self, leases: Iterable[tuple[str, int]], lease_until: int) -> list[str]:
@@ -387,7 +387,7 @@ class Journal:
         return await self._store.next_due(kind, routes)
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that somebody holds."""
+        """Every stream of a kind that someone holds."""
         return await self._store.leases(kind)
 
     async def integrity(self) -> list[str]:

@@ -14,7 +14,7 @@ Promises of every backend, on every machine it runs on:
    Leases need not survive the loss of power where it ends every holder as well.
 6. A blob without bytes stands for one that was erased: it takes the place of bytes kept under that digest, and no bytes
    ever take its place.
-7. After `close`, and for whoever still waits in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
+7. After `close`, and for callers that still wait in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
    submitted commit is refused with it.
 """
 
@@ -88,11 +88,11 @@ class Store(Protocol):
         ...
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams nobody holds, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
+        """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
         ...
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
-        """Lease one stream, due or not, on the claim's terms; None if it is closed or somebody else's lease runs.
+        """Lease one stream, due or not, on the claim's terms; None if it is closed or someone else's lease runs.
 
         `over` names a lease owner known to be dead, whose lease may be taken before it lapses.
         """
@@ -111,7 +111,7 @@ class Store(Protocol):
         ...
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that somebody holds, lapsed or not."""
+        """Every stream of a kind that someone holds, lapsed or not."""
         ...
 
     async def changed(self, since: int) -> int:

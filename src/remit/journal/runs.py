@@ -28,7 +28,7 @@ class Run:
 
 
 def folds(commit: Commit) -> bool:
-    """Whether a commit is nothing but events at the end of one existing stream, and perhaps blobs."""
+    """Whether a commit is only events at the end of one existing stream, and perhaps blobs."""
     if len(commit.appends) != 1 or commit.wakes:
         return False
     append = commit.appends[0]

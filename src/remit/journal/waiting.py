@@ -1,4 +1,4 @@
-"""Submits a commit and waits for what became of it."""
+"""Submits a commit and waits for its outcome."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Who waits for news of the journal, and how news of other processes reach them where the storage cannot tell.
 
-A *mark* grows with every write that was noticed. Whoever holds the newest mark waits; whoever holds an older one missed
-something and returns at once. So a write between two looks is never missed, whether anybody waited then or not.
+A *mark* grows with every write that was noticed. A caller with the newest mark waits; one with an older mark missed
+something and returns at once. So a write between two looks is never missed, whether anyone waited then or not.
 
-There are two marks. Most writes only add events to streams that exist, which concerns nobody but their followers; the
+There are two marks. Most writes only add events to streams that exist, which concerns only their followers; the
 other one grows when a head changed in more than its newest event: a stream was made, woken, parked or closed.
 """
 
@@ -17,7 +17,7 @@ from remit.errors import JournalError
 from remit.journal.batching import journal_closed
 
 _POLL_S: Final = 0.002
-"""How often it is asked whether another process wrote, while somebody follows events."""
+"""How often it is asked whether another process wrote, while someone follows events."""
 _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""
 
@@ -47,13 +47,13 @@ class Watch:
     """Marks of one opened journal; used on its event loop only."""
 
     def __init__(self, others: Callable[[], int | None] | None = None) -> None:
-        """`others` is a cheap number that changes with every write of another process; None: nobody else can write.
+        """`others` is a cheap number that changes with every write of another process; None: there is none that writes.
 
         It may return None where it cannot tell at the moment, and raise JournalError.
         """
         self._others = others
         self._seen: int | None = None
-        """Nobody can have missed anything before the first look."""
+        """Nothing can have been missed before the first look."""
         self._closed = False
         self._events, self._heads = Mark(), Mark()
         self._poller: asyncio.Task[None] | None = None
@@ -89,7 +89,7 @@ class Watch:
             self._heads.grow()
 
     async def close(self) -> None:
-        """Tell whoever waits that the journal was closed."""
+        """Tell a waiter that the journal was closed."""
         self._closed = True
         self.fail(journal_closed())
         if self._poller is not None:
@@ -97,7 +97,7 @@ class Watch:
             await asyncio.wait([self._poller])
 
     def fail(self, error: JournalError) -> None:
-        """Whoever waits gets this error instead of news."""
+        """A waiter gets this error instead of news."""
         self._events.fail(error)
         self._heads.fail(error)
 
@@ -111,7 +111,7 @@ class Watch:
         self._seen = found
 
     async def _poll(self) -> None:
-        """While somebody waits, look for writes of other processes."""
+        """While someone waits, look for writes of other processes."""
         try:
             while self._events.waiting or self._heads.waiting:
                 pause = _POLL_S if self._events.waiting else _HEADS_POLL_S

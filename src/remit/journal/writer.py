@@ -30,7 +30,7 @@ class Draft(msgspec.Struct, frozen=True):
     """The payloads themselves if their values have to be sealed before they are chained."""
 
 
-def afresh(error: JournalError) -> JournalError:
+def copied(error: JournalError) -> JournalError:
     """A failure that is raised more than once: each time a copy, for an error keeps whatever it passed through."""
     fresh = copy(error)
     if error.__cause__ is not None:
@@ -90,7 +90,7 @@ class StreamWriter:
     def chain(self, draft: Draft) -> Append:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
-            raise afresh(self.failure)
+            raise copied(self.failure)
         at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
         seq, previous, events = expect_seq, expect_hash, []
         for kind, data in draft.events:
@@ -122,7 +122,7 @@ class StreamWriter:
             self.failure = error
 
     def supersede(self) -> None:
-        """Fall silent because somebody else took the stream over."""
+        """Fall silent because someone else took the stream over."""
         self.fail(AppendConflictError(f"{self.stream}: another writer took the stream over"))
 
 

@@ -3,7 +3,7 @@
 Fills the place of the SDK's own dispatcher below its sessions (`mcp.shared.dispatcher.Dispatcher`). There each message
 passes two queues, a model and a task or thread; here it is decoded once and handed to who waits for it.
 
-    answer         wakes the request with its id; one that nobody waits for is dropped: late, doubled or made up
+    answer         wakes the request with its id; one that no one waits for is dropped: late, doubled or made up
     request        runs in a task of its own, which a cancellation by the peer ends
     notification   cancels, reports progress, or goes to the session
     anything else  is counted, and shown where the connection fails: programs print to stdout by mistake
@@ -102,7 +102,7 @@ class Dispatcher:
         return None
 
     def left(self, via: Wire) -> None:
-        """Nobody hears any more what goes over this wire of a request, though the request may go on."""
+        """Drop what still arrives on this wire for a request; the request itself may go on."""
         for inbound in self._served.values():
             if inbound.wire is via:
                 inbound.leave()
@@ -115,13 +115,13 @@ class Dispatcher:
         return future is not None and not future.done()
 
     def fail(self, request_id: RequestId, error: MCPError) -> None:
-        """A request of ours gets no answer any more; whoever waits for it hears why."""
+        """A request of ours gets no answer any more; a waiter for it hears why."""
         future = self._waiting.get(key_of(request_id))
         if future is not None:
             _fail(future, error)
 
     def close(self, why: str) -> None:
-        """End the conversation: whoever waits for an answer hears why, and what is served is cancelled."""
+        """End the conversation: a waiter for an answer hears why, and what is served is cancelled."""
         if self.why_closed:
             return
         self.why_closed = why
@@ -211,7 +211,7 @@ class Dispatcher:
             self._progress.pop(key, None)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Send a notification; nobody hears it once the conversation is over."""
+        """Send a notification; it is dropped once the conversation is over."""
         if not self.why_closed:
             self._wire.send(words.notification(method, params, (opts or {}).get("headers", {})))
             await self._wire.drained()
@@ -245,7 +245,7 @@ class Dispatcher:
             self._nonsense(INVALID_REQUEST, "not a message")
 
     def _unreadable(self, body: bytes, why: str) -> None:
-        """Whoever waits for an answer that cannot be read hears so, instead of waiting for another."""
+        """A waiter for an answer that cannot be read hears so, instead of waiting for another."""
         if body.strip():
             _log.debug("not JSON: %r", body[:200])
             self._nonsense(PARSE_ERROR, "not JSON")
@@ -254,14 +254,14 @@ class Dispatcher:
 
     def _nonsense(self, code: int, why: str) -> None:
         self.nonsense += 1
-        _log.debug("something came that is no message: %s", why)
+        _log.debug("something came that is not a message: %s", why)
         if self._answers_nonsense:
             self._wire.send(words.error(None, {"code": code, "message": why}))
 
     def _answered(self, request_id: RequestId, message: Mapping[str, Any]) -> None:
         future = self._waiting.get(key_of(request_id))
         if future is None or future.done():
-            _log.debug("an answer nobody waits for: id %r", request_id)
+            _log.debug("an answer without a request: id %r", request_id)
             return
         error, result = message.get("error"), message.get("result")
         if isinstance(error, dict):
@@ -325,7 +325,7 @@ class Dispatcher:
             answer = await answer_to(inbound, on_request, method, params)
         except asyncio.CancelledError:
             if self.why_closed or inbound.cancel_requested.is_set():
-                raise  # nobody waits for the answer
+                raise  # no one waits for the answer
             answer = words.error(inbound.request_id, {"code": INTERNAL_ERROR, "message": "given up"})
         if not inbound.cancel_requested.is_set() and not self.why_closed:
             inbound.wire.send(answer)
@@ -347,7 +347,7 @@ class Dispatcher:
                 return self._next_id
 
     def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Wire) -> None:
-        """Tell the peer that nobody waits for this answer any more."""
+        """Tell the peer that no one waits for this answer any more."""
         if opts.get("cancel_on_abandon", True) and not self.why_closed:
             params = {"requestId": request_id, "reason": reason}
             via.send(words.notification(CANCELLED, params, about=request_id))
@@ -356,7 +356,7 @@ class Dispatcher:
 def _fail(future: asyncio.Future[dict[str, Any]], error: MCPError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # whoever waited may be gone
+        future.exception()  # the waiter may be gone
 
 
 async def _contained(work: Awaitable[None]) -> None:

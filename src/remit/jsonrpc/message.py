@@ -40,7 +40,7 @@ class Message(NamedTuple):
 def request(
     request_id: RequestId, method: str, params: Mapping[str, Any] | None, headers: Mapping[str, str] = _NOTHING
 ) -> Message:
-    """A request. Raises ValueError for text that is no Unicode."""
+    """A request. Raises ValueError for text that is not Unicode."""
     return Message(_written({"id": request_id, "method": method}, params), method, request_id, headers)
 
 
@@ -51,17 +51,17 @@ def notification(
     *,
     about: RequestId | None = None,
 ) -> Message:
-    """A notification; a cancellation is `about` a request. Raises ValueError for text that is no Unicode."""
+    """A notification; a cancellation is `about` a request. Raises ValueError for text that is not Unicode."""
     return Message(_written({"method": method}, params), method, about, headers)
 
 
 def result(request_id: RequestId, given: Mapping[str, Any]) -> Message:
-    """The answer to a request. Raises ValueError for text that is no Unicode."""
+    """The answer to a request. Raises ValueError for text that is not Unicode."""
     return Message(_written({"id": request_id, "result": given}, None), request_id=request_id)
 
 
 def error(request_id: RequestId | None, given: Mapping[str, Any]) -> Message:
-    """The answer to a request that failed, or to what was no request. Raises ValueError for text that is no Unicode."""
+    """The answer to a failed or invalid request. Raises ValueError for text that is not Unicode."""
     written = _written({"id": request_id, "error": given}, None)
     return Message(written, request_id=request_id, error_code=given["code"])
 
@@ -100,7 +100,7 @@ def error_of(told: dict[str, Any]) -> MCPError:
 def unreadable_answer(line: bytes) -> int | None:
     """The id that a line which cannot be decoded answers, as SDKs write answers: head or tail tell; None: it is none.
 
-    Text that is not UTF-8, half of a surrogate pair, NaN or 10,000 brackets spoil an answer, and still somebody waits
+    Text that is not UTF-8, half of a surrogate pair, NaN or 10,000 brackets spoil an answer, and still someone waits
     for it.
     """
     found = _HEAD.match(line[:_EDGE])

@@ -13,7 +13,7 @@ _HTTP: Final = frozenset({"http", "streamable-http", "streamablehttp", "streamab
 
 
 class Carried(NamedTuple):
-    """What became of an entry."""
+    """What happened to an entry."""
 
     table: dict[str, Any]
     """Keys of a `[[mcp.servers]]` table without its name, secrets still in it; empty where it was skipped."""
@@ -70,7 +70,7 @@ def _take(table: dict[str, Any], key: str, value: Any, translation: Translation)
             name: _text(one, translation) for name, one in value.items() if isinstance(one, str | int | float)
         }
         for name in [name for name in value if name not in table[key]]:
-            translation.notes[f"not carried over: {key} {name}, which is no text"] = None
+            translation.notes[f"not carried over: {key} {name}, which is not text"] = None
     elif key == "args":
         if not isinstance(value, list) or not all(isinstance(one, str | int | float) for one in value):
             return "its args are no list of texts"

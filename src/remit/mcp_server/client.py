@@ -24,7 +24,7 @@ class Caller(NamedTuple):
 
 
 class Client:
-    """Who calls."""
+    """The caller."""
 
     def __init__(self, sessions: Sessions, *, principal: str, name: str, version: str, transport: str) -> None:
         """`name` and `version` are what the program says of itself. Nothing is recorded before its first call."""

@@ -235,7 +235,7 @@ class Endpoint:
         if caller.session is None:
             raise RpcError(400, INVALID_REQUEST, "Bad Request: Missing session ID")
         session = self._sessions.find(caller.session, caller.access.principal)
-        if session is None:  # also where it is somebody else's: who asks learns nothing about that
+        if session is None:  # also where it is someone else's: who asks learns nothing about that
             raise RpcError(404, INVALID_REQUEST, "Session not found")
         return session
 
@@ -294,7 +294,7 @@ def _refuse(rejection: InboundLadderRejection, about: RequestId | None) -> NoRet
 
 
 def _from(caller: Caller) -> ServerMessageMetadata:
-    """Where the face finds who calls."""
+    """Where the face finds the caller."""
     return ServerMessageMetadata(request_context=caller)
 
 

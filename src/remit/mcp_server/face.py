@@ -50,7 +50,7 @@ _INSTRUCTIONS: Final = (
 
 
 class _Server(Server[Any]):
-    """Says that lists may change, whoever asks."""
+    """Says to every client that lists may change."""
 
     def create_initialization_options(
         self,
@@ -78,7 +78,7 @@ class Face:
         relay: Relay | None = None,
         confirm: str = "remit confirm",
     ) -> None:
-        """Offer what `names` shows; `principal` is who calls where the transport does not know better.
+        """Offer what `names` shows; `principal` is the caller if the transport does not know better.
 
         What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait.
         """
@@ -192,12 +192,12 @@ class Face:
         return Viewer(self._who(ctx), _caller(ctx).access.tools)
 
     def _client(self, ctx: ServerRequestContext[Any, Any]) -> Client:
-        """The session of who calls: of the connection, or, where each request stands for itself, of the program."""
+        """The caller's session: of the connection, or of the program if each request stands for itself."""
         principal = self._who(ctx)
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         name, version = (info.name, info.version) if info else ("", "")
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        # Since 2026-07-28 there are no sessions on the wire: whatever stands in the header was checked by nobody.
+        # Since 2026-07-28 there are no sessions on the wire: a session in the header is unchecked.
         session = None if modern else _caller(ctx).session
         key = (principal, session) if session else (principal, name, version)
         client = self._clients.pop(key, None)

@@ -16,7 +16,7 @@ class Names(Protocol):
         ...
 
     def full(self, name: str) -> str:
-        """What a name stands for that is not shown, or not yet: never a tool that is offered to nobody here."""
+        """What a name stands for that is not shown, or not yet: never a tool that is not offered here."""
         ...
 
 

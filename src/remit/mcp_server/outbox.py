@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from remit.jsonrpc.message import Message
 
 MANY: Final = 100
-"""Messages beyond which whoever speaks waits for a client that listens, and the oldest are lost where none does."""
+"""Messages beyond which the sender waits for a client that listens; without one the oldest are dropped."""
 
 
 TOO_MANY: Final = 1_000
-"""Messages beyond which notifications are lost: not everybody who speaks can wait."""
+"""Messages beyond which notifications are lost: not everyone who speaks can wait."""
 
 
 class Outbox:
@@ -23,7 +23,7 @@ class Outbox:
     __slots__ = ("_changed", "_open", "_room", "_said")
 
     def __init__(self) -> None:
-        """Nobody listens yet; what is said meanwhile is kept."""
+        """No one listens yet; messages are kept meanwhile."""
         self._said: deque[Message] = deque()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()

@@ -61,7 +61,7 @@ class Parking:
         if not isinstance(state, str):
             return None
         if state not in self._parked:
-            raise MCPError(code=types.INVALID_PARAMS, message="this requestState was used, or given up: call anew")
+            raise MCPError(code=types.INVALID_PARAMS, message="this requestState was used, or given up: call again")
         parked, timer = self._parked.pop(state)
         timer.cancel()
         parked.take(responses if isinstance(responses, Mapping) else {}, peer)

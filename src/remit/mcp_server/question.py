@@ -23,7 +23,7 @@ _SCHEMA: Final[dict[str, Any]] = {
             "enum": ["approve", "deny"],
             "description": "approve runs exactly this call, once",
         },
-        "reason": {"type": "string", "title": "Reason", "description": "told to whoever asked", "maxLength": 1000},
+        "reason": {"type": "string", "title": "Reason", "description": "told to the caller", "maxLength": 1000},
     },
     "required": ["decision"],
 }
@@ -31,7 +31,7 @@ _DENIAL: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "decision": {"type": "string", "title": "Decision", "enum": ["deny"], "description": "deny refuses this call"},
-        "reason": {"type": "string", "title": "Reason", "description": "told to whoever asked", "maxLength": 1000},
+        "reason": {"type": "string", "title": "Reason", "description": "told to the caller", "maxLength": 1000},
     },
     "required": ["decision"],
 }

@@ -60,7 +60,7 @@ class Relay:
         return method in self._methods
 
     def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Have `listener` told what the server tells everybody."""
+        """Have `listener` told what the server tells everyone."""
         self._remote.hear(listener)
 
     def register(self, server: Server[Any]) -> None:

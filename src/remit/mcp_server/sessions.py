@@ -31,7 +31,7 @@ class Session:
         self, server: Server[Any], lifespan: Any, principal: str | None, expire: Callable[[Session], None]
     ) -> None:
         """Begin it; it belongs to `principal`. `expire` is called once nothing has come for too long."""
-        self.id = os.urandom(_NAME_BYTES).hex()  # nobody is to guess it, as they might one of remit.ids
+        self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
         self.outbox = Outbox()
         """What belongs to no request."""
@@ -115,7 +115,7 @@ class Sessions:
             await asyncio.wait(self._closing)
 
     def _expire(self, session: Session) -> None:
-        self._open.pop(session.id, None)  # at once: nobody is to find it meanwhile
+        self._open.pop(session.id, None)  # at once: it must not be found meanwhile
         task = asyncio.create_task(self.end(session))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -1,4 +1,4 @@
-"""Why a model gave no reply, and what that means for whoever asks again.
+"""Why a model gave no reply, and what that means for the next attempt.
 
 ModelFault
 ├── Busy           too many requests or tokens for now
@@ -183,5 +183,5 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
 
 
 def _bounded(seconds: float) -> float | None:
-    """A wait of at most a month; None for what is no number."""
+    """A wait of at most a month; None for what is not a number."""
     return min(max(0.0, seconds), _MAX_WAIT_S) if seconds == seconds else None  # noqa: PLR0124 - NaN differs from itself

@@ -1,7 +1,8 @@
 """One limit for each provider, key and model, shared by everything in the process that asks it.
 
-A provider that is busy says so to one caller and means all of them: while it wants to be left alone, nobody asks. A
-short while is waited for here; a long one is a fault with its time, so that a job can wait for it without a worker.
+A provider that is busy says so to one caller and means all of them: while it wants to be left alone, no request is
+sent. A short while is waited for here; a long one is a fault with its time, so that a job can wait for it without a
+worker.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     role: Role
     blocks: tuple[Block, ...]
     producer: str = ""
-    """`provider/model` of an assistant's message: opaque blocks and seals go back to nobody else."""
+    """`provider/model` of an assistant's message: opaque blocks and seals go back to that model only."""
     replaces: int = 0
     """How many assistant messages this one summarises."""
 

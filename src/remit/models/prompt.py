@@ -15,7 +15,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "max"]
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the model is to answer; what is None is left to the provider."""
+    """How the model is to answer; None leaves it to the provider."""
 
     temperature: float | None = None
     effort: Effort | None = None

@@ -57,7 +57,7 @@ class Models:
         self._client: aiohttp.ClientSession | None = None
 
     def get(self, name: str) -> Model:
-        """The model of a name. Raises UsageError if there is none of it, or its key is missing."""
+        """The model of a name. Raises UsageError if it is unknown, or its key is missing."""
         found = self._models.get(name)
         if found is None:
             found = self._models[name] = self._made(parse(name))

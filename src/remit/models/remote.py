@@ -98,7 +98,7 @@ class RemoteModel:
                 raise
 
     async def close(self) -> None:
-        """The client belongs to whoever made the model."""
+        """The client belongs to the code that made the model."""
 
     async def _asked(self, sending: Sending, watcher: _Watcher) -> Reply:
         reducer = self._wire.reducer(sending.ask, self._name.producer)
@@ -107,7 +107,7 @@ class RemoteModel:
                 self._url + sending.path,
                 data=sending.body,
                 headers=self._wire.headers(self._key),
-                allow_redirects=False,  # a key goes to nobody else
+                allow_redirects=False,  # a key goes to no other server
             ) as response:
                 await self._check(response)
                 request_id = next((response.headers[name] for name in _REQUEST_IDS if name in response.headers), "")
@@ -187,7 +187,7 @@ class _Watcher:
             self._watch(delta)
         except asyncio.CancelledError:
             raise
-        except Exception:  # noqa: BLE001 - it belongs to whoever watches
+        except Exception:  # noqa: BLE001 - it belongs to anyone who watches
             _log.debug("a piece of an answer was not shown", exc_info=True)
 
     def times(self) -> tuple[int | None, int]:

@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delta(NamedTuple):
-    """A piece of an answer that is still coming, for whoever watches; nothing depends on it."""
+    """A piece of an answer that is still coming, for anyone who watches; nothing depends on it."""
 
     kind: Literal["text", "reasoning", "call"]
     text: str

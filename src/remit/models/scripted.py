@@ -148,7 +148,7 @@ def _check(step: Step) -> None:
     try:
         re.compile(step.expect)
     except re.error as error:
-        raise UsageError(f"the pattern {step.expect!r} cannot be read: {error}", remedy="Mend the script.") from error
+        raise UsageError(f"the pattern {step.expect!r} cannot be read: {error}", remedy="Fix the script.") from error
 
 
 def _newest(ask: Ask) -> str:

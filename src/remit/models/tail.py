@@ -1,4 +1,4 @@
-"""Answers while they come, for whoever watches: bounded, addressed by offset, never recorded."""
+"""Answers while they come, for anyone who watches: bounded, addressed by offset, never recorded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tails:
     """What models of this process are saying, by the stream that asks them."""
 
     def __init__(self) -> None:
-        """Nobody speaks yet."""
+        """Nothing has been said yet."""
         self._tails: dict[str, _Tail] = {}
 
     @contextmanager

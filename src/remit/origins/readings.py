@@ -30,7 +30,7 @@ def strict(text: str, *, is_json: bool = False) -> str:
 
 
 def wide(text: str) -> str:
-    """The text as somebody may have meant it."""
+    """The text as someone may have meant it."""
     for _ in range(_ROUNDS):
         before = text
         text = unescaped(text)
@@ -52,7 +52,7 @@ def folded(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The characters behind JSON's escapes; what is no escape stays as it is."""
+    """The characters behind JSON's escapes; what is not an escape stays as it is."""
     return _ESCAPES.sub(_unescape, text) if "\\" in text else text
 
 

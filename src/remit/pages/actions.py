@@ -29,7 +29,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a step whose end nobody saw."""
+    """The outcome of a step whose outcome is unknown."""
 
     decision: Literal["done", "retry", "fail"]
     attempt: int
@@ -75,7 +75,7 @@ async def signal(asked: Asked) -> See:
 
 
 async def decide(asked: Asked) -> See:
-    """Say what came of a step."""
+    """Resolve a step."""
     job, form = asked.path["job"], asked.form
     value = json_value(form.value, "The value") if form.decision == "done" else None
     await asked.service.steps.decide(

@@ -1,4 +1,4 @@
-"""The files that pages load: read once, named by their content, so that a browser may keep each for ever."""
+"""The files that pages load: read once, named by their content, so that a browser may keep each forever."""
 
 from __future__ import annotations
 

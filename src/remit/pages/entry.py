@@ -40,7 +40,7 @@ _COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Session(msgspec.Struct):
-    """Somebody who logged in."""
+    """Someone who logged in."""
 
     access: Access
     until: int
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def open(self) -> bool:
-        """Whether everybody on this machine is let in without a token."""
+        """Whether everyone on this machine is let in without a token."""
         return self._guard.open
 
     def admit(self, headers: Mapping[str, str]) -> Access:
@@ -104,7 +104,7 @@ class Entry:
         return session is not None and now < min(session.until, session.seen + IDLE_S * SECOND)
 
     def newcomer(self, headers: Mapping[str, str]) -> tuple[Visitor, str]:
-        """A visitor with a new cookie, which is no session yet, and the header that sets it."""
+        """A visitor with a new cookie, which is not a session yet, and the header that sets it."""
         cookie = self._new()
         access = ANYBODY if self._guard.open else NOBODY
         return Visitor(access, cookie, self._csrf(cookie), None), _set(headers, cookie)

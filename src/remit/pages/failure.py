@@ -12,13 +12,13 @@ _TITLES: Final = {
     403: "This is not allowed",
     404: "There is no such page",
     405: "This cannot be done here",
-    409: "Somebody was faster, or it is over",
+    409: "Someone was faster, or it is over",
     410: "It is over",
     429: "Too many requests at once",
 }
 _ADVICE: Final = {
     Code.PATH_UNKNOWN: "Check the address, or begin with the overview.",
-    Code.SCOPE_REQUIRED: "Log in with a token that has this scope, or ask whoever runs the server.",
+    Code.SCOPE_REQUIRED: "Log in with a token that has this scope, or ask the person who runs the server.",
     Code.TOO_MANY_REQUESTS: "Close some pages and load this one again.",
 }
 _OURS: Final = 500

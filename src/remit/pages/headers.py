@@ -1,4 +1,4 @@
-"""Headers that keep a page what it is: nothing from elsewhere, nothing inline, in nobody's frame."""
+"""Headers that keep a page what it is: nothing from elsewhere, nothing inline, in no frame."""
 
 from __future__ import annotations
 

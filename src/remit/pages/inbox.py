@@ -1,4 +1,4 @@
-"""Inbox: the questions that wait for an answer, the longest waiting first, and what came of earlier ones."""
+"""Inbox: the questions that wait for an answer, the longest waiting first, and answers to earlier ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def inbox(asked: Asked) -> Inbox:
 
 
 def hindrance(question: ConfirmationView, access: Access) -> str:
-    """Why somebody cannot answer a question, in a sentence; empty: they can, as far as a page knows."""
+    """Why someone cannot answer a question, in a sentence; empty: they can, as far as a page knows."""
     who = access.principal
     if not access.allows("decide"):
         return "Your token lacks the scope decide."
@@ -65,7 +65,7 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
 
 
 async def answerable(service: Service, access: Access) -> int:
-    """How many questions somebody can answer."""
+    """How many questions someone can answer."""
     pending = await service.confirmations.pending()
     return sum(not hindrance(one, access) for one in pending)
 

@@ -186,7 +186,7 @@ async def _detail(asked: Asked, name: str, step: str, told: StepNarrative | None
 
 
 def _curl(view: StepView) -> str:
-    """The same call over HTTP; empty for a step that is no call, or one too large for a command line."""
+    """The same call over HTTP; empty for a step that is not a call, or one too large for a command line."""
     if not view.row.meta.tool_name or view.args is None:
         return ""
     body = msgspec.json.encode({"tool_name": view.row.meta.tool_name, "args": view.args}).decode()

@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     name: str
     title: str
-    """What it was given, or what somebody called it."""
+    """What it was given, or what someone called it."""
     standing: Standing
     created_at: int
     took: int
@@ -42,7 +42,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """`KEY=VALUE`."""
     text: str = ""
-    """Stands in the title, which begins with the input if nobody gave one."""
+    """Stands in the title, which begins with the input if none was given."""
     within: Literal["", "1h", "1d", "7d"] = ""
     """How long ago it was started, at most."""
     before: str = ""

@@ -1,8 +1,8 @@
-"""Pages that stay as they are now: what changed is made once for everybody who sees the same, and sent to all of them.
+"""Pages that stay as they are now: what changed is made once for everyone who sees the same, and sent to all of them.
 
 A channel stands for one page as one sort of reader sees it. It waits for news of the journal, makes the page again, and
 keeps those regions that came out differently. Its followers get them as server-sent events. The identifier of an event
-says what the regions then were, so that whoever comes back with it gets what changed since, or nothing.
+says what the regions then were, so that a browser that comes back with it gets what changed since, or nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Channel:
 
 
 class Channels:
-    """Every channel that somebody follows."""
+    """Every channel that someone follows."""
 
     def __init__(self, clock: Clock) -> None:
         """Without any."""
@@ -120,7 +120,7 @@ class Channels:
 
     @asynccontextmanager
     async def followed(self, key: Hashable, make: Make, changed: Changed) -> AsyncIterator[Channel]:
-        """The channel of a page, for as long as somebody follows it; `make` raises what the page raises."""
+        """The channel of a page, for as long as someone follows it; `make` raises what the page raises."""
         found = self._open.get(key)
         if found is None or found[1].done():
             channel = Channel(make, changed, self._clock)

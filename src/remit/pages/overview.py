@@ -24,14 +24,14 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class Overview(View, frozen=True, kw_only=True):
-    """What needs somebody first, then the newest jobs."""
+    """What needs someone first, then the newest jobs."""
 
     template: ClassVar[str] = "overview.html"
     questions: tuple[ConfirmationView, ...]
     asked: int
     """How many questions there are in all."""
     asking: tuple[Line, ...]
-    """Jobs that need somebody for another reason than a question."""
+    """Jobs that need someone for another reason than a question."""
     trouble: tuple[Line, ...]
     troubled: int
     counts: tuple[Count, ...]

@@ -91,7 +91,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a form that is posted here; None: the page is only looked at."""
 
     live: Literal["", "heads", "events"] = ""
-    """What the page is made again for while somebody looks: streams that begin, wake or end, or every event."""
+    """What the page is made again for while someone looks: streams that begin, wake or end, or every event."""
     mark: Callable[[Asked], Awaitable[object]] | None = None
     """Gives a value that stays equal while the page would; None: it is made again for all news."""
 

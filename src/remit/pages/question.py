@@ -18,7 +18,7 @@ from remit.trace.step import Asked as Question
 from remit.trace.step import Decided
 
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
-"""What an answer is refused with because somebody or something was faster."""
+"""What an answer is refused with because someone or something was faster."""
 _DIFF: Final = 4_000
 """Lines of arguments up to which an edit is shown as a difference."""
 _LEVELS: Final = {
@@ -86,7 +86,7 @@ class QuestionView(View, frozen=True, kw_only=True):
     changed: bool
     """Whether the tool is another one than the question was asked about."""
     changes: tuple[Change, ...]
-    """What somebody edited."""
+    """What someone edited."""
     fields: tuple[Field, ...]
     hindrance: str
     open: bool
@@ -107,7 +107,7 @@ async def approve(asked: Asked) -> QuestionView | See:
 
 
 async def deny(asked: Asked) -> QuestionView | See:
-    """Deny the call; the reason reaches whoever asked."""
+    """Deny the call; the reason reaches the caller."""
     return await _decide(asked, "deny")
 
 
@@ -188,7 +188,7 @@ async def _view(asked: Asked, error: RemitError | None = None) -> QuestionView:
 
 
 async def _tool(asked: Asked, found: ConfirmationView) -> ToolView | None:
-    """The tool as it is today; None if it is gone, or nothing but an answer is asked for."""
+    """The tool as it is today; None if it is gone, or only an answer is asked for."""
     if not found.tool:
         return None
     try:

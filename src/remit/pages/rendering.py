@@ -36,11 +36,11 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
 
     items: tuple[Item, ...]
     who: str
-    """Who has logged in; empty if nobody needs to."""
+    """Who has logged in; empty if no login is needed."""
     csrf: str
     """What every form brings back."""
     can: frozenset[str]
-    """The scopes of whoever looks; pages leave out what they could not do."""
+    """The viewer's scopes; pages leave out what they could not do."""
     now: int
     zone: tzinfo
     here: str

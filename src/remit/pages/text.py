@@ -1,4 +1,4 @@
-"""What pages show of values that somebody else wrote: nothing hides in it, and nothing in it turns a line around."""
+"""What pages show of values that someone else wrote: nothing hides in it, and nothing in it turns a line around."""
 
 from __future__ import annotations
 

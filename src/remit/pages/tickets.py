@@ -162,7 +162,7 @@ async def retry(asked: Asked) -> See:
 
 
 async def _run(asked: Asked, found: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
-    """A TOOL ticket's steps and what came of them; why that cannot be told, if so."""
+    """A TOOL ticket's steps and their outcomes; why that cannot be told, if so."""
     if found.type != "TOOL":
         return (), None, ""
     try:

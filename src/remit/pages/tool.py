@@ -121,7 +121,7 @@ async def _page(
 
 
 def _as_typed(fields: tuple[Field, ...], typed: Try) -> tuple[Field, ...]:
-    """The fields with what the reader wrote into them, so that it can be mended."""
+    """The fields with what the reader wrote into them, so that it can be fixed."""
     texts = dict(zip(typed.name, typed.value, strict=False))
     return tuple(msgspec.structs.replace(field, text=texts.get(field.name, field.text)) for field in fields)
 

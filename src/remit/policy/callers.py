@@ -4,9 +4,9 @@
 |---|---|
 | `alice` | the principal, whatever it calls from; a glob, as everywhere here |
 | `principal:a:b` | the same, for a principal whose name holds a colon |
-| `job:triage` | jobs of the recipe, whoever started them |
+| `job:triage` | jobs of the recipe, no matter who started them |
 | `job:triage/alice` | those of them that the principal started |
-| `plan:triage`, `plan:triage/alice` | the same for jobs that follow a plan, which anybody can name as they like |
+| `plan:triage`, `plan:triage/alice` | the same for jobs that follow a plan, which anyone can name as they like |
 | `session:alice` | sessions of the principal; likewise `ticket:`, `http:` and `mcp:` |
 """
 
@@ -24,7 +24,7 @@ _JOBS: Final = frozenset({"job", "plan"})
 
 
 def caller_matcher(patterns: Iterable[str]) -> Callable[[Caller], bool]:
-    """Whether one of the patterns covers a caller, as a function; no patterns cover everybody."""
+    """Whether one of the patterns covers a caller, as a function; no patterns cover everyone."""
     checks = [_matcher(pattern) for pattern in patterns]
     if len(checks) == 1:
         return checks[0]
@@ -54,5 +54,6 @@ def parse_callers(table: Table) -> tuple[str, ...]:
             remedy = closest(kind, kinds) or f'Write "principal:{pattern}" for a principal of that name.'
             raise table.error("callers", f"holds {pattern!r}, but {kind!r} is no kind of caller", remedy)
         if colon and not all(rest.split("/", 1) if kind in _JOBS else [rest]):
-            raise table.error("callers", f"holds {pattern!r}, which names nobody", f'Write "{kind}:*" for all of them.')
+            every = f'Write "{kind}:*" for all of them.'
+            raise table.error("callers", f"holds {pattern!r}, which names no caller", every)
     return callers

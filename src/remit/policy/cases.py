@@ -36,7 +36,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one test."""
+    """The outcome of one test."""
 
     __test__: ClassVar[bool] = False  # not a test of Remit's own
 

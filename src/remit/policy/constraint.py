@@ -13,7 +13,7 @@ and a rule needs no exception for a tool that leaves an argument out.
 
 There is no operator for regular expressions. Python's engine takes exponential time on some patterns, the caller
 chooses the text, and a bound on its length does not help (30 characters are enough); and an expression that forgets
-its anchors or escapes its dots wrongly allows what nobody meant to allow. Globs are linear and always cover the whole
+its anchors or escapes its dots wrongly allows more than was meant. Globs are linear and always cover the whole
 value.
 """
 

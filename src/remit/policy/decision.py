@@ -56,8 +56,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """
     reason: str
     approvals: int = 1
-    """For ask: how many different people must approve; from two on, the one who asked is not among them."""
+    """For ask: how many different people must approve; with two or more, the requester is not among them."""
     approvers: tuple[str, ...] = ()
-    """For ask: who may decide; empty is anybody who may decide at all."""
+    """For ask: who may decide; empty is anyone who may decide at all."""
     expires_s: int | None = None
     """For ask: seconds the question stays open; None is the configured default."""

@@ -59,7 +59,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     authority: tuple[Authority, ...] = ()
     """The arguments that decide what the call reaches; none of a tool that only reads."""
     tainted: Decision | None = None
-    """What would be decided if an agent had them from text that nobody trusts."""
+    """What would be decided if an agent had them from untrusted text."""
     problems: tuple[str, ...] = ()
     """Why no such call can be made: the tool is unknown, or could not take these arguments. Some may be left out."""
 
@@ -67,7 +67,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ()) -> Explanation:
     """The decision on a call, with the part that every rule had in it."""
     asked = policy.decide(query)
-    # Ask rules that leave nobody to ask deny together, so the deciding effect is the rule's own.
+    # Ask rules that leave no one to ask deny together, so the deciding effect is the rule's own.
     effect = next((rule.effect for rule in policy.rules if rule.id == asked.rule_id), asked.effect)
     authority = _authority(query)
     paths = {one.path for one in authority}
@@ -133,7 +133,7 @@ def _caller(rule: Rule, query: Query) -> str:
 
 
 def _said(constraint: Constraint, query: Query, verdict: Verdict) -> str:
-    """What became of a constraint, in words."""
+    """What happened to a constraint, in words."""
     values, missing = find(query.args, constraint.path)
     if missing:
         found = "is missing" if not values else "is missing in places"

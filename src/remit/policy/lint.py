@@ -232,7 +232,7 @@ def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Whether other rules decide wherever this one matches."""
     covering = [other for other in scope.rules if other is not rule and _beats(other, rule) and _covers(other, rule)]
-    if rule.taint is not None:  # which counts wherever the rule matches, whoever decides, unless the call is denied
+    if rule.taint is not None:  # which counts wherever the rule matches, the approver, unless the call is denied
         covering = [other for other in covering if other.effect == "deny"]
     if scope.tools:
         covering = [other for other in covering if scope.about[rule.id] & scope.about[other.id]]

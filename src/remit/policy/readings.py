@@ -46,7 +46,7 @@ class Readings(NamedTuple):
 
 
 is_plain: Final = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
-"""Whether a text is so simple a path that, but for case, it can only be read as it stands; most are."""
+"""Whether a text is so simple a path that, except for case, it can only be read as it stands; most are."""
 
 
 def strict(text: str) -> str | None:

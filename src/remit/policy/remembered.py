@@ -1,7 +1,7 @@
 """A remembered approval: a person's "yes, and also next time", bounded in whom, what, where and how long it covers.
 
 It answers a question that the policy asks, and nothing else: it lifts no denial, it is not part of the policy hash,
-and whoever revokes it simply no longer hands it to `Policy.decide`. What is not certainly covered is asked again.
+and once it is revoked it is simply no longer handed to `Policy.decide`. What is not certainly covered is asked again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     principal: str
     """Whose calls it covers."""
     made_by: tuple[str, ...]
-    """Everybody who approved."""
+    """Everyone who approved."""
     made_at: int
     """Microseconds since the Unix epoch."""
     expires_at: int

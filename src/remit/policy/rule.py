@@ -10,8 +10,8 @@ call through:
 | `levels` | the level the tool is treated as | that, or the one it claims |
 | `when` | every constraint holds | none certainly does not hold |
 
-`taint` decides nothing of this: it says what becomes of a call that matches, if an argument of it comes from text that
-nobody trusts (`Policy.tainted`).
+`taint` decides none of this: it says what happens to a call that matches if one of its arguments comes from untrusted
+text (`Policy.tainted`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.callers or self.when or self.only is not None)
 
     def concerns(self, tool: ToolMeta, key: str) -> bool:
-        """Whether the rule is about this tool, whoever calls it and with whatever arguments."""
+        """Whether the rule is about this tool, whatever the caller and the arguments."""
         return not self.unconcerned(tool, key)
 
     def unconcerned(self, tool: ToolMeta, key: str) -> str:

@@ -130,7 +130,7 @@ class Policy:
     def hides(self, asked: Query, other: Query) -> bool:
         """Whether a rule about arguments stops `other` that said nothing to `asked`, which may run; never raises.
 
-        So `asked` shows nothing of what somebody could not have asked for by itself.
+        So `asked` shows nothing of what someone could not have asked for by itself.
         """
         tool = other.tool
         if tool is None:
@@ -258,4 +258,4 @@ _REASONS: Final = {
     "ask": "A rule wants a person to approve this call.",
     "deny": "A rule forbids this call.",
 }
-_FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from text that nobody trusts."
+_FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from untrusted text."

@@ -1,7 +1,7 @@
 """Writing a report from verified quotations. Pure.
 
-Nothing in it is anybody's own prose: what is claimed is quoted, what is quoted is cited. Quotations come from files
-that nobody vetted, so whatever Markdown acts on is escaped in them: a quoted page can neither link, embed nor format.
+Nothing in it is anyone's own prose: what is claimed is quoted, what is quoted is cited. Quotations come from files
+that are not vetted, so whatever Markdown acts on is escaped in them: a quoted page can neither link, embed nor format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The recipe research_report: a question, a folder, and an answer made of nothing but verified quotations."""
+"""The recipe research_report: a question, a folder, and an answer made of only verified quotations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The sentences of a passage, with their exact places. Pure.
 
 In prose a sentence is what ends with a full stop, or a paragraph without one. In source code it is a sentence of a
-docstring or a comment; a line of code counts as one too, marked as such, for passages that nobody explained.
+docstring or a comment; a line of code counts as one too, marked as such, for passages without an explanation.
 """
 
 from __future__ import annotations

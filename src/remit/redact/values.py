@@ -119,7 +119,7 @@ def _decoded(text: str) -> Any:
 def _parsed(text: str, start: int) -> tuple[Any, int]:
     """The JSON value that begins at `start`, even if it was cut, and its end.
 
-    Raises ValueError or RecursionError where there is none.
+    Raises ValueError or RecursionError if there is none.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)

@@ -4,6 +4,6 @@ A *driver* isolates: it says what this machine lets it do (`probe`), runs one co
 Where no driver reaches the isolation that the policy demands, nothing runs: SANDBOX_UNAVAILABLE names the check that
 failed and what to do about it. There is no fallback and nothing that a caller could set to get one.
 
-This is not a boundary against a flaw in the kernel: whoever fears that one chooses the driver `container` with gVisor's
+This is not a boundary against a flaw in the kernel: against that, choose the driver `container` with gVisor's
 runtime, or a virtual machine around all of Remit.
 """

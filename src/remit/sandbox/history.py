@@ -31,7 +31,7 @@ class RunHistory:
     def begin(self, key: str, now_ns: int) -> tuple[Snapshot, bool]:
         """The workspace as the run finds it, kept so that it can be restored.
 
-        A run with the key of an earlier one is that run again: nobody recorded its end. The workspace is then restored
+        A run with the key of an earlier one is that run again: its end was not recorded. The workspace is then restored
         first, and the second value is True. Raises OSError, TooManyError or SnapshotLostError.
         """
         known = self._read()

@@ -1,8 +1,8 @@
 """Deletes what a runtime leaves when it is killed: a program of its own, started by it, which outlives it.
 
 The runtime alone holds the other end of a pipe, into which it writes its mark and where it makes folders and cgroups.
-The end of the pipe is the end of the runtime, and of whatever it forked that has not become another program yet. Nobody
-else could do it: bwrap's child asks to die with its parent too late, and lives on if that is killed before.
+The end of the pipe is the end of the runtime, and of whatever it forked that has not become another program yet. No
+other process could do it: bwrap's child asks to die with its parent too late, and lives on if that is killed before.
 
 A mark is `remit-sandbox-NAMESPACE-PID-START`: it names one process of one PID namespace, and no later one of that
 number. All that a runtime makes bears it: folders, cgroups and containers in their names, processes among their words.

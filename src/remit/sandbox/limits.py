@@ -50,7 +50,7 @@ def least(name: str) -> int:
 
 
 class LooserError(ValueError):
-    """Somebody tried to loosen a limit."""
+    """Someone tried to loosen a limit."""
 
     def __init__(self, field: str, why: str) -> None:
         self.field = field

@@ -1,4 +1,4 @@
-"""Passes a program's output on as it comes, line by line, to whoever watches the call."""
+"""Passes a program's output on as it comes, line by line, to anyone who watches the call."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     """Something in the folder."""
 
     path: str
-    """Relative, with `/` between folders; what is no UTF-8 in it is escaped as surrogates."""
+    """Relative, with `/` between folders; what is not UTF-8 in it is escaped as surrogates."""
     parent: int
     """Descriptor of the folder it lies in, open while the entry is looked at."""
     name: str

@@ -23,7 +23,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def take_place(fresh: Path, work: Path) -> None:
     """Have the empty folder `fresh` hold what `work` does, and be it. Raises OSError.
 
-    Whoever dies in the middle leaves it to `recover`.
+    A process that dies in the middle leaves it to `recover`.
     """
     beside = _beside(work)
     fresh.rename(beside)

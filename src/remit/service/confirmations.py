@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PROBLEMS = 5
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
-"""The states of questions that nobody can answer any more."""
+"""The states of questions that can no longer be answered."""
 
 
 class Confirmations:
@@ -54,7 +54,7 @@ class Confirmations:
         return confirmation_view(await self._services.confirmations.find(reference))
 
     async def answered(self, *, limit: int = 20) -> list[ConfirmationView]:
-        """The newest questions that nobody can answer any more, whatever came of them, newest first."""
+        """The newest questions that can no longer be answered, whatever their end, newest first."""
         query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
         found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
         return [confirmation_view(one) for one in found if one is not None]

@@ -66,7 +66,7 @@ class Conversations:
 
         An agent at work hears it before its next question. If its job has ended, a new one goes on with the
         conversation, with the same model, tools and limits, and within what the old one was allowed. Raises
-        NotFoundError, UsageError, or StateError for what is no conversation.
+        NotFoundError, UsageError, or StateError for what is not a conversation.
         """
         if not text.strip() or len(text) > _MAX_TEXT:
             raise UsageError(f"say something, in at most {_MAX_TEXT} characters")

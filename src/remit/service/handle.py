@@ -88,7 +88,7 @@ class JobHandle(Generic[T]):
 
 
 async def ended(service: ServicePort, job: str) -> JobRow:
-    """Wait until a job has ended, whoever runs it; its row. Raise NotFoundError."""
+    """Wait until a job has ended, in whatever process; its row. Raise NotFoundError."""
     await service.jobs.row(job)
     async for _ in service.streams.follow(stream_named(job)):
         pass

@@ -81,7 +81,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
     untrusted: bool = False
-    """Whether its input is text that nobody trusts: an agent's task then names nothing that its calls may reach."""
+    """Whether its input is untrusted text: an agent's task then names nothing that its calls may reach."""
 
 
 class Jobs:

@@ -52,8 +52,8 @@ async def settled(
 ) -> list[JobRow]:
     """Wait until every job is at rest: those given, else all that have these labels; their rows, newest first.
 
-    Whoever works on them. One query looks at all of them, and only when something has changed. Without `jobs`, those
-    that had ended before are left out. Raises NotFoundError.
+    No matter which processes run them. One query looks at all of them, and only when something has changed. Without
+    `jobs`, those that had ended before are left out. Raises NotFoundError.
     """
     wanted = None if jobs is None else set(jobs)
     for job in wanted or ():

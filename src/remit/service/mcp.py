@@ -162,7 +162,7 @@ class McpServers:
         return await self._record(server, await self.definitions(server), how="pin", by=by)
 
     async def diff(self, server: str) -> ServerDiff:
-        """What changed since the pin. Raises NotFoundError where there is none, or StateError."""
+        """What changed since the pin. Raises NotFoundError if there is none, or StateError."""
         pin = await self._pins.load(server)
         if pin is None:
             msg = f"the MCP server {server} was never pinned"
@@ -192,7 +192,7 @@ class McpServers:
         try:
             pin = await self._pins.record(server, definitions, how=how, by=by, over=over)
         except AppendConflictError as error:
-            msg = f"somebody else pinned {server} at the same moment"
+            msg = f"someone else pinned {server} at the same moment"
             raise StateError(msg, code=Code.APPEND_CONFLICT, remedy=f"Look again: remit mcp diff {server}") from error
         self._catalog.invalidate(PREFIX + server)
         return pin

@@ -21,7 +21,7 @@ class PolicyRules:
     """The rules of this process."""
 
     def __init__(self, services: Services, principal: str) -> None:
-        """Ask the policy of `services`; `principal` calls if nobody else is named."""
+        """Ask the policy of `services`; `principal` calls if no one else is named."""
         self._services = services
         self._principal = principal
 

@@ -187,7 +187,7 @@ class _Open:
         self._opening = asyncio.Lock()
 
     async def writer(self) -> StreamWriter:
-        """The writer of the stream, which begins with who calls."""
+        """The writer of the stream, which begins with the caller."""
         writer = self._writer
         if writer is None or writer.failure is not None:
             async with self._opening:

@@ -1,4 +1,4 @@
-"""Where a job stands, in a word and a sentence: whether it is well, what it waits for, and what somebody can do."""
+"""Where a job stands, in a word and a sentence: whether it is well, what it waits for, and what someone can do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Tone = Literal["quiet", "busy", "asks", "bad"]
 """`quiet`: nothing to do · `busy`: it goes on by itself · `asks`: a person has to answer · `bad`: one has to look."""
 _PATIENCE_S: Final = 30
-"""Seconds after which a job that is due, and that nobody takes, has no worker."""
+"""Seconds after which a due job that no worker takes counts as without a worker."""
 _ENDS: Final = {
     "completed": ("completed", "quiet"),
     "failed": ("failed", "bad"),
@@ -91,8 +91,8 @@ def _waiting(row: JobRow, now: int) -> Standing:
         return Standing(
             word="uncertain",
             tone="asks",
-            why="Nobody knows whether a call happened.",
-            todo="Find out, and say what came of it.",
+            why="It is unknown whether a call happened.",
+            todo="Find out, and resolve it.",
         )
     if "confirmation" in words:
         return Standing(word="waiting for a person", tone="asks", why="It asks before it goes on.", todo="Answer it.")

@@ -1,4 +1,4 @@
-"""A job's state as people see it: whether somebody still works on it is part of it."""
+"""A job's state as people see it: whether someone still works on it is part of it."""
 
 from __future__ import annotations
 

@@ -68,12 +68,12 @@ class Tools:
         return visible(tools, self._services, principal, kind, only, complete=not self._catalog.listing)
 
     async def known(self, name: str) -> OfferedTool | None:
-        """A tool as last listed; None if there is none of this name."""
+        """A tool as last listed; None if the name is unknown."""
         tool = self._catalog.known(name)
         return offered_tool(tool, self._services, self._caller) if tool is not None else None
 
     async def find(self, name: str) -> OfferedTool | None:
-        """A tool, once its provider has been listed; None if there is none of this name."""
+        """A tool, once its provider has been listed; None if the name is unknown."""
         tool = await self._catalog.find(name)
         return offered_tool(tool, self._services, self._caller) if tool is not None else None
 

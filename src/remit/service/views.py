@@ -40,7 +40,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
     session: str
     principal: str
-    """Who calls; empty where only the calls themselves say it."""
+    """The caller; empty if only the calls themselves say it."""
     title: str
     created_at: int
     """Microseconds since the Unix epoch."""
@@ -55,9 +55,9 @@ class StepMeta(msgspec.Struct, frozen=True, kw_only=True):
     result_preview: str = ""
     provider_id: str = ""
     risk_level: str = ""
-    """What the tool's provider says: `read_only`, `write` or `unknown`; empty for a step that is no tool call."""
+    """What the tool's provider says: `read_only`, `write` or `unknown`; empty for a step that is not a tool call."""
     capability_level: str = ""
-    """`L0`, `L1` or `L2`; empty for a step that is no tool call."""
+    """`L0`, `L1` or `L2`; empty for a step that is not a tool call."""
     tool_name: str = ""
 
 
@@ -110,7 +110,7 @@ class OpenWait(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int | None
     """When waiting ends without it."""
     attempt: int = 0
-    """The attempt whose end nobody saw, where a person is to say what came of it."""
+    """The attempt whose outcome is unknown, where a person is to resolve it."""
     idempotency_key: str = ""
     """The key that attempt was sent with: ask the other side what it knows of it. Empty without an attempt."""
 

@@ -28,7 +28,7 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
     definition: dict[str, Any] | None
-    """As its MCP server words it; None for a tool of another provider."""
+    """As its MCP server describes it; None for a tool of another provider."""
     annotations: dict[str, bool]
     """Hints in the protocol's words, from what the catalog knows."""
     offered: bool

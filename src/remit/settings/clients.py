@@ -28,7 +28,7 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 def clients(settings: Settings) -> Clients:
-    """The clients, with references in their tokens as they were written.
+    """The clients, with references in their tokens as written.
 
     Raises SettingsError that names file, number and key, and never quotes a token.
     """
@@ -46,7 +46,7 @@ def clients(settings: Settings) -> Clients:
 def bearer(client: Client, environ: Mapping[str, str]) -> Token:
     """The token of a client, with every reference in it replaced.
 
-    Raises SettingsError, also for a token that is empty then: it would let everybody in.
+    Raises SettingsError, also for a token that is empty then: it would let everyone in.
     """
     access = Access(client.principal, frozenset(client.scopes), client.tools)
     if client.sha256:

@@ -19,7 +19,7 @@ _PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 def find(folder: Path, home: Path | None) -> Path | None:
     """The remit.toml of the nearest folder from this one up to home or the root.
 
-    Raises SettingsError where one found further up belongs to somebody else: it could name modules to import, and
+    Raises SettingsError where one found further up belongs to someone else: it could name modules to import, and
     folders such as /tmp are open to all.
     """
     for candidate in (folder, *folder.parents):

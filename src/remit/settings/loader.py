@@ -40,7 +40,7 @@ def load(
     """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
 
     The file is `file`, or what REMIT_CONFIG names, or the nearest remit.toml from `cwd` upwards. `flags` has dotted
-    keys; one that is None was not given, and a text is read as it would be in the environment. There and in flags an
+    keys; one that is `None` was not given, and a text is read as it would be in the environment. There and in flags an
     empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
 
     Without `search` a file counts only if it is named. What the file says of the keys in `doubted` does not count.
@@ -135,7 +135,7 @@ def _row(key: str, source: str) -> Setting:
 
 
 def _unknown(source: str, name: str, known: Iterable[str]) -> SettingsError:
-    """The error for a name that is no setting's, with the nearest that is: of another section, or spelt alike."""
+    """The error for a name that is not a setting's, with the nearest that is: of another section, or spelt alike."""
     import difflib  # noqa: PLC0415 - only a mistake needs it
 
     choices = list(known)

@@ -1,7 +1,7 @@
 """MCP servers from the environment (contract: tools, "MCP"): a JSON array, or else a single server name by name.
 
-What is wrong here is a warning and never an error: whoever sets the environment is often not who reads the output, and
-the other servers must still load.
+What is wrong here is a warning and never an error: the person who sets the environment is often not the one who reads
+the output, and the other servers must still load.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def mcp_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
 
 
 def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
-    """Every MCP server, checked, references in it as they were written.
+    """Every MCP server, checked, references in it as written.
 
     `env` says what `~` stands for. Raises SettingsError for a bad `[[mcp.servers]]` table, which names file, server and
     key; what is wrong in the contract's environment names is a warning, and the rest still loads.

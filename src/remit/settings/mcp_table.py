@@ -1,4 +1,4 @@
-"""From a table that somebody wrote to a checked MCP server; its errors quote no value, for any may be a secret."""
+"""From a table that someone wrote to a checked MCP server; its errors quote no value, for any may be a secret."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None
     """The remit.toml that was read."""
     folder: Path
-    """The project folder: that file's, or the working folder where there is none."""
+    """The project folder: that file's, or the working folder if there is none."""
     working_folder: Path
     """What relative paths in the environment and in flags count from."""
     sources: Mapping[str, str]

@@ -9,7 +9,7 @@ from remit.settings import Settings
 
 
 def principal(settings: Settings) -> str:
-    """Who asks where nobody else is named."""
+    """Who asks if no one else is named."""
     if settings.app.principal:
         return settings.app.principal
     try:

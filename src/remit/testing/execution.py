@@ -118,7 +118,7 @@ def _codes(report: RunReport) -> list[str | None]:
 
 
 async def check_steps_run_in_order_and_are_reported(reach: Reach) -> None:
-    """Each step is done once, in its place, and the report says what it came to."""
+    """Each step is done once, in its place, and the report says how it ended."""
     async with place(reach) as one:
         report = await one.run(step("desk_note", text="a"), step("desk_look", at="x"), step("desk_note", text="b"))
         assert one.noted == ["a", "b"]
@@ -213,7 +213,7 @@ async def check_a_step_in_the_oldest_form_is_the_same_step(reach: Reach) -> None
 
 
 async def check_without_mcp_two_runs_give_the_same_report(reach: Reach) -> None:
-    """The same ticket gives the same report but for times and identifiers."""
+    """The same ticket gives the same report except for times and identifiers."""
     async with place(reach, **{"tools.no_mcp": True}) as one:
         steps = (step("desk_note", text="a"), step("desk_break"), step("github", operation="list"), step("desk_look"))
         first, second = await one.run(*steps), await one.run(*steps)

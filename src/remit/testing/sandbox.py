@@ -58,7 +58,7 @@ async def check_a_probe_names_the_mechanism_of_every_limit(trial: Trial) -> None
 
 
 async def check_output_and_exit_code_come_back(trial: Trial) -> None:
-    """Both streams as they were written, and the program's own exit code."""
+    """Both streams as written, and the program's own exit code."""
     with scratch() as work:
         found = await trial.run(work, "import sys; print('out'); sys.stderr.write('err\\n'); sys.exit(3)")
     assert (found.status, found.exit_code, found.limit) == ("FAILED", 3, "")

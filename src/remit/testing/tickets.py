@@ -187,7 +187,7 @@ async def check_a_lease_that_ran_out_counts_until_another_takes_the_ticket(stora
 
 
 async def check_a_renewed_lease_holds_longer(storage: Storage) -> None:
-    """Nobody else gets the ticket meanwhile."""
+    """No other worker gets the ticket meanwhile."""
     async with _desk(storage) as desk:
         await desk.new()
         leased = await desk.leased(lease_sec=10)
@@ -282,7 +282,7 @@ async def check_a_failed_or_blocked_ticket_can_be_retried(storage: Storage) -> N
 
 
 async def check_a_pending_ticket_can_be_blocked_without_a_lease(storage: Storage) -> None:
-    """It is leased by nobody until it is retried."""
+    """It cannot be leased until it is retried."""
     async with _desk(storage) as desk:
         ticket = await desk.new()
         blocked = await desk.store.block(ticket.id, code="X", reason="wait", source="ann")

@@ -21,11 +21,11 @@ _LOST_PER_SLOT: Final = 4
 _BUSY_S: Final = 0.02
 """Between two looks at a lock that another process holds."""
 _GRACE_S: Final = 5.0
-"""What cancelled work may take to end; a disk that does not answer must not hold its caller for ever."""
+"""What cancelled work may take to end; a disk that does not answer must not hold its caller forever."""
 
 
 class Stop(threading.Event):
-    """Set once nobody waits for the work any more; long work looks at it and raises StoppedError."""
+    """Set once the work is not awaited any more; long work looks at it and raises StoppedError."""
 
     def check(self) -> None:
         """Raise StoppedError if the work is to end."""

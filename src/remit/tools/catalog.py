@@ -6,9 +6,9 @@ as it is there, so that of many slow, dying and changing providers none is felt 
 
 - A call waits only for providers that can decide what its name means. An MCP server's tool bears the server's name, so
   that is the server alone (its place may be taken by a stand-in, which is asked where the server does not have the
-  tool); any other tool is none of theirs. A key may be either.
+  tool); any other tool is not theirs. A key may be either.
 - A listing that an invalidation has overtaken resolves no call that comes after that invalidation.
-- Whoever shows tools to others is told when they may have changed, and may ask for what is known within some time.
+- Code that shows tools to others is told when they may have changed, and may ask for what is known within some time.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Catalog:
         tool = self._index.by_name.get(name)
         if tool is None or tool.quarantined is not None or (self._stale and self._awaited(name, tool)):
             await self._listings.fresh(self._awaited(name, tool))
-            if name not in self._index.by_name:  # somebody may stand in for a server
+            if name not in self._index.by_name:  # someone may stand in for a server
                 await self._listings.fresh(self._stale & self._others)
             return self.lookup(name, args)
         return tool, args
@@ -243,7 +243,7 @@ class Catalog:
     def _awaited(self, name: str, tool: Tool | None) -> AbstractSet[str]:
         """Those of them whose listing has to be waited for, given the tool of that name as last listed.
 
-        The choice among rivals is made anew only with a listing, so a tool that is not stale itself waits but for
+        The choice among rivals is made again only with a listing, so a tool that is not stale itself waits only for
         rivals that were never heard.
         """
         decided = tool is not None and tool.meta.provider_id not in self._stale
@@ -298,7 +298,7 @@ class Catalog:
         for listener in list(self._listeners.values()):
             try:
                 listener()
-            except Exception:  # noqa: BLE001 - it is theirs, and harms nobody else
+            except Exception:  # noqa: BLE001 - it is theirs, and harms no other listener
                 _log.exception("a listener of the catalog failed")
 
 

@@ -1,4 +1,4 @@
-"""Closing the root of a schema: a field that nobody declared is a mistake, and strict mode says so."""
+"""Closing the root of a schema: an undeclared field is a mistake, and strict mode says so."""
 
 from __future__ import annotations
 

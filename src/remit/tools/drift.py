@@ -46,7 +46,7 @@ def worst(*drifts: Drift) -> Drift:
 
 
 def compare_input(old: Schema | None, new: Schema | None) -> Drift:
-    """What became of an input schema. Roots are closed first: nobody sends an argument that was never declared.
+    """What happened to an input schema. Roots are closed first: no caller sends an argument that was never declared.
 
     None stands for a tool without a schema, which cannot be called: any change from or to it is breaking.
     """
@@ -56,7 +56,7 @@ def compare_input(old: Schema | None, new: Schema | None) -> Drift:
 
 
 def compare_output(old: Schema | None, new: Schema | None) -> Drift:
-    """What became of an output schema, where None promises nothing. Roots stay as written: readers skip what is new."""
+    """Changes of an output schema; None promises nothing. Roots stay as written: readers skip what is new."""
     if old is None:
         return Drift.IDENTICAL if new is None else Drift.COMPATIBLE
     return Drift.BREAKING if new is None else _compare(old, new, closing=False, wider=False)

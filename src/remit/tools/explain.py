@@ -60,7 +60,7 @@ Check = Callable[[Any], bool]
 
 
 class _EnoughError(Exception):
-    """There are as many problems as anybody reads, or it would take too long to find more."""
+    """There are as many problems as anyone reads, or it would take too long to find more."""
 
 
 class Explainer:

@@ -122,7 +122,7 @@ def tool(
     seconds. `budget`: what calls may use. `input_schema`, `output_schema`: ready JSON schemas in place of the type
     hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
     `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
-    `output_trusted=False`: what it returns is text that anybody may have written, such as mail or a page.
+    `output_trusted=False`: what it returns is text that anyone may have written, such as mail or a page.
     Raises NameInvalidError, SchemaError, or UsageError if the options contradict each other.
     """
     check_name(name)

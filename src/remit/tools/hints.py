@@ -118,7 +118,7 @@ def to_json(value: Any) -> Any:
 
 
 def returned(function: Callable[..., Any]) -> Any:
-    """The type that a function returns; Any if it says none, or one that is no JSON value."""
+    """The type that a function returns; Any if it says none, or one that is not JSON value."""
     hint = _hints(function).get("return", Any)
     return Any if hint in _ANYTHING else hint
 

@@ -114,7 +114,7 @@ class Index:
         operation = args.get("operation")
         chosen = choices.get(operation) if isinstance(operation, str) else None
         if chosen is None:
-            given = f"{operation!r:.100} is none of them" if "operation" in args else "args.operation is missing"
+            given = f"{operation!r:.100} is not one of them" if "operation" in args else "args.operation is missing"
             raise ResolveError(
                 f"the key {name} covers {len(choices)} tools and {given}",
                 code=Code.INVALID_TOOL_STEP,

@@ -2,7 +2,7 @@
 
 Every invalidation asks for a listing that begins after it. Who waits is served by the first listing that began after
 the last invalidation before he came: never by an older one, and never kept by a provider that changes all the time.
-The tasks are nobody's but ours: a waiter that is cancelled takes no listing with it, and none sees a caller's context.
+The tasks are ours alone: a waiter that is cancelled takes no listing with it, and none sees a caller's context.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Listings(Generic[Found]):
 
 
 def _told(task: asyncio.Task[None]) -> None:
-    """An error outlives its listing even where nobody waits for it any more."""
+    """An error outlives its listing even if it is not awaited any more."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("%s failed", task.get_name(), exc_info=error)
 

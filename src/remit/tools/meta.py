@@ -77,7 +77,7 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requires: tuple[str, ...] = ()
     """Keys of the dependencies that must be ready before a call."""
     definition: JsonSchema | None = None
-    """The tool exactly as its owner words it to MCP clients, where it is an MCP server's."""
+    """The tool exactly as its owner describes it to MCP clients, if it is an MCP server's."""
     withheld: str = ""
     """Why its provider withholds it, with what to do about it as the last sentence; it is then quarantined."""
 
@@ -88,7 +88,7 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def attempts(self) -> int:
-        """Calls in all that whoever tries again may make."""
+        """Most calls in all, the first one included."""
         return self.retry.attempts if self.retry is not None and self.repeatable else 1
 
     @property

@@ -42,7 +42,7 @@ class Migration:
 
     def _failed(self, why: str) -> UsageError:
         msg = f"{self.tool}: the migration from {self.recorded} failed: {why}"
-        return UsageError(msg, code=Code.INVALID_TOOL_ARGS, remedy="Mend the migration, then resume the job.")
+        return UsageError(msg, code=Code.INVALID_TOOL_ARGS, remedy="Fix the migration, then resume the job.")
 
 
 def migration(tool: str, *, recorded: str) -> Callable[[Adapt], Migration]:

@@ -1,4 +1,4 @@
-"""Whoever made a call, as far as a tool may talk to them while it runs."""
+"""The caller, as far as a tool may talk to them while it runs."""
 
 from __future__ import annotations
 

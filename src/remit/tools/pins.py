@@ -99,7 +99,7 @@ class Pins:
     ) -> Pin:
         """Take these definitions from now on; with `over`, in the place of that pin and no other.
 
-        Raises AppendConflictError where somebody else pins at this moment, or has pinned since.
+        Raises AppendConflictError where someone else pins at this moment, or has pinned since.
         """
         head = await self._journal.head(stream_of(server))
         if over is not None and (head is None or head.seq != over.seq):

@@ -29,7 +29,7 @@ class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     """The content, where it is to be kept."""
     data: bytes | None = None
-    """The content that is no text, such as an image: it is kept beside the record, never in it."""
+    """The content that is not text, such as an image: it is kept beside the record, never in it."""
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -76,17 +76,17 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     """Microseconds since the Unix epoch when the call was announced."""
     progress: Callable[[float, float | None, str], None]
-    """Reports `(done, total, message)` to whoever watches; never recorded, never fails."""
+    """Reports `(done, total, message)` to anyone who watches; never recorded, never fails."""
     job: JobFacts | None = None
     """The job that calls; None outside jobs."""
     keeper: Keeper | None = None
     """Keeps bytes beside the record; None where a call is only asked about."""
     peer: Peer | None = None
-    """Whoever made the call, where they can be asked back while it runs."""
+    """The caller, where they can be asked back while it runs."""
     untrusted: bool = False
     """Whether a model wants the call that had read untrusted text."""
     hidden: Callable[[str, dict[str, Any]], bool] | None = None
-    """Whether rules about arguments keep a call of a tool, by its name and arguments, from whoever asked.
+    """Whether rules about arguments keep a call of a tool, by its name and arguments, from the caller.
 
     Who searches or lists leaves out what could not be read by itself; from any thread. None: no rule is about
     arguments.
@@ -138,7 +138,7 @@ class Limited(Protocol):
 
 @runtime_checkable
 class Reconciles(Protocol):
-    """A provider that can find out what came of an announced call nobody saw the end of (rule 3)."""
+    """A provider that can find out the outcome of an announced call whose end was not recorded (rule 3)."""
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
         """The result if the call with this idempotency key happened, None if it certainly did not.

@@ -17,7 +17,7 @@ ATTACHMENT: Final = "tool_attachment"
 
 
 OUTCOME: Final = "dev.remit/outcome"
-"""Key of an MCP result's `_meta` under which programs, and other Remits, find what came of a call."""
+"""Key of an MCP result's `_meta` under which programs, and other Remits, find the outcome of a call."""
 
 
 class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Probed(Protocol):
 
 @runtime_checkable
 class Remote(Protocol):
-    """A provider whose tools are worded by somebody else, and are therefore pinned."""
+    """A provider whose tools are worded by someone else, and are therefore pinned."""
 
     @property
     def provider_id(self) -> str:
@@ -97,11 +97,11 @@ class Remote(Protocol):
         ...
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """What it answers to a request that is no tool call, such as `resources/read`. Raises ProviderError."""
+        """What it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
         ...
 
     def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Have `listener` called with method and params of what it tells everybody, such as changed resources."""
+        """Have `listener` called with method and params of what it tells everyone, such as changed resources."""
         ...
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:

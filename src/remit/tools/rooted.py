@@ -198,7 +198,7 @@ def _make_folder(fd: int, part: str) -> None:
     try:
         os.mkdir(part, dir_fd=fd)
     except FileExistsError:
-        return  # somebody else was quicker; whether it is a folder shows when it is opened
+        return  # someone else was quicker; whether it is a folder shows when it is opened
     os.fsync(fd)
 
 

@@ -1,6 +1,6 @@
 """The schema gate: a JSON schema, compiled once, and what is wrong with a value that does not satisfy it.
 
-A schema comes from whoever offers the tool, a value from whoever calls it; neither is trusted. So nothing is ever
+A schema comes from the tool's owner, a value from its caller; neither is trusted. So nothing is ever
 fetched, regular expressions run in linear time, and limits.py bounds what a check can cost.
 """
 

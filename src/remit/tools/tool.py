@@ -74,7 +74,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
 def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: str = "") -> Tool:
     """The tool, withheld: it takes no arguments and gives no result.
 
-    Without a `remedy`, it is its provider's to mend.
+    Without a `remedy`, it is its provider's to fix.
     """
     meta = _owned(meta, provider)
     try:
@@ -97,7 +97,7 @@ def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: s
         contract_hash=contract,
         prompt_hash=prompt,
         quarantined=reason,
-        remedy=remedy or f"Mend the tool at its provider ({meta.provider_id}), then list it again.",
+        remedy=remedy or f"Fix the tool at its provider ({meta.provider_id}), then list it again.",
     )
 
 

@@ -86,7 +86,7 @@ def compounds(query: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """The text with unspaced script set apart, character by character, for an index that cuts at what is no letter."""
+    """The text with unspaced script set apart, character by character, for an index that splits at non-letters."""
     return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
 
 

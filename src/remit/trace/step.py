@@ -17,7 +17,7 @@ _VERDICTS: Final = {
     "approved": "approved by {by}",
     "asked": "a person is asked",
     "denied": "denied by {by}",
-    "expired": "nobody answered in time",
+    "expired": "no one answered in time",
 }
 
 
@@ -42,7 +42,7 @@ class LlmInvocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One announced call and what came of it."""
+    """One announced call and its outcome."""
 
     number: int
     started_at: int
@@ -50,11 +50,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: int | None = None
     duration_us: int = 0
     outcome: str = ""
-    """`success`, `failure`, `timeout`; empty: nobody saw its end."""
+    """`success`, `failure`, `timeout`; empty: its end was not recorded."""
     code: str = ""
     message: str = ""
     decided_by: str = ""
-    """Who said what came of it, where nobody saw it."""
+    """Who resolved it, where it was not recorded."""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,7 +70,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The arguments of a call that nobody trusted had named, and what was decided (docs/untrusted.md)."""
+    """The arguments of a call from untrusted text, and what was decided (docs/untrusted.md)."""
 
     arguments: tuple[UntrustedArgument, ...] = ()
     decided: Literal["", "allowed", "approved", "asked", "denied", "expired"] = ""
@@ -167,7 +167,7 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     waits: tuple[Waited, ...] = ()
     confirmations: tuple[Asked, ...] = ()
     untrusted: Untrusted | None = None
-    """The arguments that nobody trusted had named, and what was decided."""
+    """The arguments from untrusted text, and what was decided."""
     evidence: tuple[dict[str, Any], ...] = ()
     state_diff: StateDiff | None = None
     drifts: tuple[Drift, ...] = ()

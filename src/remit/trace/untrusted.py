@@ -1,4 +1,4 @@
-"""What a call would reach that nobody trusted had named, and what was decided (docs/untrusted.md). Pure."""
+"""The arguments of a call from untrusted text, and what was decided (docs/untrusted.md). Pure."""
 
 from __future__ import annotations
 

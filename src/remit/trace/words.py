@@ -53,7 +53,7 @@ def _waiting(one: k.JobWaiting) -> str:
 
 
 def _came(one: k.WaitCompleted) -> str:
-    how = "nobody answered in time" if one.timed_out else shown(one.payload, one.payload_blob)
+    how = "no one answered in time" if one.timed_out else shown(one.payload, one.payload_blob)
     return _joined(one.step, one.wait_type, one.correlation_key, f"by {one.by}" if one.by else "", how)
 
 

@@ -1,6 +1,6 @@
 """What a remit.toml would do that its folder must be trusted for.
 
-Every setting counts, but those listed here as harmless: a new setting needs trust until somebody has thought about it.
+Every setting counts, but those listed here as harmless: a new setting needs trust until someone has thought about it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
 
 def _taint(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     if settings.policy.taint == "allow":
-        yield "let text that nobody trusts decide what the calls of agents reach"
+        yield "let untrusted text decide what the calls of agents reach"
 
 
 def _trusted(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:

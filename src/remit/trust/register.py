@@ -1,7 +1,7 @@
-"""Where it is kept what somebody trusted: a folder of the user's own, outside any project.
+"""Where it is kept what someone trusted: a folder of the user's own, outside any project.
 
 One file for each settings file and each journal, named by a digest of its path. An entry counts only if the file and
-its folder belong to this user and nobody else may write there.
+its folder belong to this user and no one else may write there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A settings file that somebody trusted."""
+    """A settings file that someone trusted."""
 
     file: str
     owner: int
@@ -31,7 +31,7 @@ class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustedJournal(msgspec.Struct, frozen=True, kw_only=True):
-    """A journal that Remit made here, or that somebody trusted."""
+    """A journal that Remit made here, or that someone trusted."""
 
     journal: str
     device: int

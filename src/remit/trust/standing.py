@@ -22,7 +22,7 @@ _log: Final = logging.getLogger("remit.trust")
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder's settings would do, and whether somebody agreed to it."""
+    """What a folder's settings would do, and whether someone agreed to it."""
 
     settings: Settings
     claims: tuple[Claim, ...]
@@ -31,9 +31,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The uid that the settings file belongs to."""
     digests: dict[str, str]
     kept: TrustedFile | None
-    """What somebody trusted before, whether it still holds or not."""
+    """What someone trusted before, whether it still holds or not."""
     journal: Path | None
-    """The journal in the folder that Remit did not make here and nobody trusted."""
+    """The journal in the folder that Remit did not make here and that is not trusted."""
 
     @property
     def changed(self) -> list[str]:
@@ -78,7 +78,7 @@ def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> 
 
 
 def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None:
-    """Keep that somebody agreed. Raises SettingsError if it cannot be kept."""
+    """Keep that someone agreed. Raises SettingsError if it cannot be kept."""
     try:
         if found.settings.file is not None and found.claims:
             register.keep(
@@ -94,13 +94,13 @@ def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None
 
 
 def missing_journal(settings: Settings, env: Mapping[str, str]) -> Path | None:
-    """The folder's own journal if it is not there yet, so that whoever makes it can say `made_here`."""
+    """The folder's own journal if it is not there yet, so that no matter who makes it can say `made_here`."""
     path = own_journal(settings) if env.get(TRUST) != "1" else None
     return path if path is not None and not path.exists() else None
 
 
 def made_here(path: Path, register: Register) -> None:
-    """Keep that Remit made this journal here, so that nobody is asked about it."""
+    """Record that Remit made this journal here, so that there is no question about it."""
     try:
         _keep_journal(path, register)
     except OSError as error:
@@ -122,7 +122,7 @@ def untrusted(found: Standing) -> SettingsError:
         names = ", ".join(Path(name).name for name in found.changed)
         why = f"{place} was trusted, and has changed since: {names}"
     elif found.settings_trusted:
-        why = f"nobody has trusted {place}: it came with the folder, or was made under REMIT_TRUST=1"
+        why = f"{place} is not trusted: it came with the folder, or was made under REMIT_TRUST=1"
     else:
         why = f"{place} is not trusted: it would run code or loosen what is allowed"
     remedy = "Look at it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."

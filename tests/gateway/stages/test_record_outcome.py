@@ -1,4 +1,4 @@
-"""RecordOutcome: the result is checked, its evidence kept, and what came of the call recorded."""
+"""RecordOutcome: the result is checked, its evidence kept, and the outcome of the call recorded."""
 
 from __future__ import annotations
 

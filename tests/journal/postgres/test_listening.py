@@ -43,7 +43,7 @@ async def test_what_was_written_while_the_line_was_gone_is_no_secret(
         mark = await journal.changed(0)
         line.refusing = True
         line.cut_all()
-        # Whoever waits is told once the server was away for too long. From then on nobody looks for it.
+        # A waiter is told once the server was away for too long. From then on nobody looks for it.
         mark = await until_it_fails(journal, mark)
         await other.append(writer, note(2), synced=True)
         line.refusing = False

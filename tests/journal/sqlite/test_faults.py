@@ -148,7 +148,7 @@ async def told_of(journal: Journal, name: str, events: list[Event]) -> RemitErro
 
 
 async def outcome(of: Awaitable[T]) -> tuple[T | None, RemitError | None]:
-    """What came of it: a value, or an error that has a code."""
+    """Its outcome: a value, or an error that has a code."""
     try:
         return await of, None
     except RemitError as error:

@@ -1,4 +1,4 @@
-"""MCP servers that people use, in the sandbox: they work, and see nothing but what they were given."""
+"""MCP servers that people use, in the sandbox: they work, and see only what they were given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which era of the protocol a server speaks is found out, remembered, and found out anew for another program."""
+"""Which era of the protocol a server speaks is found out, remembered, and found out again for another program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on HTTP: what fails there fails alone, a lost session is made anew, and everything has an end."""
+"""Servers on HTTP: what fails there fails alone, a lost session is made again, and everything has an end."""
 
 from __future__ import annotations
 

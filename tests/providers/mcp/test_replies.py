@@ -323,7 +323,7 @@ async def test_a_session_that_is_gone_is_known_whatever_words_the_server_has_for
             await provider.invoke(ECHO, {"text": "x"}, call_context())
         assert caught.value.cause is Code.ConnectionError
         server.before = None
-        assert (await provider.invoke(ECHO, {"text": "anew"}, call_context())).value == "anew"
+        assert (await provider.invoke(ECHO, {"text": "again"}, call_context())).value == "again"
         await provider.close()
 
 

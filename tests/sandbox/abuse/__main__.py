@@ -1,4 +1,4 @@
-"""Runs the battery and writes what came of it to docs: `python -m tests.sandbox.abuse`.
+"""Runs the battery and writes its outcome to docs: `python -m tests.sandbox.abuse`.
 
 As root it is run once more as a plain user. `--only DRIVER` prints the findings of one driver as JSON instead.
 """

@@ -24,7 +24,7 @@ _PORT: Final = 18761
 
 
 async def battery(name: str) -> list[Finding]:
-    """What came of every probe and check; `name` is a driver's, or `none`: no sandbox at all."""
+    """The outcome of every probe and check; `name` is a driver's, or `none`: no sandbox at all."""
     with scratch() as folder:
         folder.chmod(0o755)
         with world(folder, LIMITS.tmp_bytes) as made:

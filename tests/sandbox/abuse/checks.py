@@ -225,7 +225,7 @@ check(
     stderr_bytes=10_000,
     wall_ms=9_000,
 )(lambda seen: "too much was kept" if len(seen.found.stderr.data) > 10_000 or not seen.found.limit else "")
-check("bytes that are no text are changed", "import os\nos.write(1, bytes(range(256)))")(
+check("bytes that are not text are changed", "import os\nos.write(1, bytes(range(256)))")(
     lambda seen: "" if seen.found.stdout.data == bytes(range(256)) else "they were"
 )
 check(
@@ -266,7 +266,7 @@ check("a closed folder holds the collector up", "import os\nos.mkdir('x'); open(
 check("folders without end hold the collector up", "import os\nfor _ in range(300):\n    os.mkdir('d'); os.chdir('d')")(
     _not_taken
 )
-check("a name that is no text breaks the collector", r"open(b'\xff\xfe', 'w').close()")(_not_taken)
+check("a name that is not text breaks the collector", r"open(b'\xff\xfe', 'w').close()")(_not_taken)
 
 
 @check(

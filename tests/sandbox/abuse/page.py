@@ -10,7 +10,7 @@ from tests.sandbox.abuse.accepted import ACCEPTED
 from tests.sandbox.abuse.subjects import HERE, Finding
 
 Found = Mapping[tuple[str, str], Sequence[Finding]]
-"""What came of each probe, by driver (`none`: no sandbox) and user (`root` or `user`)."""
+"""The outcome of each probe, by driver (`none`: no sandbox) and user (`root` or `user`)."""
 PAGE: Final = HERE / "docs" / "sandbox-battery.md"
 SUMMARY: Final = HERE / "docs" / "sandbox.md"
 MARKS: Final = ("<!-- battery -->\n", "<!-- end of battery -->\n")

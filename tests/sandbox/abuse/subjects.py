@@ -42,7 +42,7 @@ for title in ATTEMPTS:
 
 
 class Finding(NamedTuple):
-    """What came of one probe."""
+    """The outcome of one probe."""
 
     group: str
     title: str

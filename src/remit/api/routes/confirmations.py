@@ -84,7 +84,7 @@ async def approve(asked: Asked) -> ConfirmationView:
 
 
 async def deny(asked: Asked) -> ConfirmationView:
-    """Deny the call; the reason reaches whoever asked."""
+    """Deny the call; the reason reaches the caller."""
     return await _decide(asked, "deny")
 
 

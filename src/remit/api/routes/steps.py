@@ -1,4 +1,4 @@
-"""Decisions on steps over HTTP: a person says what came of a call whose end is not recorded (rule 3)."""
+"""Decisions on steps over HTTP: a person resolves a call whose outcome is unknown (rule 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remit.codes import Code
 
 
 class StepDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a step."""
+    """The outcome of a step."""
 
     decision: Literal["done", "retry", "fail"]
     value: Any = None
@@ -24,7 +24,7 @@ class StepDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 async def decide(asked: Asked) -> None:
-    """Say what came of a step whose end is not recorded; the first decision on an attempt counts."""
+    """Resolve a step whose end is not recorded; the first decision on an attempt counts."""
     body: StepDecision = asked.body
     await asked.service.steps.decide(
         asked.path["job"],

@@ -28,7 +28,7 @@ _PATIENCE_S: Final = 10.0
 def command(state: State, job: str, reason: str) -> int:
     """Stop a job for good.
 
-    Whoever works on it stops what is under way; where nobody does, the job ends here and now. JOB is a job's id, an
+    The process that runs it stops what is under way; if none does, the job ends at once. JOB is a job's id, an
     ending of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
     """
     from remit.cli.output import reserved_stdout
@@ -55,7 +55,7 @@ def command(state: State, job: str, reason: str) -> int:
 
 @asynccontextmanager
 async def _working(remit: Opened, job: str) -> AsyncIterator[None]:
-    """Work on the job within the block, so that it ends if nobody else works on it; a server does that itself."""
+    """Work on the job within the block, so that it ends if no other process works on it; a server does that itself."""
     from remit.app import Remit
     from remit.jobs.state import stream_of
 

@@ -62,7 +62,7 @@ class _Answer(NamedTuple):
     "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the answer with this SSH key of yours."
 )
 @click.option("--as", "by", default="", metavar="NAME", help="Who answers. Default: you.")
-@json_option("the questions, or what became of one,")
+@json_option("the questions, or the answer to one,")
 @pass_state
 @click.pass_context
 def command(
@@ -142,7 +142,7 @@ def _about(question: ConfirmationView) -> str:
 
 
 async def _one(state: State, reference: str, answer: _Answer) -> int:
-    # A question can be answered by somebody whose modules are broken or who has none; a new set of arguments cannot be
+    # A question can be answered by someone whose modules are broken or who has none; a new set of arguments cannot be
     # checked without the tool, nor can an approval of it be remembered.
     needs_tool = answer.edit is not None or answer.remember is not None
     asks = state.output.interactive and not state.as_json and not answer.given

@@ -1,4 +1,4 @@
-"""`remit decide`: a person says what came of a call whose end nobody saw (rule 3)."""
+"""`remit decide`: a person resolves a call whose outcome is unknown (rule 3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
 ) -> int:
     """Resolve a step whose outcome is unknown.
 
-    When a process dies during a call with side effects, nobody knows whether it happened, and Remit does not guess.
+    When a process dies during a call with side effects, it is unknown whether it happened, and Remit does not guess.
     What is said holds for that attempt alone, and the first who says it counts; --replace corrects it.
     JOB is a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
     """

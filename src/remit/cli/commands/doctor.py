@@ -22,7 +22,7 @@ def command(state: State, live: bool) -> int:
     """Check that everything Remit needs is in order.
 
     Python, SQLite, settings, rules, the journal and its disk, folders, the terminal; with --live also your modules and
-    servers. Whatever is not in order comes with a way to mend it. Exits with status 1 if a check fails.
+    servers. Whatever is not in order comes with a way to fix it. Exits with status 1 if a check fails.
     """
     from remit.cli.checks import checks
     from remit.cli.running import run_async

@@ -95,7 +95,7 @@ def _incomplete(failures: dict[str, str]) -> UsageError:
 
     provider, why = next(iter(failures.items()))
     msg = f"the tools of {provider} are missing: {one_line(why)}"
-    return UsageError(msg, code=Code.TOOL_UNAVAILABLE, remedy="A catalog is exported whole: mend it, then try again.")
+    return UsageError(msg, code=Code.TOOL_UNAVAILABLE, remedy="A catalog is exported whole: fix it, then try again.")
 
 
 def _list(state: State, tools: list[ToolView]) -> None:

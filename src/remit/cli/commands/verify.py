@@ -72,4 +72,4 @@ def _print(state: State, report: VerifyReport) -> None:
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:
-        state.note(f"{len(report.problems)} damaged; {checked} are as they were written")
+        state.note(f"{len(report.problems)} damaged; {checked} intact")

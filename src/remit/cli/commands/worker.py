@@ -62,7 +62,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
 
 
 async def _unless_stopped(stop: Stop, awaited: asyncio.Future[Any]) -> None:
-    """Wait for this, unless somebody asks to stop before. Raises what it ended with."""
+    """Wait for this, unless someone asks to stop before. Raises what it ended with."""
     asked = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait({awaited, asked}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""CheckOrigins: what an agent's call reaches was named by somebody trusted, or policy asks or denies."""
+"""CheckOrigins: what an agent's call reaches was named by someone trusted, or policy asks or denies."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Confirm:
             if not found.lapsed(self._clock.now()):
                 break
             await self._confirmations.expire(found)
-            call.confirmation = await self._confirmations.load(found.stream)  # somebody may have been faster
+            call.confirmation = await self._confirmations.load(found.stream)  # someone may have been faster
         if found.state in {"denied", "expired"}:
             return _closed(call, found)
         same = self._same(call, found)
@@ -88,7 +88,7 @@ class Confirm:
             return False
         shown = {(one.path, one.value) for one in found.untrusted}
         if not shown.issuperset((one.path, one.value) for one in call.untrusted):
-            return False  # whoever approved it was not told of them
+            return False  # the approver was not told of them
         return decision.effect != "ask" or (
             decision.approvals <= request.approvals and decision.approvers == request.approvers
         )
@@ -166,7 +166,7 @@ def _not_asked(tool: str) -> Outcome:
 def _closed(call: Call, found: Confirmation) -> Outcome:
     name = call.tool.meta.name
     if found.state == "expired":
-        reason = f"nobody answered in time whether {name} may run"
+        reason = f"no one answered in time whether {name} may run"
         return refused(Code.CONFIRMATION_EXPIRED, reason, "Run it again to ask again.", confirmation=found.id)
     last = found.last
     reason = f"{last.by if last else 'somebody'} refused {name}" + (f": {last.reason}" if last and last.reason else "")

@@ -24,7 +24,7 @@ _log: Final = logging.getLogger("remit.gateway")
 
 _UNAVAILABLE: Final = frozenset({Code.ProviderClosed, Code.SpawnFailed, Code.ConnectionError})
 _IN_DOUBT: Final = frozenset({Code.Timeout, Code.ConnectionError, Code.NetworkError, Code.BadGateway})
-"""Causes after which nobody knows whether the tool did what it was asked to (rule 3)."""
+"""Causes after which it is unknown whether the tool did what it was asked to (rule 3)."""
 _LONGEST_MS: Final = 10 * 365 * 86_400_000
 _OK: Final = Outcome(status="ok")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ready:
-    """Refuses a call early whose dependency is known to be down, before anybody is asked to approve it."""
+    """Refuses a call early whose dependency is known to be down, before anyone is asked to approve it."""
 
     def __init__(self, services: Services) -> None:
         self._readiness = services.readiness

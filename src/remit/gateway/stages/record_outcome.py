@@ -25,7 +25,7 @@ class RecordOutcome:
         self._results = Results(services.limits, services.journal.clock, services.schema_gate)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Let the call run, then record what came of it; the value is given on as a replay would give it."""
+        """Let the call run, then record its outcome; the value is given on as a replay would give it."""
         outcome = await proceed(call)
         checked = self._results.check(call.tool, call.result) if outcome.ok else _UNCHECKED
         outcome = checked.failure or outcome
@@ -51,7 +51,7 @@ class RecordOutcome:
 
 
 def _again(call: Call, outcome: Outcome) -> str:
-    """Who may repeat it: what changes nothing or was not sent anybody, else nobody but who knows its key."""
+    """Who may repeat it: anyone, for a read or a call that was not sent; else only the provider that knows its key."""
     meta = call.tool.meta
     return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT else ""
 

@@ -56,7 +56,7 @@ class RecordRefusal:
             request.provenance.refused(refusal)
         found = call.confirmation if call.writer.failure is None else None
         if found is not None and found.state in {"pending", "approved"} and code is not Code.MCP_REQUIRED_UNAVAILABLE:
-            # Nobody shall be asked about it any more. Before the record, for what is recorded as refused is not looked
+            # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)
         await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=untrusted.blobs)

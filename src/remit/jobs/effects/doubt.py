@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Doubts:
-    """Finds out what came of an attempt whose end was not seen."""
+    """Finds the outcome of an attempt whose end was not recorded."""
 
     def __init__(self, recorder: Recorder, gateway: Gateway, waits: Waits, inbox: Inbox) -> None:
         """Ask providers through the gateway, and people through the inbox."""
@@ -63,7 +63,7 @@ class Doubts:
 
     async def decided(self, request: CallRequest, invocation_id: str, attempt: int) -> Outcome | None:
         """Wait until a person decides on an uncertain attempt; None if it is to be made again."""
-        why = f"{request.tool} {preview_of(request.args)} may have happened; nobody knows"
+        why = f"{request.tool} {preview_of(request.args)} may have happened; its outcome is unknown"
         wait = Wait(step=request.step, type="human", key=doubt_of(attempt), reason=why, attempt=attempt)
         answer = await self._waits.until(wait)
         if answer.payload["decision"] == "retry":

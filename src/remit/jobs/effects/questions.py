@@ -26,7 +26,7 @@ class Questions:
     def __init__(self, journal: Journal, confirmations: Confirmations, writer: StreamWriter) -> None:
         """Ask in the name of the writer's stream."""
         self.asked = False
-        """Whether the job ever asked anybody."""
+        """Whether the job ever asked anyone."""
         self._journal = journal
         self._confirmations = confirmations
         self._writer = writer
@@ -53,19 +53,19 @@ class Questions:
         return self._confirmations.open(self._writer.stream, request, question["details"], wait.reason[:_TITLE])
 
     async def expires_at(self, confirmation: str) -> int | None:
-        """When nobody can answer a confirmation any more."""
+        """When a confirmation can no longer be answered."""
         self.asked = True
         found = await self._confirmations.newest(self._writer.stream, confirmation)
         return found.request.expires_at if found else None
 
     async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
-        """What became of the confirmation a wait names; None: still open."""
+        """What happened to the confirmation a wait names; None: still open."""
         stream = stream_of(self._writer.stream, wait.key)
         found = await self._confirmations.load(stream)
         while found is not None and found.state == "pending":
             if not found.lapsed(self._journal.clock.now()):
                 return None
-            # Recorded, so that nobody whose clock is behind approves what the job takes as unanswered.
+            # Recorded, so that an approver whose clock is behind cannot approve what the job takes as unanswered.
             await self._confirmations.expire(found)
             found = await self._confirmations.load(stream)
         if found is None:
@@ -73,11 +73,11 @@ class Questions:
         last = found.last
         by, reason = (last.by, last.reason) if last else ("", "")
         if found.state == "expired":
-            reason = "nobody answered in time"
+            reason = "no one answered in time"
         return Answer(payload={"approved": _approved(found), "by": by, "reason": reason}, by=by), 0
 
     async def close(self, reason: str) -> None:
-        """End what is still open, since nobody waits for the answer: withdrawn, or expired where its time was over."""
+        """End what is still open, since no answer is needed any more: withdrawn, or expired if its time was over."""
         open_ones = HeadQuery(kind=KIND, states=("pending",), prefix=stream_of(self._writer.stream, ""), limit=_OPEN)
         for head in await self._journal.heads(open_ones):
             found = await self._confirmations.load(head.stream)

@@ -131,7 +131,7 @@ class Waits:
                 return None
             return Answer(), k.TimerFired(step=wait.step, correlation_key=wait.key, due_at=wait.due_at), ()
         found = await self._message(wait)
-        # Whether the time for an answer is over is on record, where everybody sees the same.
+        # Whether the time for an answer is over is on record, where everyone sees the same.
         if found is None and (not due or wait.type == "human"):
             return None
         answer, inbox_seq = found if found is not None else (Answer(timed_out=True), 0)

@@ -36,7 +36,7 @@ _FAILURES: Final = (RunError, UsageError)
 _Failure = RunError | UsageError
 
 Result = dict[str, Any] | None
-"""What came of a node: `ok`, `value`, `code`, `reason`, … (references.RESULT_FIELDS); None if it was skipped."""
+"""The outcome of a node: `ok`, `value`, `code`, `reason`, … (references.RESULT_FIELDS); None if it was skipped."""
 
 
 async def run_plan(
@@ -111,7 +111,7 @@ class _Course:
                 self.ready[other].set_result(None)
 
     async def _result(self, node: Node) -> Result:
-        """What came of a node; an error is raised only where the plan is to fail with it."""
+        """The outcome of a node; an error is raised only where the plan is to fail with it."""
         try:
             if node.when is not None and not resolve(node.when, self.scope, _where(node)):
                 return None

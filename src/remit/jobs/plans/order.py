@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 Edges = Mapping[str, Iterable[str]]
-"""Each node and the nodes it waits for; a name that is no node is ignored."""
+"""Each node and the nodes it waits for; a name that is not a node is ignored."""
 
 
 def loops(edges: Edges) -> list[list[str]]:
@@ -22,7 +22,7 @@ def loops(edges: Edges) -> list[list[str]]:
         for other in others:
             waited_for_by[other].append(name)
     _release(waits, waited_for_by, [name for name, others in waits.items() if not others])
-    while waits:  # whoever is left waits for somebody who is left too
+    while waits:  # each node left waits for another that is left
         loop = _walk(waits, rank)
         first = loop.index(min(loop, key=rank.__getitem__))
         found.append(loop[first:] + loop[:first])
@@ -31,7 +31,7 @@ def loops(edges: Edges) -> list[list[str]]:
 
 
 def _release(waits: dict[str, set[str]], waited_for_by: Mapping[str, list[str]], names: list[str]) -> None:
-    """Take out the named nodes, and then whoever waits for nobody any more."""
+    """Remove the named nodes, and then each node that no longer waits for another."""
     free = list(names)
     while free:
         gone = free.pop()

@@ -48,7 +48,7 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     output_trusted: bool = False
     """Whether what the tool returns is trusted."""
     untrusted: OptionalRaw = UNSET
-    """The arguments from text that nobody trusts: a list of [untrusted arguments](untrusted.md#in-the-record)."""
+    """The arguments from untrusted text: a list of [untrusted arguments](untrusted.md#in-the-record)."""
     untrusted_blob: OptionalRef = UNSET
     trace_id: str = ""
     span_id: str = ""
@@ -127,7 +127,7 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     call_id: str = ""
     """The call in a model's answer that this is; empty: no model asked for it."""
     untrusted: OptionalRaw = UNSET
-    """The arguments from text that nobody trusts, as in `tool_invocation_started`."""
+    """The arguments from untrusted text, as in `tool_invocation_started`."""
     untrusted_blob: OptionalRef = UNSET
 
 

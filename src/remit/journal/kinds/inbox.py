@@ -18,7 +18,7 @@ class SignalSent(Payload, frozen=True, kw_only=True):
 
 
 class CancelRequested(Payload, frozen=True, kw_only=True):
-    """Ours, in the job's inbox: somebody wants the job to stop."""
+    """Ours, in the job's inbox: someone wants the job to stop."""
 
     KIND: ClassVar[str] = "cancel_requested"
     by: str = ""
@@ -26,7 +26,7 @@ class CancelRequested(Payload, frozen=True, kw_only=True):
 
 
 class StepDecided(Payload, frozen=True, kw_only=True):
-    """Ours, in the job's inbox: a person says what came of an uncertain step."""
+    """Ours, in the job's inbox: a person resolves a step whose outcome is unknown."""
 
     KIND: ClassVar[str] = "step_decided"
     step: str

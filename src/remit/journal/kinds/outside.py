@@ -8,7 +8,7 @@ from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
 
 
 class SessionOpened(Payload, frozen=True, kw_only=True):
-    """Ours, first in a session's stream: who calls from outside any job."""
+    """Ours, first in a session's stream: the caller of calls outside any job."""
 
     KIND: ClassVar[str] = "session_opened"
     session: str
@@ -61,7 +61,7 @@ class RequestAnswered(Payload, frozen=True, kw_only=True):
 
 
 class RequestRelayed(Payload, frozen=True, kw_only=True):
-    """Ours, in a session's stream: a request that is no tool call was passed on to an MCP server as it was."""
+    """Ours, in a session's stream: a request that is not a tool call was passed on to an MCP server as it was."""
 
     KIND: ClassVar[str] = "request_relayed"
     step: str

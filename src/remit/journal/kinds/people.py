@@ -33,7 +33,7 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     model_call: bool = False
     """In the caller's stream: whether a model is to be asked, and not a tool."""
     untrusted: OptionalRaw = UNSET
-    """The arguments from text that nobody trusts, as in `tool_invocation_started`; in the confirmation's own stream."""
+    """The arguments from untrusted text, as in `tool_invocation_started`; in the confirmation's own stream."""
     untrusted_blob: OptionalRef = UNSET
 
 

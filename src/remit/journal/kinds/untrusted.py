@@ -1,4 +1,4 @@
-"""What is recorded of an argument that nobody trusted has named."""
+"""What is recorded of an argument that came from untrusted text."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class CommitTask:
         size = taken = 0
         for item in self._queue:
             if isinstance(item, Commit):
-                # Whoever waits for what is before this one does not wait for this one.
+                # A waiter for what is before this one does not wait for this one.
                 if reached or len(group) >= _LIMIT or size > _BYTES:
                     break
                 group.append(item)
@@ -121,7 +121,7 @@ class CommitTask:
         return group, reached
 
     async def _outcomes(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
-        """Write a group; what became of each commit."""
+        """Write a group; the outcome of each commit."""
         try:
             return await self._write(group)
         except Exception as error:  # noqa: BLE001 - the task must outlive it: everything else waits for it
@@ -169,7 +169,7 @@ class CommitTask:
                 return list(refused)
 
     async def _settled(self, number: int, lost_for: BaseException | None) -> list[int] | None:
-        """What became of a group for good: the places refused, or None where it was not written and never will be."""
+        """The final outcome of a group: the places refused, or None where it was not written and never will be."""
         # Without an answer a copy may yet be written. Then no other group may ever have its number.
         writer, self._writer = self._writer, 0
         try:
@@ -178,7 +178,7 @@ class CommitTask:
             if lost_for is None:
                 raise
             raise translated(lost_for, self._link.where, unknown=True) from error
-        if refused is None:  # Erased for want of use: whatever comes next begins anew.
+        if refused is None:  # Erased for want of use: whatever comes next starts again.
             if lost_for is None:
                 return None
             raise translated(lost_for, self._link.where, unknown=True)

@@ -29,7 +29,7 @@ _HEAR: Final = (
     "End the session on the server that listens and stays in a transaction, have the server look with "
     "SELECT pg_notification_queue_usage(), then resume; nothing recorded was lost."
 )
-_VALUE: Final = "Nothing was recorded; mend the value that is named."
+_VALUE: Final = "Nothing was recorded; fix the value that is named."
 _UNKNOWN: Final = "Whether the last commit was recorded is not known; `remit show` tells once the server answers."
 
 _TABLE: Final[tuple[tuple[str, Code, str], ...]] = (

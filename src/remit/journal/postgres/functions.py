@@ -7,9 +7,9 @@ A group of commits is one statement, and so one round trip and one transaction. 
 - `each` with commits of any kind, one after the other. It returns the places of those that were refused, from -1 down.
   Where one that spans several streams is refused it raises `RM001`, which undoes the whole group: its caller then sends
   the commits one by one;
-- `done` with both, which leaves in `writers` that this group was the last of its writer, and what was refused: whoever
-  lost the connection in the middle of a commit learns there what became of it, or uses up its number. A group that
-  arrives late, over a connection that was given up since, is refused with `RM002`.
+- `done` with both, which leaves in `writers` that this group was the last of its writer, and what was refused: a
+  process that lost the connection in the middle of a commit learns its outcome there, or uses up its number. A
+  group that arrives late, over a connection that was given up since, is refused with `RM002`.
 
 Heads are locked in the order of their names, so that two groups rarely wait for each other in a circle; where they do,
 PostgreSQL ends one of them, and it is sent again.
@@ -247,4 +247,4 @@ END $$;
 """
 
 FUNCTIONS: Final = _DONE + _FOLD + _EACH + _USED + _CLAIM + _DUE
-"""Makes them all, or makes them anew."""
+"""Makes them all, or makes them again."""

@@ -5,7 +5,7 @@ that went on after the newest one it saw would miss those below it that are comm
 every transaction that was given a position holds a lock on the table until it has ended. Once each of those that were
 seen beside a position has ended, nothing can appear below it any more.
 
-Appends do nothing for this and wait for nobody. Transactions that do not write events do not count.
+Appends do nothing for this and never wait. Transactions that do not write events do not count.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Horizon:
         """Below it nothing can appear."""
         self._seen = 0
         self._writing: frozenset[str] = frozenset()
-        """Who was writing when `seen` was the newest position; empty: nobody is waited for."""
+        """The transactions that were writing when `seen` was the newest position; empty: none to wait for."""
         self._looking = asyncio.Lock()
 
     async def reach(self, db: asyncpg.Connection, after: int) -> tuple[int, int]:

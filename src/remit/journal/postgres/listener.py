@@ -23,7 +23,7 @@ _PING_S: Final = 15.0
 """How often the server is asked for a sign of life: nothing else is ever said over this connection."""
 _CLOCK: Final = SystemClock()
 _ANYTHING: Final = True
-"""Heads may have changed while nobody listened, which is said whenever listening begins."""
+"""Report, whenever listening begins, that heads may have changed meanwhile."""
 
 
 class Listener:
@@ -99,5 +99,5 @@ async def _ping(connection: asyncpg.Connection) -> None:
         await _CLOCK.sleep(_PING_S)
         try:
             await connection.fetchval("SELECT 1", timeout=ANSWER_S)
-        except Exception:  # noqa: BLE001 - whatever it is, nobody hears anything over it any more
+        except Exception:  # noqa: BLE001 - whatever it is, the connection is of no use any more
             connection.terminate()

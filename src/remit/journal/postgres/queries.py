@@ -36,7 +36,7 @@ WITH gone AS (
 _PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days'"
 """Those of processes that ended without a word."""
 _TELL: Final = "pg_notify(current_schema() || '_changed', 'heads')"
-"""Every process hears of leases that are taken or given back, once in a transaction. Nobody waits for a renewal."""
+"""Every process hears of leases that are taken or given back, once in a transaction. No process waits for a renewal."""
 _CLAIM: Final = f"""
 SELECT {", ".join(f"(head).{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
 FROM claim($1, $2, $3, $4, $5, $6, $7, $8)
@@ -147,7 +147,7 @@ async def prune(db: asyncpg.Connection, now: int, limit: int) -> int:
 
 
 async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
-    """Lease due streams, passing over those that somebody else is leasing at this moment."""
+    """Lease due streams, passing over those that someone else is leasing at this moment."""
     rows = await db.fetch(
         _CLAIM,
         request.kind,
@@ -163,7 +163,7 @@ async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
 
 
 async def acquire(db: asyncpg.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
-    """Lease one stream; nothing if it is closed or somebody else's lease runs."""
+    """Lease one stream; nothing if it is closed or someone else's lease runs."""
     values = (stream, request.now, over, request.owner, request.lease_until, request.state)
     return [_lease(row) for row in await db.fetch(_ACQUIRE, *values)]
 
@@ -178,7 +178,7 @@ def _lease(row: asyncpg.Record) -> Lease:
 
 
 async def give_back(db: asyncpg.Connection, leases: Sequence[Lease], now: int) -> None:
-    """Undo leases nobody got to hear of; what was woken or taken over meanwhile is due at once."""
+    """Undo leases that no worker heard of; what was woken or taken over meanwhile is due at once."""
     for lease in leases:
         due = now if lease.previous_owner else lease.previous_due
         values = (lease.previous_state, lease.head.wakes, due, now, lease.head.stream, lease.head.epoch)
@@ -204,7 +204,7 @@ async def next_due(db: asyncpg.Connection, kind: str, routes: Sequence[str]) -> 
 
 
 async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
-    """Heads that somebody holds."""
+    """Heads that someone holds."""
     return [to_head(row) for row in await db.fetch(_HELD, kind)]
 
 

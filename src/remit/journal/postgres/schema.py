@@ -1,7 +1,7 @@
 """The tables, and how an older schema becomes a newer one.
 
 `heads` leaves room in its pages and keeps what appends change out of its indexes, so that a head moves without touching
-one. Migrations change tables; the functions (functions.py) are made anew after them. A function that got other
+one. Migrations change tables; the functions (functions.py) are made again after them. A function that got other
 arguments stays beside the new one: processes of an older Remit that still run go on with it.
 """
 
@@ -93,7 +93,7 @@ VERSION: Final = len(MIGRATIONS)
 async def migrate(connection: asyncpg.Connection, schema: str) -> None:
     """Make the schema, or bring it to today's version; of several processes that try, one does it.
 
-    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for somebody else's.
+    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for someone else's.
     """
     if await _version(connection) == VERSION:
         return

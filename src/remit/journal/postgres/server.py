@@ -71,7 +71,7 @@ async def connect(address: Address) -> asyncpg.Connection:
     try:
         _keep_alive(connection._transport.get_extra_info("socket"))  # noqa: SLF001 - the driver has no word for it
         await connection.execute(_DURABLE)
-    except BaseException:  # whoever waited gave up: nobody else knows the connection yet
+    except BaseException:  # the waiter gave up: no one else knows the connection yet
         connection.terminate()
         raise
     return connection

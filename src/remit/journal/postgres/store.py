@@ -35,7 +35,7 @@ class PostgresStore:
     """Streams in one schema of a PostgreSQL database."""
 
     def __init__(self, url: str, clock: Clock) -> None:
-        """Begin to connect, on the running event loop; whoever uses it first waits for that.
+        """Begin to connect, on the running event loop; its first use waits for that.
 
         Raises SettingsError for a URL that cannot be used, or where the driver is missing.
         """
@@ -64,7 +64,7 @@ class PostgresStore:
             finally:
                 await connection.close()
             await self._readers.open()
-        except Exception as error:  # noqa: BLE001 - whoever uses the journal is told
+        except Exception as error:  # noqa: BLE001 - the journal's user is told
             failure = error if isinstance(error, JournalError) else translated(error, self.url)
             early, self._early = self._early, []
             settle([(commit, failure) for commit in early])
@@ -155,7 +155,7 @@ class PostgresStore:
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that somebody holds."""
+        """Every stream of a kind that someone holds."""
         return await self._reading(lambda db: queries.leases(db, kind))
 
     async def integrity(self) -> list[str]:
@@ -165,11 +165,11 @@ class PostgresStore:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams nobody holds."""
+        """Lease due streams without a holder."""
         return await self._leased(lambda db: queries.claim(db, claim))
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
-        """Lease one stream unless somebody else's lease runs."""
+        """Lease one stream unless someone else's lease runs."""
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
         return leases[0] if leases else None
 

@@ -54,7 +54,7 @@ def open_reader(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
 def _open(path: str, flags: int, busy_ms: int, vfs: str) -> apsw.Connection:
     db = apsw.Connection(path, flags=flags, vfs=vfs or None, statementcachesize=_STATEMENTS)
     db.set_busy_timeout(busy_ms)
-    # Nothing in a file's schema may call functions: the file may come from anybody.
+    # Nothing in a file's schema may call functions: the file may come from anyone.
     db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     return db

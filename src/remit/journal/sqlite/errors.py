@@ -17,7 +17,7 @@ _FREE: Final = "Free space on the disk, then resume; nothing recorded was lost."
 _RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
 _FOREIGN: Final = "The file is not a journal; name another one."
 _DISK: Final = "Check the disk, then resume; nothing recorded was lost."
-_VALUE: Final = "Nothing was recorded; mend the value that is named."
+_VALUE: Final = "Nothing was recorded; fix the value that is named."
 _REOPEN: Final = "Open it again."
 
 _TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (

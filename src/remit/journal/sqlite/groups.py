@@ -70,7 +70,7 @@ class GroupWriter:
         self.others = int(self._db.execute("PRAGMA data_version").get)
 
     def write(self, group: Sequence[Commit]) -> list[JournalError | None]:
-        """Write a group in one transaction; what became of each commit. Raises apsw.Error: nothing was written."""
+        """Write a group in one transaction; the outcome of each commit. Raises apsw.Error: nothing was written."""
         try:
             with self._transaction:
                 return self._write(group)

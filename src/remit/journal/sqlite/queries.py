@@ -201,7 +201,7 @@ def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[t
 
 
 def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
-    """Lease one stream; nothing if it is closed or somebody else's lease runs."""
+    """Lease one stream; nothing if it is closed or someone else's lease runs."""
     rows = db.execute(_FREE, (stream, request.now, over)).fetchall()
     return [_lease(db, to_head(row), request) for row in rows]
 
@@ -220,7 +220,7 @@ def _lease(db: apsw.Connection, found: Head, request: Claim) -> Lease:
 
 
 def give_back(db: apsw.Connection, leases: Sequence[Lease], now: int) -> None:
-    """Undo leases nobody got to hear of; what was woken or taken over meanwhile is due at once."""
+    """Undo leases that no worker heard of; what was woken or taken over meanwhile is due at once."""
     for lease in leases:
         head, due = lease.head, now if lease.previous_owner else lease.previous_due
         values = (lease.previous_state, head.wakes, due, now, head.stream, head.epoch)
@@ -258,7 +258,7 @@ def next_due(db: apsw.Connection, kind: str, routes: Sequence[str]) -> int | Non
 
 
 def leases(db: apsw.Connection, kind: str) -> list[Head]:
-    """Heads that somebody holds."""
+    """Heads that someone holds."""
     return [to_head(row) for row in db.execute(_HELD, (kind,))]
 
 

@@ -79,7 +79,7 @@ VERSION: Final = len(MIGRATIONS)
 def check(connection: apsw.Connection) -> None:
     """Refuse what must not be touched; changes nothing.
 
-    Raises JournalError: JOURNAL_NEWER for a file of a newer Remit, JOURNAL_CORRUPT for something that is no journal.
+    Raises JournalError: JOURNAL_NEWER for a file of a newer Remit, JOURNAL_CORRUPT for something that is not a journal.
     """
     # A savepoint, so that all three are of one moment: another process may be making the journal right now.
     with connection:

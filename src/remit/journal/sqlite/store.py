@@ -68,7 +68,7 @@ class SqliteStore:
         self._log_pages = 0
         self._erased = False
         """Whether bytes were erased since the log was last emptied."""
-        # Instead of SQLite's own checkpoints, which would hold up whoever happens to commit.
+        # Instead of SQLite's own checkpoints, which would delay the next commit.
         self._db.set_wal_hook(self._logged)
         self._groups = GroupWriter(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
@@ -98,7 +98,7 @@ class SqliteStore:
     def _write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
         with self._translating:
             self._set_up("FULL" if any(commit.synced for commit in group) else "NORMAL", self._busy_ms)
-            self._groups.look()  # where this thread always writes, nobody else comes to look
+            self._groups.look()  # where this thread always writes, no other thread comes to look
             self._vain_looks = 0
             self._erased = self._erased or any(commit.erases for commit in group)
             return self._groups.write(group)
@@ -119,13 +119,13 @@ class SqliteStore:
         self._watch.notify(heads)
         if self._erased and not self._writer.closed:
             self._erased = False
-            _ = self._writer.run(self._forget)  # nobody waits for it, and it does not fail
+            _ = self._writer.run(self._forget)  # not awaited, and it does not fail
         if self._log_pages >= _CHECKPOINT_PAGES and not self._writer.closed:
             self._log_pages = 0
-            _ = self._writer.run(self._checkpoint)  # nobody waits for it, and it does not fail
+            _ = self._writer.run(self._checkpoint)  # not awaited, and it does not fail
 
     def _forget(self) -> None:
-        """Empty the log, which still holds what was erased. If somebody reads it, a later checkpoint overwrites it."""
+        """Empty the log, which still holds what was erased. If someone reads it, a later checkpoint overwrites it."""
         with contextlib.suppress(apsw.Error):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -214,7 +214,7 @@ class SqliteStore:
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that somebody holds."""
+        """Every stream of a kind that someone holds."""
         return await self._reading(lambda db: queries.leases(db, kind))
 
     async def integrity(self) -> list[str]:
@@ -224,11 +224,11 @@ class SqliteStore:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams nobody holds."""
+        """Lease due streams without a holder."""
         return await self._leased(lambda db: queries.claim(db, claim))
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
-        """Lease one stream unless somebody else's lease runs."""
+        """Lease one stream unless someone else's lease runs."""
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
         return leases[0] if leases else None
 
@@ -262,7 +262,7 @@ class SqliteStore:
             self._vain_looks += 1
             if self._vain_looks >= _PATIENCE and self._reader is not None and not self._writer.closed:
                 self._vain_looks = 0
-                _ = self._reader.run(self._look_beside)  # nobody waits for it, and it does not fail
+                _ = self._reader.run(self._look_beside)  # not awaited, and it does not fail
         return self._groups.others + self._beside
 
     def _look(self) -> bool:
@@ -274,7 +274,7 @@ class SqliteStore:
         return True
 
     def _look_beside(self) -> None:
-        """Our own commit waits for somebody's lock; what others write meanwhile is not to wait for that as well.
+        """Our own commit waits for someone's lock; what others write meanwhile is not to wait for that as well.
 
         Seen from the reading connection our own writes look like theirs: such news are harmless, and rare.
         """

@@ -74,7 +74,7 @@ class OpenAIChat:
         return ChatReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """As OpenAI words it."""
+        """In OpenAI's format."""
         return openai_error.fault(failure)
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:

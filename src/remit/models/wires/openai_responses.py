@@ -67,7 +67,7 @@ class OpenAIResponses:
         return ResponsesReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """As OpenAI words it."""
+        """In OpenAI's format."""
         return openai_error.fault(failure)
 
 

@@ -76,7 +76,7 @@ TOOLS: Final = (
 
 
 _SYSTEM: Final = frozenset((name,) for name in ("boot", "dev", "etc", "proc", "run", "sys", "var"))
-"""Folders at the top of the disk that hold what is nobody's notes: keys, devices, other programs' state."""
+"""Folders at the top of the disk that hold no notes: keys, devices, other programs' state."""
 
 
 class _Found(NamedTuple):
@@ -102,7 +102,7 @@ class FolderSearchProvider:
     ) -> None:
         """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`.
 
-        With `anywhere` other folders are allowed too, but for hidden ones and those of the system.
+        With `anywhere` other folders are allowed too, except for hidden ones and those of the system.
         """
         self._anywhere = anywhere
         self._index_dir = index_dir

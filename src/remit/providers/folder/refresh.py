@@ -80,7 +80,7 @@ class Refresh:
 
 
 def survey(root: Rooted, stop: Stop) -> list[Entry]:
-    """Everything in the folder that is for reading or that somebody may miss, up to one too many."""
+    """Everything in the folder that is for reading or that someone may miss, up to one too many."""
     return list(islice(_files(root, stop), FILES_MOST + 1))
 
 
@@ -96,7 +96,7 @@ def _worth_entering(folder: Entry) -> bool:
 
 
 def is_left_out(name: str) -> bool:
-    """Whether a file or folder of this name, and all it holds, is none of a search's business."""
+    """Whether a file or folder of this name, and all it holds, is left out of searches."""
     return name in LEFT_OUT or name.startswith(".")
 
 

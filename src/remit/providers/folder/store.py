@@ -1,8 +1,9 @@
 """The index file of one folder: an SQLite full-text index of passages, and what was known of each file.
 
-It is a cache and is treated as one. Whoever opens it holds an exclusive lock (freed by the system if the process dies),
-so there is never more than one connection to it, and a file that is damaged or of another version is deleted and made
-anew. It holds the words of the passages, not their text: what a search returns is read from the files themselves.
+It is a cache and is treated as one. The process that opens it holds an exclusive lock (freed by the system if the
+process dies), so there is never more than one connection to it, and a file that is damaged or of another version is
+deleted and made again. It holds the words of the passages, not their text: what a search returns is read from the files
+themselves.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Hit(NamedTuple):
 
 
 class DamagedError(Exception):
-    """The index file cannot be used and has to be made anew."""
+    """The index file cannot be used and has to be made again."""
 
 
 class Store:

@@ -34,7 +34,7 @@ def applied(text: str, edits: Sequence[Replacement]) -> str:
 
 
 def undone(text: str, edits: Sequence[Replacement]) -> str | None:
-    """The only text from which the edits lead to this one, or None where there is none, or more than one could be."""
+    """The only text from which the edits lead to this one, or None if there is none, or more than one could be."""
     before = text
     for edit in reversed(edits):
         if not edit.replace or _occurrences(before, edit.replace) != 1:

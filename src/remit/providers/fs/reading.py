@@ -34,7 +34,7 @@ _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", ".git", ".hg", ".sv
 
 Test = Callable[[str], bool]
 Hidden = Callable[[str, dict[str, Any]], bool]
-"""Whether the rules keep a call of a tool from whoever asked."""
+"""Whether the rules keep a call of a tool from the caller."""
 
 
 class Reading:

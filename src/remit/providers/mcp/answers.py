@@ -1,10 +1,10 @@
-"""What a server hears when it asks something: whoever made the call may answer, where policy lets it; else policy does.
+"""What a server hears when it asks something: the caller may answer, where policy lets it; else policy does.
 
-    elicitation   declined, answered with the defaults its schema names, or put to whoever made the call
-    sampling      refused, or put to whoever made the call: a server does not get to use our models
-    roots         none, or those of whoever made the call
+    elicitation   declined, answered with the defaults its schema names, or put to the caller
+    sampling      refused, or put to the caller: a server does not get to use our models
+    roots         none, or those of the caller
 
-Before 2026-07-28 a server's request does not say which call it is about. It is put to somebody only if all calls under
+Before 2026-07-28 a server's request does not say which call it is about. It is put to someone only if all calls under
 way are theirs.
 """
 
@@ -45,7 +45,7 @@ class Answers:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What servers are told that they may ask, before it is known who calls."""
+        """What servers are told that they may ask, before the caller is known."""
         offered = {
             SAMPLE: self._forwarded[SAMPLE],
             ELICIT: self._elicitation != "decline",
@@ -91,7 +91,7 @@ class Answers:
         return ListRootsResult.model_validate(await self._one(ROOTS, {}))
 
     async def logged(self, params: LoggingMessageNotificationParams) -> None:
-        """Pass a log message on to everybody whose call may be meant."""
+        """Pass a log message on to everyone whose call may be meant."""
         for peer in {id(each): each for each in self._peers if each is not None}.values():
             peer.tell("notifications/message", _plain(params))
 
@@ -131,11 +131,11 @@ class Answers:
 
 
 def _request(request: object) -> dict[str, Any]:
-    """Method and parameters of a request. Raises MCPError for what is none."""
+    """Method and parameters of a request. Raises MCPError for anything else."""
     method = request.get("method") if isinstance(request, dict) else None
     params = request.get("params") if isinstance(request, dict) else None
     if not isinstance(method, str):
-        raise MCPError(code=INVALID_REQUEST, message="it asks for something that is no request")
+        raise MCPError(code=INVALID_REQUEST, message="it asks for something that is not a request")
     return {"method": method, "params": params if isinstance(params, dict) else {}}
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Era = Literal["legacy", "modern"]
 Heard = Callable[[str, Mapping[str, Any]], None]
-"""Is told method and params of what a server tells everybody."""
+"""Is told method and params of what a server tells everyone."""
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 PROBE_S: Final = 5.0
 """Seconds for a server on HTTP to answer the era's first request, where it is not known that it speaks it."""
@@ -109,7 +109,7 @@ class Connection:
         return self._why_lost
 
     async def relist(self) -> None:
-        """Ask anew what the server offers. Raises MCPError or ProviderError."""
+        """Ask again what the server offers. Raises MCPError or ProviderError."""
         try:
             self.listing = await listing_of(self.session)
         except MCPError as error:

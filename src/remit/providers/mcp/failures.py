@@ -31,7 +31,7 @@ _CAUSES: Final = {
 _NAMED: Final = {each.name: each for each in (Code.AuthError, Code.BadGateway, Code.NetworkError, Code.SpawnFailed)}
 _OURS: Final = frozenset({Code.ConnectionError, Code.NetworkError, Code.SpawnFailed, Code.Timeout})
 _GONE: Final = ("session not found", "session terminated", "session has been terminated", "unknown session")
-"""How a server on HTTP words it that it does not know our session any more."""
+"""How a server on HTTP says that it does not know our session any more."""
 
 
 def translated(error: Exception, server: str) -> ProviderError:
@@ -41,7 +41,7 @@ def translated(error: Exception, server: str) -> ProviderError:
     if isinstance(error, MCPError):
         cause = _cause(error)
         detail = None
-        if cause not in _OURS:  # these are ours, or nothing a client could act upon
+        if cause not in _OURS:  # these are ours, or nothing a client could act on
             detail = {MCP_ERROR: error.error.model_dump(by_alias=True, mode="json", exclude_none=True)}
         return ProviderError(f"{server}: {error.message}", cause=cause, detail=detail)
     if isinstance(error, TimeoutError):

@@ -1,7 +1,7 @@
 """A conversation with a server on streamable HTTP: each message of ours is a request, whose reply brings what is said.
 
 Fills the place of the SDK's own transport and of its HTTP client, which take five times the processor for a call and
-end the whole connection, and with it everybody's calls, when one request fails below HTTP. Here such a failure is the
+end the whole connection, and with it everyone's calls, when one request fails below HTTP. Here such a failure is the
 answer to that request: an error of JSON-RPC whose data names the cause it has for us.
 """
 
@@ -104,7 +104,7 @@ class Http:
         clock: Clock,
         authorization: Authorization | None,
     ) -> AsyncIterator[Self]:
-        """Talk to a server within the block; nothing is sent before somebody asks something."""
+        """Talk to a server within the block; nothing is sent before someone asks something."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=READ_S)
         ours = {"user-agent": f"remit/{__version__}", **headers}
         async with aiohttp.ClientSession(
@@ -157,7 +157,7 @@ class Http:
     # --- messages of ours
 
     async def _ask(self, message: Message, request_id: RequestId) -> None:
-        """Send a request and hand on what comes for it; whoever waits hears how it ends in any case."""
+        """Send a request and hand on what comes for it; a waiter hears how it ends in any case."""
         events = Events(self._max_bytes)
         try:
             async with self._requested("POST", message) as response:
@@ -174,7 +174,7 @@ class Http:
                     self.dispatcher.fail(request_id, error)
             if events.last_id and self.dispatcher.awaits(request_id):
                 await self._follow(events, lambda: self.dispatcher.awaits(request_id))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this request's, and nobody waits for ever
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this request's, and its waiter is told
             self.dispatcher.fail(request_id, failure(error))
         broken = MCPError(code=CONNECTION_CLOSED, message="the stream ended without an answer")
         self.dispatcher.fail(request_id, broken)
@@ -189,7 +189,7 @@ class Http:
             async with asyncio.timeout(patience), self._requested("POST", message) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     _log.debug("%s was refused: HTTP %d", message.method or "an answer", response.status)
-        except Exception as error:  # noqa: BLE001 - nobody waits for it; what depends on it says so itself
+        except Exception as error:  # noqa: BLE001 - not awaited; what depends on it says so itself
             _log.warning("%s was not sent to %s: %r", message.method or "an answer", self._url.host, error)
         if message.method == _INITIALIZED and self._session:
             _ = self._begin(self._listen())

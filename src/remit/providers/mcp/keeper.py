@@ -62,7 +62,7 @@ class Keeper:
         arrived: Callable[[Connection], None],
         retriable: Callable[[], None],
     ) -> None:
-        """`heard` is told what the server tells everybody; `arrived` of each new connection before anybody uses it.
+        """`heard` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
 
         `retriable` is told that a server which was given up may be tried again.
         """
@@ -118,7 +118,7 @@ class Keeper:
             await asyncio.wait([self._owner])
 
     def _due(self) -> bool:
-        """Whether somebody who needs the connection makes a rest end now, or may wait for its end."""
+        """Whether someone who needs the connection makes a rest end now, or may wait for its end."""
         if self._parked_at is None:
             return self._failures <= PATIENT
         return self._clock.monotonic() - self._parked_at >= PARK_S
@@ -172,7 +172,7 @@ class Keeper:
         self._last = error
         if self._attempt is not None and not self._attempt.done():
             self._attempt.set_exception(error)
-            self._attempt.exception()  # whoever waited may be gone
+            self._attempt.exception()  # the waiter may be gone
 
     async def _rest(self) -> None:
         """Wait before the next attempt: not at all after a good connection, ever longer after failures."""

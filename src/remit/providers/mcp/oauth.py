@@ -1,7 +1,7 @@
 """OAuth for servers on HTTP: the SDK does the protocol; here is who is asked, and where tokens are kept.
 
 A person logs in once (`remit mcp login`); from then on tokens are refreshed by themselves. Where a server wants
-somebody to log in and nobody is there, the call fails with AuthError and says what to do.
+someone to log in and no one is there, the call fails with AuthError and says what to do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PATIENCE_S: Final = 30.0
 
 
 class Nobody:
-    """Nobody is there to log in."""
+    """There is no one to log in."""
 
     def __init__(self, server: str) -> None:
         """Name the server, so that the refusal can say what to do."""
@@ -42,11 +42,11 @@ class Nobody:
 
     async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature
         """Raises OAuthFlowError."""
-        raise OAuthFlowError(f"somebody has to log in: remit mcp login {self._server}")
+        raise OAuthFlowError(f"someone has to log in: remit mcp login {self._server}")
 
     async def callback(self) -> Authorized:
         """Raises OAuthFlowError."""
-        raise OAuthFlowError("nobody was sent anywhere")
+        raise OAuthFlowError("login callback received before a login was started")
 
 
 class TokenFile:
@@ -98,7 +98,7 @@ class Login:
     """Authorizes requests to the servers that want it."""
 
     def __init__(self, folder: Path, authorizer: Authorizer | None = None, redirect_uri: str = REDIRECT) -> None:
-        """Keep tokens in `folder`; without an `authorizer` nobody can log in."""
+        """Keep tokens in `folder`; without an `authorizer` logging in is impossible."""
         self._folder = folder
         self._authorizer = authorizer
         self._redirect_uri = AnyUrl(redirect_uri)
@@ -156,7 +156,7 @@ class Authorization:
     async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
         """What to say instead of what was `given` and refused; None: nothing else.
 
-        Somebody may have to log in meanwhile. Raises OAuthFlowError.
+        Someone may have to log in meanwhile. Raises OAuthFlowError.
         """
         return await self._run(version, _Refused(given, refusal.status, list(refusal.headers.items())))
 

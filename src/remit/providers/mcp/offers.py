@@ -98,7 +98,7 @@ def _text(raw: dict[str, Any]) -> str:
 
 
 def _schema(value: object) -> dict[str, Any] | None:
-    """The schema as written; what is none at all admits nothing and quarantines the tool."""
+    """The schema as written; one that is not a schema admits nothing and quarantines the tool."""
     if value is None or isinstance(value, dict):
         return value
     return {"type": repr(value)[:50]}

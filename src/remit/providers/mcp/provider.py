@@ -172,12 +172,12 @@ class McpProvider:
         )
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """What the server answers to a request that is no tool call. Raises ProviderError."""
+        """What the server answers to a request that is not a tool call. Raises ProviderError."""
         connection = await self._keeper.connection()
         return await self._asked(connection, connection.session.settle(method, params, {}, self._answers, peer))
 
     def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Have `listener` called with method and params of what the server tells everybody."""
+        """Have `listener` called with method and params of what the server tells everyone."""
         self._listeners.append(listener)
 
     # --- common
@@ -222,7 +222,7 @@ class McpProvider:
         return connection
 
     async def _relist(self, connection: Connection) -> None:
-        """Ask anew; who does not answer that is connected anew. Raises ProviderError."""
+        """Ask again; who does not answer that is connected again. Raises ProviderError."""
         self._stale = False
         try:
             await connection.relist()

@@ -90,7 +90,7 @@ def failure(error: Exception) -> MCPError:
 
 
 def _certain(status: int) -> bool:
-    """Whether who answers so has certainly not done what it was asked to.
+    """Whether a server that answers this has certainly not made the call.
 
     It refuses the request, or sends it elsewhere as it is. Of the other redirections, some are how a form answers that
     was taken. What begins with 5 may come from a gateway whose server took the request and then broke off or was too
@@ -127,7 +127,7 @@ async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
     if not isinstance(error, dict):
         return None
     said = error_of(error)
-    if said.code in _OURS:  # from somebody who refused, these words of ours leave nothing in doubt
+    if said.code in _OURS:  # from someone who refused, these words of ours leave nothing in doubt
         return MCPError(code=INTERNAL_ERROR, message=said.message, data=said.data)
     return said
 

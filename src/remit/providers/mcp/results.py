@@ -85,7 +85,7 @@ def _is_plain_text(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _says_the_same(blocks: list[dict[str, Any]], structured: Any) -> bool:
-    """Whether the blocks are nothing but the structured content as JSON text, as the protocol advises."""
+    """Whether the blocks are only the structured content as JSON text, as the protocol advises."""
     if not blocks:
         return True
     if not _is_plain_text(blocks):

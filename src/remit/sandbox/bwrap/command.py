@@ -107,7 +107,7 @@ def command(mark: str, spec: Spec, fds: Descriptors, before: Sequence[str] = ())
     size = str(spec.limits.tmp_bytes)
     words = [mark, *_ISOLATE]
     if not spec.network:
-        words.append("--unshare-net")  # else it shares one that holds nothing but the proxy's door
+        words.append("--unshare-net")  # else it shares one that holds only the proxy's door
     words += ["--args", str(fds.environment), *_ROOT]
     for fd, path in zip(fds.files, FILES, strict=True):
         words += ["--perms", "0444", "--file", str(fd), path]

@@ -1,4 +1,4 @@
-"""A network namespace that holds nothing but a proxy's door.
+"""A network namespace that holds only a proxy's door.
 
 A small program makes the namespace, listens in it, hands the listening socket to us, and becomes bwrap, which then
 shares it: the proxy answers from outside, and nothing within can reach further than that socket.

@@ -90,7 +90,8 @@ class Run:
             err_r, err_w = pipe()
             block_r, self._block_fd = os.pipe2(os.O_CLOEXEC)
             given.append(block_r)
-            # A pipe that can be written to from this end as well: to whoever reads here it never ends (fifo(7)).
+            # A pipe that can be written to from this end as well: a reader at this end would never see it end
+            # (fifo(7)).
             block = os.open(f"/proc/self/fd/{block_r}", os.O_RDWR | os.O_CLOEXEC)
             given.append(block)
             filter_fd = _memory(given, filter_)
@@ -302,7 +303,7 @@ class Run:
         said = (await self._stderr.ended()).data.decode(errors="replace").strip()
         return SandboxUnavailableError(said[:1_000] or "bwrap ended without a word")
 
-    # --- what it came to
+    # --- its outcome
 
     def _judge(self, counted: Counted | None) -> None:
         """Name the limit that the kernel held, if one did."""

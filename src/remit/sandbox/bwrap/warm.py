@@ -38,7 +38,7 @@ _INSIDE: Final = ("cpu_ms", "cpu_percent", "memory_bytes", "pids", "descriptors"
 _IDLE_S: Final = 60.0
 _PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 0.02
-"""Whoever waits for the run that has ended goes first."""
+"""A waiter for the run that has ended goes first."""
 _MOST_ENTRIES: Final = 256
 """Files and folders at the top of a workspace; more take longer to move than a sandbox takes to start."""
 
@@ -80,7 +80,7 @@ class Warm:
         )
 
     def use(self, spec: Spec, listener: Listener) -> Run:
-        """Have it become the program of `spec`; nobody but its conversation sees it from now on. Raises OSError."""
+        """Have it become the program of `spec`; from now on only its conversation sees it. Raises OSError."""
         if self.run is None:
             raise AssertionError("it was not started")
         take_place(self.scratch.work, spec.workspace)
@@ -182,7 +182,7 @@ class WarmPool:
         self._stay()
 
     def _stay(self) -> None:
-        """Nobody asks for a while: then none is needed."""
+        """Seconds without a request after which none is kept."""
         if self._drain is not None:
             self._drain.cancel()
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
 """Runs one program under Landlock and the seccomp filter, and ends everything that it started.
 
-Run as a program of its own by an isolated Python, from its source: it imports nothing but the standard library. What it
+Run as a program of its own by an isolated Python, from its source: it imports only the standard library. What it
 is to do stands as JSON in the file behind the descriptor that is its first argument. Sources: landlock(7), prctl(2).
 """
 

@@ -23,7 +23,7 @@ class ConfirmSettings(Section, frozen=True):
         Literal["any", "terminal", "token", "signed"],
         About(
             "What an approval has to prove before it counts here: nothing, that it was typed at a terminal, that it "
-            "came over HTTP with a token of somebody who did not ask, or the SSH signature of such a person."
+            "came over HTTP with a token of someone else than the requester, or the SSH signature of such a person."
         ),
     ] = "any"
     allowed_signers: Annotated[
@@ -35,5 +35,5 @@ class ConfirmSettings(Section, frozen=True):
         ),
     ] = ""
     own: Annotated[
-        bool, About("Whether, with the proofs `token` and `signed`, whoever asked for a call may also approve it.")
+        bool, About("Whether, with the proofs `token` and `signed`, the one who asked for a call may also approve it.")
     ] = False

@@ -22,7 +22,7 @@ class PolicySettings(Section, frozen=True):
         Literal["ask", "deny", "allow"],
         About(
             "What becomes of an agent's call that writes or executes, if an argument that decides what it reaches "
-            "comes from text that nobody trusts, and no rule says so."
+            "comes from untrusted text, and no rule says so."
         ),
     ] = "ask"
     remembered: Annotated[

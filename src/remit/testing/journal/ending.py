@@ -75,7 +75,7 @@ async def check_a_payload_that_cannot_be_encoded_changes_nothing(storage: Storag
 
 
 async def check_closing_settles_what_was_submitted(storage: Storage) -> None:
-    """Whoever waits for an append is answered, with success; closing twice is closing."""
+    """A waiter for an append is answered, with success; closing twice is closing."""
     async with opened(storage) as journal:
         writer = await job(journal, "job/a")
         appends = [asyncio.create_task(journal.append(writer, note(number), synced=True)) for number in range(2, 50)]

@@ -66,7 +66,7 @@ async def check_no_two_streams_share_a_value_of_a_subject(storage: Storage) -> N
 
 
 async def check_what_is_erased_is_gone_and_the_chain_is_whole(storage: Storage) -> None:
-    """Every value of every stream of the subject, its evidence as well, and nothing of anybody else."""
+    """Every value of every stream of the subject, its evidence as well, and nothing of anyone else."""
     async with opened(storage) as journal:
         await _filled(journal)
         await journal.create("job/b", "job", JobCreated(kind="recipe", name="go", input=pack(SMALL).inline))

@@ -70,7 +70,7 @@ async def check_a_lapsed_lease_is_taken_over(storage: Storage) -> None:
 
 
 async def check_a_lapsed_holder_may_go_on_until_taken_over(storage: Storage) -> None:
-    """The epoch decides, not the clock: as long as nobody else holds the stream, nothing is lost."""
+    """The epoch decides, not the clock: as long as no other process holds the stream, nothing is lost."""
     async with opened(storage) as journal:
         await job(journal, "job/a")
         writer = await holder(journal)
@@ -128,7 +128,7 @@ async def check_acquire_takes_what_is_not_due(storage: Storage) -> None:
 
 
 async def check_a_dead_owner_is_succeeded_at_once(storage: Storage) -> None:
-    """Over the very owner that is named, before the lease lapses; over nobody else."""
+    """Over the named owner, before the lease lapses; over no other."""
     async with opened(storage) as journal:
         await job(journal, "job/a")
         await holder(journal, owner="dead")
@@ -171,7 +171,7 @@ async def check_one_of_many_claimers_wins(storage: Storage) -> None:
 
 
 async def check_a_cancelled_claim_holds_nothing(storage: Storage) -> None:
-    """Nobody would hear of its leases: what it took is as it was before, and wake-ups since then count."""
+    """No worker would hear of its leases: what it took is as it was before, and wake-ups since then count."""
     clock = ManualClock()
     async with opened(storage, clock) as journal:
         for stream, at in (("job/due", START - SECOND), ("job/later", START + SECOND)):

@@ -49,7 +49,7 @@ async def check_drained_means_others_can_read_it(storage: Storage) -> None:
 
 
 async def check_writers_of_two_instances_do_not_mix(storage: Storage) -> None:
-    """Whoever is behind is refused; the stream stays one chain."""
+    """A writer that is behind is refused; the stream stays one chain."""
     async with opened(storage) as journal, opened(storage) as other:
         mine = await job(journal, "job/a")
         theirs = other.writer("job/a", "job", await head_of(other))
@@ -132,7 +132,7 @@ async def check_many_may_post_to_one_stream(storage: Storage) -> None:
 
 
 async def check_changed_never_misses_a_write_elsewhere(storage: Storage) -> None:
-    """Whether or not anybody waited at the moment of the write, each one ends the next wait."""
+    """Whether or not anyone waited at the moment of the write, each one ends the next wait."""
     async with opened(storage) as journal, opened(storage) as other:
         writer = await job(journal, "job/a")
         mark = await other.changed(0)
@@ -153,7 +153,7 @@ async def _until(journal: Journal, seq: int, mark: int) -> int:
 
 
 async def check_a_write_elsewhere_ends_a_wait_under_way(storage: Storage) -> None:
-    """Somebody who waits already is told of each write, one by one."""
+    """Someone who waits already is told of each write, one by one."""
     async with opened(storage) as journal, opened(storage) as other:
         writer = await job(journal, "job/a")
         for number in range(2, 12):
@@ -181,7 +181,7 @@ async def check_heads_changed_elsewhere_end_the_wait(storage: Storage) -> None:
 
 
 async def check_a_lease_taken_elsewhere_ends_the_wait(storage: Storage) -> None:
-    """Whoever waits for heads hears of a claim, and of a lease taken by name."""
+    """A waiter for heads hears of a claim, and of a lease taken by name."""
     async with opened(storage) as journal, opened(storage) as other:
         await job(journal, "job/a")
         mark = await other.heads_changed(0)
@@ -196,7 +196,7 @@ async def check_a_lease_taken_elsewhere_ends_the_wait(storage: Storage) -> None:
 
 
 async def _until_held(journal: Journal, owner: str, mark: int) -> int:
-    """Wait until somebody holds the stream, looking once per mark."""
+    """Wait until someone holds the stream, looking once per mark."""
     while (await head_of(journal)).lease_owner != owner:
         mark = await journal.heads_changed(mark)
     return mark

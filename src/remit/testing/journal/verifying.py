@@ -83,7 +83,7 @@ async def check_a_lost_value_is_found(storage: Storage) -> None:
 
 
 class _Forger(StreamWriter):
-    """Records events that are not the ones it chained, as somebody would who changes them later."""
+    """Records events that are not the ones it chained, as someone would who changes them later."""
 
     __slots__ = ("_change",)
 

@@ -68,7 +68,7 @@ async def check_a_wake_of_a_closed_or_missing_stream_does_nothing(storage: Stora
 
 
 async def check_a_message_and_its_wake_are_one(storage: Storage) -> None:
-    """Whoever sees the wake-up finds the message that was posted with it."""
+    """A worker that sees the wake-up finds the message that was posted with it."""
     async with opened(storage) as journal:
         await job(journal, "job/a", due(None))
         await journal.post("job/a/inbox", "inbox", note(1), wakes=("job/a",))
@@ -78,7 +78,7 @@ async def check_a_message_and_its_wake_are_one(storage: Storage) -> None:
 
 
 async def check_parking_gives_the_lease_up(storage: Storage) -> None:
-    """A stream nobody woke is parked: nobody holds it, and it is due when its writer said."""
+    """A stream that was not woken is parked: no process holds it, and it is due when its writer said."""
     async with opened(storage) as journal:
         await job(journal, "job/a")
         writer = await holder(journal)

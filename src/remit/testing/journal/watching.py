@@ -69,7 +69,7 @@ async def check_changed_returns_at_once_for_a_newcomer(storage: Storage) -> None
 
 
 async def check_changed_never_misses_a_write(storage: Storage) -> None:
-    """Whether it happens before the wait, while nobody waits, or during it: each write ends the next wait."""
+    """Whether it happens before the wait, while no one waits, or during it: each write ends the next wait."""
     async with opened(storage) as journal:
         writer = await job(journal, "job/a")
         mark = await journal.changed(0)
@@ -110,7 +110,7 @@ async def check_everything_that_is_written_counts_as_a_change(storage: Storage) 
 
 
 async def check_closing_tells_whoever_waits(storage: Storage) -> None:
-    """A follower, and whoever waits for news, gets JOURNAL_CLOSED instead of waiting for ever."""
+    """A follower, and a waiter for news, gets JOURNAL_CLOSED instead of waiting forever."""
     async with opened(storage) as journal:
         await job(journal, "job/a")
         mark = await journal.changed(0)
@@ -124,7 +124,7 @@ async def check_closing_tells_whoever_waits(storage: Storage) -> None:
 
 
 async def check_a_changed_head_ends_the_wait(storage: Storage) -> None:
-    """A stream made, woken, parked, leased or closed: each is noticed, whoever waits or comes later."""
+    """A stream made, woken, parked, leased or closed: each is noticed, a waiter or comes later."""
     async with opened(storage) as journal:
         mark = await journal.heads_changed(0)
         writer = await job(journal, "job/a")
@@ -147,7 +147,7 @@ async def check_a_changed_head_ends_the_wait(storage: Storage) -> None:
 
 
 async def check_events_alone_are_no_news_of_heads(storage: Storage) -> None:
-    """Where nobody else can write, a wait for heads sleeps through appends; with others it may look in vain."""
+    """If no other process can write, a wait for heads sleeps through appends; with others it may look in vain."""
     async with opened(storage) as journal:
         writer = await job(journal, "job/a")
         waiting = asyncio.create_task(journal.heads_changed(await journal.heads_changed(0)))

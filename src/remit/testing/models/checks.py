@@ -38,7 +38,7 @@ Check = Callable[[Subject], Awaitable[None]]
 
 PAY: Final = ToolSpec(
     name="bank__pay",
-    description="Pay somebody.",
+    description="Pay someone.",
     schema={
         "type": "object",
         "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}, "note": {"type": "string"}},
@@ -255,7 +255,7 @@ async def check_cancellation_closes_the_connection(subject: Subject) -> None:
 
 
 async def check_what_a_watcher_raises_is_not_the_models(subject: Subject) -> None:
-    """Whoever watches cannot break the answer."""
+    """A watcher cannot break the answer."""
 
     def broken(_delta: Delta) -> None:
         raise ValueError("the terminal is gone")

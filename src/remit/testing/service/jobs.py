@@ -64,7 +64,7 @@ async def check_a_job_is_filed_as_its_options_say(reach: Reach) -> None:
 
 
 async def check_a_job_that_cannot_be_started_is_refused(reach: Reach) -> None:
-    """An unknown recipe, an input that does not fit, an identifier that is none."""
+    """An unknown recipe, an input that does not fit, an invalid identifier."""
     async with world(reach) as one:
         with refused(Code.UNKNOWN_RECIPE, NotFoundError):
             await one.service.jobs.start_named("none", {})

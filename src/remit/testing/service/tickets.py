@@ -17,7 +17,7 @@ async def _new(one: World, kind: Kind = "TRIAGE", **more: Any) -> Ticket:
 
 
 async def check_a_ticket_is_created_and_listed(reach: Reach) -> None:
-    """It comes back as it was created, alone and in pages; a document that is no ticket is refused."""
+    """It comes back as it was created, alone and in pages; a document that is not a ticket is refused."""
     async with world(reach) as one:
         first, second = await _new(one), await _new(one, "REPLY")
         assert first.event == _EVENT

@@ -14,7 +14,7 @@ from remit.errors import UsageError
 @click.command("approve")
 @click.argument("name", shell_complete=complete_servers)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
-@click.option("--digest", help="The digest that `remit mcp diff --json` showed, where nobody can be asked.")
+@click.option("--digest", help="The digest that `remit mcp diff --json` showed, for use without a terminal.")
 @json_option("the new pin")
 @pass_state
 def command(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
@@ -39,7 +39,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
                     return None
                 if state.as_json or not state.output.interactive:
                     raise UsageError(
-                        "nobody can be asked here whether the changes are fine",
+                        "there is no terminal to approve the changes at",
                         remedy=f"Look at `remit mcp diff {name}`, then give --digest {found.digest}.",
                     )
                 show(state, found)

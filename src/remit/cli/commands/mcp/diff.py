@@ -1,4 +1,4 @@
-"""`remit mcp diff`: what became of a server's tools since they were pinned."""
+"""`remit mcp diff`: what happened to a server's tools since they were pinned."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
 @click.option("--all", "everything", is_flag=True, help="Take every server that was found.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--keep-secrets", is_flag=True, help="Copy secrets too, and let only you read remit.toml.")
-@json_option("what became of each server")
+@json_option("what happened to each server")
 @pass_state
 def command(
     state: State, words: tuple[str, ...], client: Client | None, everything: bool, dry_run: bool, keep_secrets: bool

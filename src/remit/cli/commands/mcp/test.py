@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
-@json_option("what came of it, by server,")
+@json_option("its outcome, by server,")
 @pass_state
 def command(state: State, names: tuple[str, ...]) -> int:
     """Connect to servers and say what they answer.

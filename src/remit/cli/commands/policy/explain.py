@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("explain")
 @click.argument("tool", shell_complete=complete.tools)
 @click.option("--args", "given", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
-@click.option("--as", "principal", default="", metavar="NAME", help="Who calls. Default: you.")
+@click.option("--as", "principal", default="", metavar="NAME", help="The caller. Default: you.")
 @click.option("--recipe", default="", metavar="NAME", help="The recipe whose job calls.")
 @click.option(
     "--kind",

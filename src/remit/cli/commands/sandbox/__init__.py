@@ -11,7 +11,7 @@ from remit.cli.group import Entry, LazyGroup, show_help
 COMMANDS: Final[dict[str, Entry]] = {
     "probe": Entry("Commands", "Find out what each driver can do here."),
     "workspaces": Entry("Commands", "List the workspaces of jobs and sessions."),
-    "clean": Entry("Commands", "Delete workspaces that nobody needs any more."),
+    "clean": Entry("Commands", "Delete workspaces that are no longer needed."),
 }
 
 

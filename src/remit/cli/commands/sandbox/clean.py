@@ -1,4 +1,4 @@
-"""`remit sandbox clean`: deletes workspaces that nobody needs any more."""
+"""`remit sandbox clean`: deletes workspaces that are no longer needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @json_option("a list of deleted workspaces")
 @pass_state
 def command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
-    """Delete workspaces that nobody needs any more.
+    """Delete workspaces that are no longer needed.
 
     Those are the workspaces of jobs that have ended, and of sessions, if they were not used for --days. A job that can
     still go on keeps its workspace however long it waits, and one that is in use at this moment is left alone. What

@@ -12,7 +12,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "create": Entry("Tickets", "Create a ticket."),
     "list": Entry("Tickets", "List tickets, newest first."),
     "show": Entry("Tickets", "Show one ticket, or the report of its run."),
-    "lease": Entry("Work", "Lease tickets: nobody else works on them meanwhile."),
+    "lease": Entry("Work", "Lease tickets: no one else works on them meanwhile."),
     "fill": Entry("Work", "Complete a ticket with its outputs."),
     "block": Entry("Work", "Say why a ticket cannot go on."),
     "release": Entry("Work", "Give a leased ticket back."),

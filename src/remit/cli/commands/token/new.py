@@ -13,7 +13,7 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
 _BYTES: Final = 32
-"""Random bytes of a token: more than anybody can guess."""
+"""Random bytes of a token: more than anyone can guess."""
 _SCOPES: Final = ("read", "call", "decide", "tickets", "work", "admin")
 
 

@@ -23,7 +23,7 @@ def _become(message: int, wake: int, waits: int) -> CodeType:
     os.write(waits, b"x")
     os.close(waits)
     if not os.read(wake, 1):
-        os._exit(0)  # nobody needs it any more
+        os._exit(0)  # it is not needed any more
     data = b""
     while part := os.pread(message, 65_536, len(data)):
         data += part
