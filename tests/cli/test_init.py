@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ROOT, Project
+from tests.cli.conftest import Project
+from tests.typechecked import mypy
 
 WRITTEN = [".remit/.gitignore", "desk.py", "test_desk.py", "remit.toml"]
 
@@ -38,26 +39,9 @@ def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> Non
 
 
 @pytest.mark.slow
-def test_the_example_passes_mypy_under_strict(empty: Project) -> None:
+def test_the_example_passes_mypy_under_strict(empty: Project, tmp_path: Path) -> None:
     empty.here("init")
-    checked = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--follow-imports=silent",
-            "--cache-dir",
-            str(ROOT / "build/mypy"),
-            "desk.py",
-            "test_desk.py",
-        ],
-        cwd=empty.folder,
-        env={**empty.env, "MYPYPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    checked = mypy(empty.folder, "desk.py", "test_desk.py", cache=tmp_path / "cache")
     assert checked.returncode == 0, checked.stdout
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -10,8 +8,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import UsageError
-
-ROOT = Path(__file__).parents[2]
+from tests.typechecked import mypy
 
 
 class Receipt(msgspec.Struct):
@@ -100,25 +97,7 @@ async def wrong(run: Run) -> int:
 @pytest.mark.slow
 def test_mypy_holds_arguments_and_results_under_strict(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
-    cache = str(ROOT / "build/mypy")
-    checked = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--follow-imports=silent",
-            "--cache-dir",
-            cache,
-            "--no-error-summary",
-            "example.py",
-        ],
-        cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT / "src"), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    checked = mypy(tmp_path, "example.py", cache=tmp_path / "cache")
     found = [line.split(":")[1] for line in checked.stdout.splitlines() if ": error:" in line]
     lines = EXAMPLE.splitlines()
     wrong_lines = [str(number) for number, line in enumerate(lines, 1) if number > lines.index('@recipe("wrong")') + 2]
