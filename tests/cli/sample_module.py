@@ -98,6 +98,12 @@ async def notes(run: Run, path: str, text: str = "hello") -> str:
     return str((await run.call("note.write", {"path": path, "text": text})).value)
 
 
+@recipe("file")
+async def file(run: Run, path: str, content: str) -> str:
+    """Write a file, which asks."""
+    return str((await run.call("fs.write", {"path": path, "content": content})).value["change"])
+
+
 @recipe("two_notes")
 async def two_notes(run: Run, path: str) -> list[Any]:
     """Write two notes at once, each of which asks."""

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from remit.cli.output import Output
-from remit.cli.prompt import Prompt, pretty, show_question
+from remit.cli.prompt import Prompt, pretty, scopes_of
+from remit.cli.question import show_question
 from remit.codes import Code
 from remit.errors import StateError
 from remit.journal.kinds import UntrustedArgument
@@ -43,13 +44,10 @@ class Remit:
     def __init__(self, decided: Any) -> None:
         self.decided = decided
         self.given: dict[str, Any] = {}
-        self.service = self.confirmations = self.tools = self.runtime = self.journal = self.clock = self
+        self.service = self.confirmations = self
 
-    def now(self) -> int:
-        return 0
-
-    async def view(self, _name: str) -> None:
-        raise StateError("unknown", code=Code.UNKNOWN_TOOL)
+    async def preview(self, _name: str) -> None:
+        raise StateError("gone", code=Code.CONFIRMATION_NOT_FOUND)
 
     async def decide(self, confirmation: str, decision: str, **given: Any) -> Any:
         self.given = {"confirmation": confirmation, "decision": decision, **given}
@@ -127,6 +125,23 @@ async def test_one_of_two_approvals_leaves_the_question_to_others(
     answered, _, prompt = await ask(monkeypatch, question(approvals=2), "a", decided=Pending)
     assert (answered, prompt.current) == (False, "c_1")
     assert "1 more must approve" in capsys.readouterr().err
+
+
+def test_an_approval_is_remembered_where_it_was_asked_for() -> None:
+    assert list(scopes_of(question()).values()) == ["job", "everything"]
+    assert list(scopes_of(question(caller="call/call_1")).values()) == ["session", "everything"]
+
+
+def test_what_must_be_asked_each_time_is_not_remembered_with_one_key() -> None:
+    doubted = UntrustedArgument(path="url", role="url", value="https://x", seen="nowhere")
+    for one in (question(approvals=2), question(untrusted=(doubted,)), question(tool="")):
+        assert scopes_of(one) == {}
+
+
+@pytest.mark.parametrize("typed", ["j", "job", "8", "everything", "t", "session"])
+async def test_a_key_that_was_not_offered_approves_nothing(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    _, remit, _ = await ask(monkeypatch, question(approvals=2), typed, "later")
+    assert remit.given == {}
 
 
 # --- the screen

@@ -13,7 +13,7 @@ from tests.cli.conftest import Project
 
 pytestmark = pytest.mark.slow
 
-QUESTION = r"approve, edit, deny or later\? "
+QUESTION = r"approve, deny, edit or later\? "
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 
@@ -112,13 +112,91 @@ def test_an_approval_is_asked_for_and_the_job_goes_on(project: Project) -> None:
         screen.expect(r"sha256:[0-9a-f]{64}")
         screen.expect(QUESTION)
         screen.type("\r")
-        screen.expect("Type a word or its first letter")
+        screen.expect(r"l  later")
         screen.expect(QUESTION)
         screen.type("a\r")
         screen.expect("approved")
         screen.expect('"HELLO"')
         assert screen.end() == 0
     assert "approve by alice" in project.here("trace", "last").out
+
+
+def test_a_file_is_shown_as_the_diff_that_it_is(project: Project) -> None:
+    (project.folder / "a.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    with project.terminal("run", "file", "--path", "a.md", "--content", "one\nsecond\nthree\n") as screen:
+        screen.expect(r"Replaces a\.md: 3 lines now, 3 lines afterwards\.")
+        screen.expect(r"(?m)^    -  two\n    \+  second\n")
+        screen.expect(r'\| {3}"content": \(3 lines, 17 characters\)\n    " one\n    " second\n    " three\n    \| \}')
+        screen.expect(r"fs\.write \(L1\): " + QUESTION)
+        screen.type("a\r")
+        screen.expect('"replaced"')
+        assert screen.end() == 0
+
+
+def test_what_is_longer_than_the_screen_is_shown_in_the_pager_and_again_on_demand(project: Project) -> None:
+    pager = project.folder / "pager.sh"
+    pager.write_text('#!/bin/sh\necho "paged $(cat >paged; wc -l <paged) lines"\n', encoding="utf-8")
+    pager.chmod(0o700)
+    content = "".join(f"line {number}\n" for number in range(100))
+    with project.terminal("run", "file", "--path", "a.md", "--content", content, env={"PAGER": str(pager)}) as screen:
+        lines = int(screen.expect(r"paged (\d+) lines")[1])
+        screen.expect("A call waits for approval")
+        screen.expect(rf"{lines} lines, shown in the pager; `s` shows them again")
+        screen.expect(QUESTION)
+        assert "line 99" not in screen.text, "it is in the pager, not on the screen as well"
+        paged = (project.folder / "paged").read_text(encoding="utf-8")
+        assert all(f'" line {number}\n' in paged for number in range(100))
+        screen.type("s\r")
+        screen.expect(rf"paged {lines} lines")
+        screen.expect(QUESTION)
+        screen.type("l\r")
+        assert screen.end() == 4
+
+
+@pytest.mark.parametrize("pager", ["", "cat", "no-such-pager", "'", "false"])
+def test_without_a_pager_that_works_everything_is_on_the_screen(project: Project, pager: str) -> None:
+    content = "".join(f"line {number}\n" for number in range(100))
+    with project.terminal("run", "file", "--path", "a.md", "--content", content, env={"PAGER": pager}) as screen:
+        screen.expect('" line 0\n')
+        screen.expect('" line 99\n')
+        screen.expect(QUESTION)
+        screen.type("l\r")
+        assert screen.end() == 4
+
+
+def test_a_question_answered_elsewhere_ends_the_pager(project: Project) -> None:
+    content = "".join(f"line {number}\n" for number in range(100))
+    with project.terminal("run", "file", "--path", "a.md", "--content", content, env={"PAGER": "less"}) as screen:
+        screen.expect("line 3")
+        (question,) = project.here("confirm", "--json").json
+        assert project.here("confirm", question["confirmation"], "--approve", "--as", "bob").status == 0
+        screen.expect("was answered elsewhere")
+        screen.expect('"created"')
+        assert screen.end() == 0
+
+
+def test_one_key_also_allows_what_comes_after_it_in_the_job(project: Project) -> None:
+    with project.terminal("run", "two_notes", "--path", "n") as screen:
+        screen.expect(r"j +approve, and run note\.write in this job without asking for 8 h, whatever its arguments")
+        screen.expect(QUESTION)
+        screen.type("j\r")
+        screen.expect("approved")
+        rule = screen.expect(r"note\.write runs in this job .* end that with: remit policy revoke (\w+)")[1]
+        screen.expect(r'\[\s*"ok",\s*"ok"\s*\]')
+        assert screen.end() == 0
+        assert screen.text.count("A call waits for approval") == 1
+    (kept,) = project.here("policy", "rules", "--json").json["remembered"]
+    assert (kept["id"], kept["scope"], kept["args_digest"]) == (rule, "job", None)
+    assert project.here("run", "notes", "--path", "n", "--json").status == 4, "another job asks again"
+
+
+def test_one_key_allows_a_tool_everywhere(project: Project) -> None:
+    with project.terminal("run", "notes", "--path", "n") as screen:
+        screen.expect(QUESTION)
+        screen.type("8\r")
+        screen.expect(r"note\.write runs everywhere without asking until ")
+        assert screen.end() == 0
+    assert project.here("run", "notes", "--path", "other").status == 0
 
 
 def test_a_denial_takes_a_reason(project: Project) -> None:

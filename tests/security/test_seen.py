@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from remit.cli.prompt import show_question
-from remit.cli.text import clean, rows
+from remit.cli.exact import value_rows
+from remit.cli.question import show_question
+from remit.cli.text import clean
 from remit.mcp_server.question import approvable, question_of, said
 from remit.redact.visible import is_visible, visible
 from tests.cli.test_prompt import question
@@ -46,11 +47,11 @@ def test_a_wall_of_blanks_makes_no_question_of_its_own() -> None:  # E06
     assert all(len(line) <= 80 for line in lines)
     assert [line for line in lines if line.startswith("A call waits")] == ["A call waits for approval  c_1"]
     assert [line.strip()[0] for line in lines if "c_2" in line] == [">"]
-    assert any("characters)" in line for line in lines)
+    assert "    = 20,030 characters" in lines
 
 
 def test_no_row_of_a_text_looks_like_the_beginning_of_something() -> None:
-    assert {row[:2] for row in rows("a\nb" + "c" * 500, 40)} == {"| ", "> "}
+    assert {row.mark for row in value_rows("a\n| b" + "c" * 500, 40)} == {"|", '"', ">", "="}
 
 
 def test_names_of_people_cannot_redraw_the_screen() -> None:  # K08

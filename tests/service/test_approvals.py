@@ -8,7 +8,7 @@ import pytest
 
 from remit import Run, recipe, tool
 from remit.errors import StateError
-from tests.opened import OpenRemit, until_waiting
+from tests.opened import OpenRemit, until, until_waiting
 
 
 @tool("pad.write")
@@ -57,3 +57,30 @@ async def test_only_an_approval_can_be_remembered(remit_in: OpenRemit) -> None:
             if state == "pending":
                 await remit.service.confirmations.decide(question, "deny", by="bob")
         assert await remit.service.approvals.active() == []
+
+
+async def test_an_approval_is_remembered_where_the_tool_is_not(remit_in: OpenRemit) -> None:
+    _, question = await asked(remit_in)
+    async with remit_in(work=False) as remit:
+        await remit.service.confirmations.decide(question, "approve", by="bob")
+        kept = await remit.service.approvals.remember(question, "everything", seconds=60, exact=False)
+    async with remit_in(tools=[write], recipes=[pads]) as remit:
+        assert (await remit.service.tools.view("pad.write")).contract_hash == kept.contract_hash
+        job = await remit.start(pads())
+        assert (await job)["value"] == "x", "the next call is answered by it"
+
+
+@recipe("twice")
+async def twice(run: Run) -> Any:
+    """Write twice at once."""
+    return [one.status for one in await run.gather(*(run.attempt("pad.write", {"text": text}) for text in "ab"))]
+
+
+async def test_a_remembered_approval_answers_what_is_asked_already(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[write], recipes=[twice]) as remit:
+        job = await remit.start(twice())
+        await until(remit, job.id, lambda row: row.state == "waiting")
+        first, _second = await job.questions()
+        await remit.service.confirmations.decide(first.confirmation, "approve")
+        await remit.service.approvals.remember(first.confirmation, "job", seconds=60, exact=False)
+        assert await job == ["ok", "ok"]

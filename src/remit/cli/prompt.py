@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.cli.errors import describe, show
-from remit.cli.tables import fields, moment
+from remit.cli.pager import Page, pager, show_paged
+from remit.cli.question import show_head, show_question
+from remit.cli.tables import moment
 from remit.cli.terminal import forget_typed, read_line
-from remit.cli.text import clean, one_line, rows
-from remit.clock import SystemClock, duration
+from remit.cli.text import clean, one_line
+from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.service.views import ConfirmationView, ToolView
+from remit.service.views import ConfirmationView
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.cli.output import Channel, Output
+    from remit.cli.output import Output
+    from remit.policy.remembered import Scope
+    from remit.tools.provider import Preview
 
 _ANSWERS: Final = {
     "a": "approve", "approve": "approve", "y": "approve", "yes": "approve",
@@ -27,7 +31,12 @@ _ANSWERS: Final = {
     "e": "edit", "edit": "edit",
     "l": "later", "later": "later",
     "s": "show", "show": "show",
+    "j": "job", "job": "job",
+    "t": "session", "session": "session",
+    "8": "everything", "everything": "everything",
 }  # fmt: skip
+_REMEMBERED_S: Final = 8 * 3_600
+"""How long an approval is remembered that is given with one key."""
 _OVER: Final = frozenset({Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED})
 """Errors after which there is nothing left to answer."""
 _EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
@@ -47,25 +56,26 @@ class Prompt:
 
     async def ask(self, question: ConfirmationView) -> bool:
         """Show a question and act on the answer; whether it was answered, rather than left for later."""
-        self._show(question)
+        await self._show(question)
         while True:
             self.current = question.confirmation
-            typed = await self._line(f"{_about(question)}? ")
+            typed = await self._line(_about(question))
             answer = "later" if typed is None else _ANSWERS.get(typed.strip().lower(), "")
+            scopes = scopes_of(question)
             if answer == "later":
                 self._err.line(f"left for later: remit confirm {question.confirmation}")
                 return False
             if answer == "show":
-                self._show(question)
+                await self._show(question)
             elif answer == "edit" and question.tool:
                 edited = await self._edit(question)
                 if edited is not None:
                     question = edited
-                    self._show(question)
-            elif answer in {"approve", "deny"}:
+                    await self._show(question)
+            elif answer in {"approve", "deny"} or answer in scopes:
                 return await self._decide(question, answer)
             else:
-                self._err.line("Type a word or its first letter; `show` shows the call again.")
+                self._menu(question)
 
     def withdraw(self) -> None:
         """Say that the question on the screen was answered elsewhere."""
@@ -82,7 +92,7 @@ class Prompt:
         try:
             decided = await self._remit.service.confirmations.decide(
                 question.confirmation,
-                "approve" if answer == "approve" else "deny",
+                "deny" if answer == "deny" else "approve",
                 digest=question.digest,
                 by=self._by,
                 reason=reason.strip(),
@@ -98,7 +108,21 @@ class Prompt:
             self.current = question.confirmation
             return False
         self._err.line(self._err.style(decided.state, "ok" if decided.state == "approved" else "failed"))
+        if answer in scopes_of(question):
+            await self._remember(question, scopes_of(question)[answer])
         return True
+
+    async def _remember(self, question: ConfirmationView, scope: Scope) -> None:
+        try:
+            kept = await self._remit.service.approvals.remember(
+                question.confirmation, scope, seconds=_REMEMBERED_S, exact=False, by=self._by
+            )
+        except RemitError as error:
+            show(describe(error), self._output)
+            return
+        where = "everywhere" if scope == "everything" else f"in this {scope}"
+        what = f"{one_line(kept.tool)} runs {where} without asking until {moment(kept.expires_at)}"
+        self._err.line(f"{what}; end that with: remit policy revoke {kept.id}")
 
     async def _edit(self, question: ConfirmationView) -> ConfirmationView | None:
         """The question that replaces this one; None where the arguments stayed as they were, or cannot be used."""
@@ -145,81 +169,64 @@ class Prompt:
 
     # --- the screen
 
-    def _show(self, question: ConfirmationView) -> None:
-        show_question(self._err, question, now=SystemClock().now())
+    async def _show(self, question: ConfirmationView) -> None:
+        """The whole question; in the pager if it is longer than the screen, with its head on the screen afterwards."""
+        self.current = question.confirmation
+        now = SystemClock().now()
+        page = Page(self._err)
+        show_question(page, question, await preview(self._remit, question), now=now)
+        command = None if page.fits else pager()
+        self._err.flush()
+        if command is not None and await show_paged(command, page.lines):
+            show_head(self._err, question, now=now)
+            self._err.line(f"  {len(page.lines)} lines, shown in the pager; `s` shows them again")
+        else:
+            page.write()
         self._err.line()
+        self._menu(question)
+
+    def _menu(self, question: ConfirmationView) -> None:
+        tool = one_line(question.tool)
+        keys = [("a", "approve this call" if tool else "approve")]
+        for answer, scope in scopes_of(question).items():
+            where = "everywhere" if scope == "everything" else f"in this {scope}"
+            key = next(key for key, word in _ANSWERS.items() if word == answer)
+            keys.append((key, f"approve, and run {tool} {where} without asking for 8 h, whatever its arguments"))
+        keys += [("d", "deny"), *([("e", "edit the arguments")] if tool else [])]
+        keys += [("s", "show it again"), ("l", "later")]
+        for key, meaning in keys:
+            self._err.line(f"  {self._err.style(key, 'bold')}  {meaning}")
 
 
-async def known_tool(remit: Opened, name: str) -> ToolView | None:
-    """The tool that a question is about, where this process knows it."""
-    try:
-        return await remit.service.tools.view(name) if name else None
-    except RemitError:
+def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
+    """What an approval of the question can be remembered for with one key, by the word that says so.
+
+    Not an approval that needs several people, nor one whose arguments come from untrusted text: those are asked about
+    each time.
+    """
+    if not question.tool or question.approvals > 1 or question.untrusted:
+        return {}
+    if question.caller.startswith("job/"):
+        return {"job": "job", "everything": "everything"}
+    return {"session": "session", "everything": "everything"}
+
+
+async def preview(remit: Opened, question: ConfirmationView) -> Preview | None:
+    """What the call would change; None if that is not known here."""
+    if not question.tool or question.state != "pending":
         return None
-
-
-def show_question(channel: Channel, question: ConfirmationView, *, now: int) -> None:
-    """Everything that a decision is made from, whole."""
-    head = "A call waits for approval" if question.tool else "A job asks"
-    channel.line()
-    channel.line(channel.style(head, "bold", "yellow") + "  " + question.confirmation)
-    fields(channel, _rows(question, now))
-    if question.tool or question.args is not None:
-        channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
-        room = None if channel.width is None else channel.width - 4
-        for line in rows(pretty(question.args), room):
-            channel.line("    " + line)
-    _untrusted(channel, question)
-    channel.line("  " + channel.style("digest of all this", "dim"))
-    channel.line("    " + question.digest)
-
-
-def _untrusted(channel: Channel, question: ConfirmationView) -> None:
-    if question.untrusted:
-        channel.line("  " + channel.style("arguments from untrusted text", "bold", "yellow"))
-    for one in question.untrusted:
-        channel.line("    " + one_line(one.words))
-        if one.excerpt:
-            channel.line("      " + one_line(one.excerpt))
+    try:
+        return await remit.service.confirmations.preview(question.confirmation)
+    except RemitError:  # it helps to decide, and is not needed for it
+        return None
 
 
 def _about(question: ConfirmationView) -> str:
     """What is asked, once more beside the answer: the call above may be longer than the screen."""
     if not question.tool:
-        return "approve, deny or later"
+        return "approve, deny or later? "
     level = f" ({question.capability_level})" if question.capability_level else ""
-    return f"{one_line(question.tool)}{level}: approve, edit, deny or later"
-
-
-def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
-    where = question.caller.removeprefix("job/")
-    said = [
-        ("tool", one_line(question.tool)),
-        ("level", _level(question)),
-        ("question" if not question.tool else "why", one_line(question.question)),
-        ("rule", question.rule_id),
-        ("asked by", one_line(question.principal)),
-        ("for", f"{where} step {question.step}"),
-        ("edited from", question.edited_from),
-    ]
-    if question.approvals > 1 or question.approvers:
-        given = one_line(", ".join(question.approved_by))
-        needed = f"{question.approvals} needed" + (f", so far {given}" if given else "")
-        said.append(("approvals", needed))
-        said.append(("may approve", one_line(", ".join(question.approvers))))
-    if question.expires_at is not None:
-        left = question.expires_at - now
-        said.append(
-            ("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired")
-        )
-    return said
-
-
-def _level(question: ConfirmationView) -> str:
-    if not question.provider_id:
-        return "not recorded" if question.tool else ""
-    version = f", version {question.tool_version}" if question.tool_version else ""
-    return f"{question.capability_level}, provider {question.provider_id}{version}"
+    return f"{one_line(question.tool)}{level}: approve, deny, edit or later? "
 
 
 def pretty(value: Any) -> str:

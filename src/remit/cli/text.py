@@ -40,27 +40,8 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
 
 
-def rows(text: str, width: int | None) -> list[str]:
-    """A clean text as rows of at most `width` columns, each with a mark in front of it.
-
-    No row is wrapped by the terminal, so that nothing in the text can look like the beginning of something else: `|`
-    begins a line of the text, `>` goes on with it. A long line ends with its length.
-    """
-    found = []
-    for line in clean(text).split("\n"):
-        left, mark = line, "|"
-        while width is not None and cells(left) > width - 2:
-            room = _fitting(left, width - 2)
-            found.append(f"{mark} {left[:room]}")
-            left, mark = left[room:], ">"
-        found.append(f"{mark} {left}")
-        if mark == ">":
-            found.append(f"> ({len(line):,} characters)")
-    return found
-
-
-def _fitting(text: str, width: int) -> int:
-    """How many of its first characters fit."""
+def fitting(text: str, width: int) -> int:
+    """How many of its first characters fit into `width` columns, at least one."""
     taken = 0
     for number, char in enumerate(text):
         taken += _cells(char)

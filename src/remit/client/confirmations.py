@@ -13,6 +13,7 @@ from remit.errors import UsageError
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered, Scope
 from remit.service.views import ConfirmationView
+from remit.tools.provider import Preview
 
 
 class RemoteConfirmations:
@@ -32,6 +33,11 @@ class RemoteConfirmations:
         """One question."""
         view: ConfirmationView = await self._connection.ask("confirmations.view", reference)
         return view
+
+    async def preview(self, reference: str) -> Preview | None:
+        """What the call would change, where the server's tools are."""
+        found: Preview | None = await self._connection.ask("confirmations.preview", reference)
+        return found
 
     async def decide(
         self,

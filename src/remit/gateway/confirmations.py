@@ -202,6 +202,15 @@ class Confirmations:
                 continue
             return await self._again(found, stream_of(found.caller, edited.confirmation))
 
+    async def release(self, found: Confirmation, reason: str, by: str) -> bool:
+        """End an open question whose call is allowed by now, and wake its caller; False: it just changed."""
+        decision = ConfirmationDecided(confirmation=found.id, decision="revoke", by=by, reason=line(reason, _REASON))
+        try:
+            await self._append(found, decision, "withdrawn", wakes=(found.caller,))
+        except AppendConflictError:
+            return False
+        return True
+
     # --- the caller's part
 
     async def expire(self, found: Confirmation) -> bool:

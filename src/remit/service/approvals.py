@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remit.canonical import digest
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 class Approvals:
     """The remembered approvals of one journal."""
 
-    def __init__(self, services: Services, principal: str) -> None:
-        """`principal` makes and revokes them if a call names no one else."""
+    def __init__(self, services: Services, principal: str, poke: Callable[[], None]) -> None:
+        """`principal` makes and revokes them if a call names no one else; `poke` wakes this process's engine."""
         self._services = services
         self._principal = principal
+        self._poke = poke
 
     # --- queries
 
@@ -32,19 +34,19 @@ class Approvals:
     # --- commands
 
     async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
-        """Let a confirmation's approval hold for later calls too, within bounds. Raises NotFoundError or StateError."""
+        """Let a confirmation's approval hold for later calls too, within bounds. Raises NotFoundError or StateError.
+
+        The tool need not be here: a question says what it was asked about. Those of older versions do not.
+        """
         found = await self._services.confirmations.find(confirmation)
         if not found.enough or found.state == "denied":
             msg = f"{found.id} is {found.state}; only an approval can be remembered"
             raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
-        tool = await self._services.catalog.find(found.request.tool_name)
-        if tool is None:
-            raise NotFoundError(f"{found.request.tool_name} is no tool here", code=Code.UNKNOWN_TOOL)
         request, now = found.request, self._services.journal.clock.now()
         rule = Remembered(
             id="new",
-            tool=tool.meta.name,
-            provider_id=request.provider_id or tool.meta.provider_id,
+            tool=request.tool_name,
+            provider_id=request.provider_id or await self._provider(request.tool_name),
             contract_hash=request.contract_hash,  # of what was approved, whatever this process knows by now
             tool_version=request.tool_version if request.provider_id else None,
             capability_level=request.capability_level if request.provider_id else None,
@@ -57,7 +59,32 @@ class Approvals:
             made_at=now,
             expires_at=now + seconds * SECOND,
         )
-        return await self._services.remembered.keep(rule, found.id, by or self._principal)
+        kept = await self._services.remembered.keep(rule, found.id, by or self._principal)
+        await self._release(kept, by or self._principal)
+        return kept
+
+    async def _release(self, kept: Remembered, by: str) -> None:
+        """End the open questions that it answers; what it does not cover after all is asked again by the gateway."""
+        for one in await self._services.confirmations.pending():
+            request = one.request
+            within = not kept.stream or one.caller == kept.stream or one.caller.startswith(f"{kept.stream}/")
+            same = (request.tool_name, request.provider_id, request.principal) == (
+                kept.tool,
+                kept.provider_id,
+                kept.principal,
+            )
+            plain = not one.untrusted and request.approvals == 1 and not request.approvers
+            if within and same and plain and kept.args_digest in {None, digest(one.args)}:
+                await self._services.confirmations.release(one, f"allowed by remembered:{kept.id}", by)
+        self._poke()
+
+    async def _provider(self, name: str) -> str:
+        tool = await self._services.catalog.find(name) if name else None
+        if tool is None:
+            msg = f"{name} is not a tool here, and its question is of an older version" if name else "it asks no call"
+            remedy = "Run the command where the tool is." if name else ""
+            raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy=remedy)
+        return tool.meta.provider_id
 
     async def _scope(self, caller: str) -> str:
         """The job's or session's stream that a caller's stream belongs to."""

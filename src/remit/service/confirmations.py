@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.gateway.confirmation import KIND
+from remit.gateway.previews import preview_of
 from remit.gateway.proof import ProofKind, signed, statement
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
+    from remit.tools.provider import Preview
 
 _PROBLEMS = 5
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
@@ -66,6 +68,14 @@ class Confirmations:
         if asked is None:
             raise NotFoundError(f"{reference!r} names no confirmation", code=Code.CONFIRMATION_NOT_FOUND)
         return asked[1]
+
+    async def preview(self, reference: str) -> Preview | None:
+        """What the call would change as things are now, such as a file's diff; None if its tool cannot say.
+
+        Raises NotFoundError.
+        """
+        found = await self._services.confirmations.find(reference)
+        return await preview_of(self._services.catalog, found)
 
     # --- commands
 

@@ -37,6 +37,7 @@ from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+from remit.tools.provider import Preview
 from remit.trace.narrative import Narrative
 
 
@@ -180,6 +181,10 @@ class ConfirmationsPort(Protocol):
 
     async def view(self, reference: str) -> ConfirmationView:
         """One question, by its identifier or by an ending of it that fits only one open question."""
+        ...
+
+    async def preview(self, reference: str) -> Preview | None:
+        """What the call would change as things are now; None if its tool cannot say."""
         ...
 
     async def decide(

@@ -82,7 +82,7 @@ def service_over(
         streams=Streams(journal, services.tails),
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, poke),
-        approvals=Approvals(services, principal),
+        approvals=Approvals(services, principal, poke),
         policy=PolicyRules(services, principal),
         tools=Tools(services, principal),
         recipes=KnownRecipes(programs.recipes),

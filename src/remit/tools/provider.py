@@ -40,6 +40,17 @@ class ToolResult(msgspec.Struct, frozen=True):
     evidence: tuple[EvidenceCandidate, ...] = ()
 
 
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call would change, by what is there now."""
+
+    what: str
+    """A sentence, such as `Replaces notes.md, 12 lines by 14.`"""
+    diff: str = ""
+    """The whole change as a unified diff; empty where there is nothing to compare."""
+    problem: str = ""
+    """Why it cannot be told; the call would probably fail for the same reason."""
+
+
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may know of the job that calls it."""
 
@@ -144,5 +155,17 @@ class Reconciles(Protocol):
         """The result if the call with this idempotency key happened, None if it certainly did not.
 
         Raises ProviderError where it cannot tell.
+        """
+        ...
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """A provider that can show, before a call is approved, what it would change."""
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """What the call would change now; None for a tool that has no preview. It changes nothing.
+
+        Raises ProviderError where it cannot be told, which is often what the call itself would raise.
         """
         ...

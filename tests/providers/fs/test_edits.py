@@ -110,3 +110,8 @@ def test_the_diff_of_a_large_rewrite_is_made_at_once() -> None:
     start = process_time()
     assert diff("f", before, after).truncated
     assert process_time() - start < 3
+
+
+def test_only_a_line_feed_ends_a_line() -> None:
+    shown = diff("a", "one\x0ctwo\u2028three\n", "one\x0ctwo\u2028four\n").text
+    assert shown.split("\n")[2:] == ["@@ -1 +1 @@", "-one\x0ctwo\u2028three", "+one\x0ctwo\u2028four", ""]

@@ -11,6 +11,7 @@ from remit.codes import Code
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
 from remit.service.views import ConfirmationView
+from remit.tools.provider import Preview
 
 
 class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +77,11 @@ async def pending(asked: Asked) -> list[ConfirmationView]:
 async def view(asked: Asked) -> ConfirmationView:
     """Show a question: the exact call, its digest, who asks and who has approved."""
     return await asked.service.confirmations.view(asked.path["confirmation"])
+
+
+async def preview(asked: Asked) -> Preview | None:
+    """Show what the call would change as things are now, such as a file's diff; null if its tool cannot say."""
+    return await asked.service.confirmations.preview(asked.path["confirmation"])
 
 
 async def approve(asked: Asked) -> ConfirmationView:
@@ -151,6 +157,16 @@ ROUTES: Final = (
         summary="Show a question.",
         handler=view,
         answer=ConfirmationView,
+        codes=(Code.CONFIRMATION_NOT_FOUND,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/preview",
+        name="confirmations.preview",
+        scope="decide",
+        summary="Show what a call would change.",
+        handler=preview,
+        answer=Preview | None,
         codes=(Code.CONFIRMATION_NOT_FOUND,),
     ),
     Route(

@@ -142,11 +142,10 @@ def _about(question: ConfirmationView) -> str:
 
 
 async def _one(state: State, reference: str, answer: _Answer) -> int:
-    # A question can be answered by someone whose modules are broken or who has none; a new set of arguments cannot be
-    # checked without the tool, nor can an approval of it be remembered.
-    needs_tool = answer.edit is not None or answer.remember is not None
+    # A question can be answered by someone whose modules are broken or who has none; only a new set of arguments
+    # cannot be checked without the tool.
     asks = state.output.interactive and not state.as_json and not answer.given
-    code: Needs = "needed" if needs_tool else "wanted" if asks else "unused"
+    code: Needs = "needed" if answer.edit is not None else "wanted" if asks else "unused"
     async with state.open(code=code, writes=answer.given) as remit:
         question = await _found(remit, reference)
         if answer.edit is not None:
@@ -173,7 +172,8 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
     if state.as_json:
         state.output.json(question)
         return exit_codes.OK
-    from remit.cli.prompt import Prompt, show_question
+    from remit.cli.prompt import Prompt, preview
+    from remit.cli.question import show_question
     from remit.clock import SystemClock
 
     if question.state == "pending" and state.output.interactive:
@@ -181,7 +181,7 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
             _go_on(state, question)
         return exit_codes.OK
     now = SystemClock().now()
-    show_question(state.output.out, question, now=now)
+    show_question(state.output.out, question, await preview(remit, question), now=now)
     if question.state == "pending":
         command = state.command("confirm", question.confirmation)
         state.note(f"  {state.output.err.style('->', 'cyan')} {command} --approve | --deny --reason WHY | --edit JSON")
@@ -191,11 +191,6 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
 
 
 async def _decide(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
-    from remit.cli.prompt import known_tool
-
-    if answer.remember is not None:
-        # Servers may be slow to list theirs. The answer wakes the job, whose next call is to find what is remembered.
-        await known_tool(remit, question.tool)
     decided = await remit.service.confirmations.decide(
         question.confirmation,
         "approve" if answer.approve else "deny",
@@ -226,7 +221,8 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
 
 
 async def _edit(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
-    from remit.cli.prompt import show_question
+    from remit.cli.prompt import preview
+    from remit.cli.question import show_question
     from remit.cli.values import json_object
     from remit.clock import SystemClock
 
@@ -236,7 +232,7 @@ async def _edit(state: State, remit: Opened, question: ConfirmationView, answer:
         state.output.json(edited)
         return exit_codes.OK
     now = SystemClock().now()
-    show_question(state.output.out, edited, now=now)
+    show_question(state.output.out, edited, await preview(remit, edited), now=now)
     state.note(f"asked again; approve it with: {state.command('confirm', edited.confirmation, '--approve')}")
     return exit_codes.OK
 

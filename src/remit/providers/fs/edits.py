@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import unified_diff
 from typing import Final, NamedTuple
@@ -47,8 +48,14 @@ def undone(text: str, edits: Sequence[Replacement]) -> str | None:
 
 
 def diff(path: str, before: str, after: str) -> Diff:
+    """The unified diff from one text to another, cut where it is long."""
+    text = whole_diff(path, before, after)
+    return Diff(text[:_DIFF_CHARS], len(text) > _DIFF_CHARS)
+
+
+def whole_diff(path: str, before: str, after: str) -> str:
     """The unified diff from one text to another."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    old, new = lines_of(before), lines_of(after)
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     changed = max(len(old), len(new)) - head - tail
@@ -59,8 +66,12 @@ def diff(path: str, before: str, after: str) -> Diff:
         last = max(0, tail - _CONTEXT)
         lines = _hunks(old[first : len(old) - last], new[first : len(new) - last], first)
     shown = path if path.isprintable() else repr(path)  # a name with a line end must not pass for part of the diff
-    text = f"--- a/{shown}\n+++ b/{shown}\n" + "".join(_ended(line) for line in lines)
-    return Diff(text[:_DIFF_CHARS], len(text) > _DIFF_CHARS)
+    return f"--- a/{shown}\n+++ b/{shown}\n" + "".join(_ended(line) for line in lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines with their ends; unlike in `str.splitlines`, only a line feed ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _occurrences(text: str, what: str) -> int:

@@ -28,7 +28,7 @@ from remit.providers.fs.shapes import (
 from remit.providers.fs.writing import Writing
 from remit.tools.blocking import Stop, Threads
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.provider import CallContext, ToolResult
+from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -137,6 +137,17 @@ class FsProvider:
         else:
             raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
         return None if found is None else ToolResult(msgspec.to_builtins(found))
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Compare the file with what a write or an edit would leave. Raises ProviderError."""
+        self._require_open()
+        if name == "fs.write":
+            write = arguments(WriteArgs, args)
+            return await self._threads.stoppable(lambda _: self._writing.preview_write(write))
+        if name == "fs.edit":
+            edit = arguments(EditArgs, args)
+            return await self._threads.stoppable(lambda _: self._writing.preview_edit(edit))
+        return None
 
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
         """Those of the threads."""

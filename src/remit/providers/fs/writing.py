@@ -14,10 +14,11 @@ from typing import Final, Literal
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.fs.edits import applied, diff, undone
+from remit.providers.fs.edits import applied, diff, lines_of, undone, whole_diff
 from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import EditArgs, EditResult, WriteArgs, WriteResult
 from remit.tools.blocking import Stop, wait_for_lock
+from remit.tools.provider import Preview
 from remit.tools.rooted import read_at, require_file, split, translated
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -89,6 +90,40 @@ class Writing:
             return _edited(asked.path, before, after)
         raise _undecided(asked.path, "is neither as it was nor as the edit leaves it")
 
+    def preview_write(self, asked: WriteArgs) -> Preview:
+        """What a write would change. Raises ProviderError."""
+        self._roots.find_for_writing(asked.path)
+        new = _lines(asked.content)
+        try:
+            before = _text(asked.path, self._now(asked.path, asked.expect_sha256))
+        except ProviderError as exc:
+            missing = {Code.FILE_NOT_FOUND, *((Code.FOLDER_NOT_FOUND,) if asked.create_folders else ())}
+            if exc.code in missing and asked.expect_sha256 is None:
+                return Preview(what=f"Creates {asked.path}, {new}.")
+            if exc.code in {Code.FILE_NOT_TEXT, Code.FILE_TOO_LARGE}:
+                return Preview(what=f"Replaces {asked.path}, which is not text or too large to compare, by {new}.")
+            raise
+        if before == asked.content:
+            return Preview(what=f"Changes nothing: {asked.path} already holds this content.")
+        what = f"Replaces {asked.path}: {_lines(before)} now, {new} afterwards."
+        return Preview(what=what, diff=whole_diff(asked.path, before, asked.content))
+
+    def preview_edit(self, asked: EditArgs) -> Preview:
+        """What an edit would change. Raises ProviderError."""
+        self._roots.find_for_writing(asked.path)
+        before = _text(asked.path, self._now(asked.path, asked.expect_sha256))
+        after = applied(before, asked.edits)
+        what = f"Edits {asked.path}: {_lines(before)} now, {_lines(after)} afterwards."
+        return Preview(what=what, diff=whole_diff(asked.path, before, after))
+
+    def _now(self, path: str, expected: str | None) -> bytes:
+        root, below, _ = self._roots.find(path)
+        folders, name = split(below)
+        with root.folder(folders, path) as fd, translated(path):
+            old = read_at(fd, name, path, self._cap).data
+        _require_expected(path, expected, old)
+        return old
+
     def _present(self, path: str, cap: int) -> bytes | None:
         """The file's content, or None where there is no such file of at most `cap` bytes.
 
@@ -121,6 +156,11 @@ def _text(path: str, data: bytes) -> str:
         raise ProviderError(
             f"{path!r} is not UTF-8 text; only such a file can be edited.", code=Code.FILE_NOT_TEXT
         ) from exc
+
+
+def _lines(text: str) -> str:
+    count = len(lines_of(text))
+    return f"{count:,} line{'' if count == 1 else 's'}"
 
 
 def _status(fd: int, name: str, path: str) -> os.stat_result | None:

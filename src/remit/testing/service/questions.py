@@ -62,6 +62,28 @@ async def check_a_question_is_edited(reach: Reach) -> None:
         assert edited.digest != question.digest
 
 
+async def check_what_a_call_would_change_is_shown(reach: Reach) -> None:
+    """By what is there now; a tool that cannot say shows nothing, and an unknown question is refused."""
+    async with world(reach) as one:
+        first = await one.ran("keeps", content="one\ntwo\n")
+        (question,) = await one.service.confirmations.pending(first)
+        creates = await one.service.confirmations.preview(question.confirmation)
+        assert creates is not None
+        assert (creates.what, creates.diff, creates.problem) == ("Creates kept.txt, 2 lines.", "", "")
+        await one.service.confirmations.decide(question.confirmation, "approve")
+        await one.at_rest(first)
+        second = await one.ran("keeps", content="one\nthree\n")
+        (question,) = await one.service.confirmations.pending(second)
+        replaces = await one.service.confirmations.preview(question.confirmation)
+        assert replaces is not None
+        assert replaces.what == "Replaces kept.txt: 2 lines now, 2 lines afterwards."
+        assert replaces.diff.splitlines()[2:] == ["@@ -1,2 +1,2 @@", " one", "-two", "+three"]
+        (other,) = await one.service.confirmations.pending(await one.ran("writes"))
+        assert await one.service.confirmations.preview(other.confirmation) is None
+        with refused(Code.CONFIRMATION_NOT_FOUND, NotFoundError):
+            await one.service.confirmations.preview("c_none")
+
+
 async def check_an_approval_is_remembered_and_revoked(reach: Reach) -> None:
     """It holds for the next call until it is revoked."""
     async with world(reach) as one:
@@ -84,5 +106,6 @@ QUESTION_CHECKS: Final[tuple[Check, ...]] = (
     check_a_question_is_denied,
     check_another_digest_does_not_count,
     check_a_question_is_edited,
+    check_what_a_call_would_change_is_shown,
     check_an_approval_is_remembered_and_revoked,
 )

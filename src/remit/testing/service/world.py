@@ -94,6 +94,12 @@ async def writes(run: Run, text: str = "hello") -> str:
     return str((await run.call("desk.write", {"text": text})).value)
 
 
+@recipe("keeps")
+async def keeps(run: Run, content: str) -> None:
+    """Write a file, which asks a person."""
+    await run.call("fs.write", {"path": "kept.txt", "content": content})
+
+
 @recipe("waits")
 async def waits(run: Run) -> Any:
     """Wait for a signal."""
@@ -149,7 +155,7 @@ async def world(reach: Reach) -> AsyncIterator[World]:
             "models.default": "scripted:script.yaml",
         }
         settings = load(cwd=Path(folder), env={}, flags=flags)
-        tools, recipes = (look, write, book, unbook, draw), (looks, writes, waits, fails, regrets, draws)
+        tools, recipes = (look, write, book, unbook, draw), (looks, writes, keeps, waits, fails, regrets, draws)
         runtime = open_runtime(settings, tools=tools, recipes=recipes)
         runtime.engine.start()
         try:

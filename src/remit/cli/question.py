@@ -1,0 +1,107 @@
+"""A question to a person on the screen: everything that the answer decides about, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.cli.exact import LEGEND, Row, diff_rows, value_rows
+from remit.cli.tables import fields, moment
+from remit.cli.text import clean, one_line
+from remit.clock import duration
+from remit.service.views import ConfirmationView
+
+if TYPE_CHECKING:
+    from remit.cli.output import Channel
+    from remit.tools.provider import Preview
+
+_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
+_MARGIN: Final = 4
+
+
+def show_question(channel: Channel, question: ConfirmationView, preview: Preview | None = None, *, now: int) -> None:
+    """Everything that a decision is made from."""
+    show_head(channel, question, now=now)
+    if preview is not None:
+        _show_preview(channel, preview)
+    if question.tool or question.args is not None:
+        channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
+        show_value(channel, question.args)
+    _untrusted(channel, question)
+    channel.line("  " + channel.style("digest of all this", "dim"))
+    channel.line("    " + question.digest)
+
+
+def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None:
+    """Which call it is, and who asks."""
+    head = "A call waits for approval" if question.tool else "A job asks"
+    channel.line()
+    channel.line(channel.style(head, "bold", "yellow") + "  " + question.confirmation)
+    fields(channel, _rows(question, now))
+
+
+def show_value(channel: Channel, value: Any) -> None:
+    """A value, whole and exact."""
+    found = value_rows(value, _room(channel))
+    _write(channel, found)
+    if any(row.mark != "|" for row in found):
+        channel.line("    " + channel.style(LEGEND, "dim"))
+
+
+def _show_preview(channel: Channel, preview: Preview) -> None:
+    channel.line("  " + channel.style("what it changes, as things are now", "dim"))
+    for text in (preview.what, preview.problem):
+        if text:
+            channel.line("    " + clean(text))
+    if preview.diff:
+        _write(channel, diff_rows(preview.diff, _room(channel)))
+
+
+def _write(channel: Channel, rows: Iterable[Row]) -> None:
+    for mark, text in rows:
+        style = _STYLES.get(mark[:1] if mark[:1] != ">" else mark[1:2], "")
+        channel.line(" " * _MARGIN + (channel.style(f"{mark} {text}", style) if style else f"{mark} {text}").rstrip())
+
+
+def _room(channel: Channel) -> int | None:
+    return None if channel.width is None else channel.width - _MARGIN
+
+
+def _untrusted(channel: Channel, question: ConfirmationView) -> None:
+    if question.untrusted:
+        channel.line("  " + channel.style("arguments from untrusted text", "bold", "yellow"))
+    for one in question.untrusted:
+        channel.line("    " + one_line(one.words))
+        if one.excerpt:
+            channel.line("      " + one_line(one.excerpt))
+
+
+def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
+    where = question.caller.removeprefix("job/")
+    said = [
+        ("tool", one_line(question.tool)),
+        ("level", _level(question)),
+        ("question" if not question.tool else "why", one_line(question.question)),
+        ("rule", question.rule_id),
+        ("asked by", one_line(question.principal)),
+        ("for", f"{where} step {question.step}"),
+        ("edited from", question.edited_from),
+    ]
+    if question.approvals > 1 or question.approvers:
+        given = one_line(", ".join(question.approved_by))
+        needed = f"{question.approvals} needed" + (f", so far {given}" if given else "")
+        said.append(("approvals", needed))
+        said.append(("may approve", one_line(", ".join(question.approvers))))
+    if question.expires_at is not None:
+        left = question.expires_at - now
+        said.append(
+            ("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired")
+        )
+    return said
+
+
+def _level(question: ConfirmationView) -> str:
+    if not question.provider_id:
+        return "not recorded" if question.tool else ""
+    version = f", version {question.tool_version}" if question.tool_version else ""
+    return f"{question.capability_level}, provider {question.provider_id}{version}"
