@@ -16,16 +16,16 @@ KEPT_TURNS: Final = 4
 """Turns at the end that stay as they are."""
 _SHORT: Final = 400
 """Characters of an old result that stay."""
-_BRIEF: Final = (
+BRIEF: Final = (
     "Summarise the conversation so far for yourself: the task, what was found and done, what failed, what is left, and "
     "every name, path and number that is still needed. Only this summary will be kept of it."
 )
-_HEAD: Final = "Summary of the conversation so far, which was shortened:\n"
+HEAD: Final = "Summary of the conversation so far, which was shortened:\n"
 
 
 def is_brief(message: Message | None) -> bool:
     """Whether a message asks for a summary."""
-    return message is not None and message.role == "user" and message.text == _BRIEF
+    return message is not None and message.role == "user" and message.text == BRIEF
 
 
 def turns_of(thread: Thread) -> list[int]:
@@ -69,7 +69,7 @@ def to_summarise(thread: Thread) -> tuple[Thread, list[Message]] | None:
         return None
     kept = starts[-KEPT_TURNS]
     messages = thread.messages()
-    return EMPTY.add(*messages[:kept], user(_BRIEF)), messages[kept:]
+    return EMPTY.add(*messages[:kept], user(BRIEF)), messages[kept:]
 
 
 def summarised(thread: Thread, kept: list[Message], summary: str) -> Thread:
@@ -78,5 +78,5 @@ def summarised(thread: Thread, kept: list[Message], summary: str) -> Thread:
     first = [message for message in messages[:1] if message.role == "system"]
     older = messages[: len(messages) - len(kept)]
     answers = sum(message.replaces + (message.role == "assistant") for message in older)
-    note = Message("user", (Text(_HEAD + summary),), replaces=answers)
+    note = Message("user", (Text(HEAD + summary),), replaces=answers)
     return EMPTY.add(*first, note, *kept)
