@@ -39,6 +39,7 @@ from remit.tools.migration import Migration
 from remit.tools.provider import ToolProvider
 from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
+from remit.wiring.journal import make_key
 from remit.wiring.runtime import Report, Runtime, open_runtime
 
 __all__ = ["Job", "JobEndedError", "Remit"]
@@ -115,6 +116,8 @@ class Remit:
         if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
             raise untrusted(found)
         missing = missing_journal(self.settings, os.environ)
+        if missing is not None:
+            make_key(self.settings)
         self._runtime = open_runtime(
             self.settings,
             tools=self._tools,

@@ -145,6 +145,8 @@ class Code(Enum):
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
     LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by someone else.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
+    HEAD_UNSEALED = Row(ERROR, 409, False, "A stream's head has no seal, or one under a key that is not here.")
+    HEAD_FORGED = Row(ERROR, 409, False, "A stream's head was written by someone without the journal's key.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     BLOB_MISSING = Row(ERROR, 410, False, "A recorded value's bytes are not in the journal any more.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")

@@ -87,6 +87,7 @@ class Shelf:
         if (found.seq, found.epoch, found.hash) != expected or append.expect_wakes not in {None, found.wakes}:
             return None
         changes: dict[str, Any] = {"updated_at": append.at, **_changes(append.patch), "subject": found.subject}
+        changes["seal"] = append.seal
         if append.events:
             changes |= {"seq": append.events[-1].seq, "hash": append.events[-1].hash}
         if append.patch.release:
@@ -220,6 +221,7 @@ def _created(append: Append) -> Head:
         wakes=0,
         created_at=append.at,
         updated_at=append.at,
+        seal=append.seal,
         **(fresh | _changes(append.patch)),
     )
 

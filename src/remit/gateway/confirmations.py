@@ -23,13 +23,12 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
+from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
 from remit.journal.blobs import pack
-from remit.journal.chain import verify
 from remit.journal.event import Blob, Event, Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, decode
 from remit.redact import line
@@ -294,9 +293,7 @@ class Confirmations:
     async def _fold(self, head: Head) -> Confirmation | None:
         """The confirmation as it is at this head, so that writing to it after a later change is refused."""
         events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
-        if verify(head.stream, events) != (head.seq, head.hash):
-            msg = f"{head.stream}: the head is not that of its events"
-            raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")
+        self._journal.prove(head, events)
         request, decisions, used = _folded(events)
         if request is None:
             return None

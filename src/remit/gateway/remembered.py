@@ -10,7 +10,6 @@ import msgspec
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, PolicyError
 from remit.ids import new_id
-from remit.journal.chain import verify
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
 from remit.policy.remembered import Remembered, parse_remembered
@@ -38,7 +37,7 @@ class RememberedApprovals:
         if not self._count:
             return []
         now = self._journal.clock.now()
-        found = [await self._load(head.stream) for head in await self._heads({_TOOL: tool} if tool else {})]
+        found = [await self._load(head) for head in await self._heads({_TOOL: tool} if tool else {})]
         return [rule for rule in found if rule is not None and now < rule.expires_at]
 
     async def keep(self, rule: Remembered, confirmation: str, by: str) -> Remembered:
@@ -74,11 +73,12 @@ class RememberedApprovals:
             if len(page) < _PAGE:
                 return heads
 
-    async def _load(self, stream: str) -> Remembered | None:
+    async def _load(self, head: Head) -> Remembered | None:
         """The approval; None for one this Remit cannot understand, and which therefore approves nothing."""
+        stream = head.stream
         events = await self._journal.read(stream)
         try:
-            verify(stream, events)
+            self._journal.prove(head, [event for event in events if event.seq <= head.seq])
         except ChainBrokenError as error:
             _log.warning("%s is left out: %s", stream, error.message)
             return None
@@ -87,7 +87,7 @@ class RememberedApprovals:
             payload = decode(event.kind, event.data)
             if isinstance(payload, ApprovalRevoked):
                 return None  # whatever the head says (rule 14)
-            if isinstance(payload, ApprovalRemembered):
+            if isinstance(payload, ApprovalRemembered) and event.seq <= head.seq:
                 try:
                     found = parse_remembered(payload.rule)
                 except PolicyError as error:

@@ -90,6 +90,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     created_at: int
     updated_at: int
+    seal: bytes = b""
+    """Shows that the writer of the head has the journal's key (seals.py); empty: written without one."""
 
 
 class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     patch: HeadPatch = NO_PATCH
     expect_wakes: int | None = None
     """Refuse if something woke the stream since the writer last looked, so that no wake-up is slept through."""
+    seal: bytes = b""
+    """The head's seal afterwards; empty: it has none then."""
 
 
 class Commit(msgspec.Struct, kw_only=True, eq=False):

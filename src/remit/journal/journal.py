@@ -15,9 +15,8 @@ from remit.canonical import sha256
 from remit.chance import salt
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
-from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, PayloadErasedError
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
 from remit.journal.blobs import BlobRef
-from remit.journal.chain import verify
 from remit.journal.event import (
     NO_PATCH,
     Append,
@@ -32,10 +31,11 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
-from remit.journal.heads import contradiction
-from remit.journal.kinds import UNSET, OptionalRaw, OptionalRef, Payload, encode
+from remit.journal.examining import Examined, examine, prove
+from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
-from remit.journal.sealing import Examined, Salt, erasure_of, references, reveal, seal
+from remit.journal.sealing import Salt, erasure_of, reveal, seal
+from remit.journal.seals import Seals
 from remit.journal.waiting import Took, done
 from remit.journal.writer import Draft, StreamWriter, copied, fail_all
 
@@ -53,9 +53,13 @@ _RESTORE: Final = "Restore the journal from a backup."
 class Journal:
     """Append-only streams with heads, leases and blobs, over any storage backend."""
 
-    def __init__(self, store: Store, clock: Clock | None = None, salt: Salt = salt) -> None:
-        """Use an opened store; `clock` stamps events and decides what is due, `salt` hides values about a subject."""
+    def __init__(self, store: Store, clock: Clock | None = None, salt: Salt = salt, seals: Seals | None = None) -> None:
+        """Use an opened store; `clock` stamps events and decides what is due, `salt` hides values about a subject.
+
+        `seals` seal the head with every append; a head whose seal does not hold is not believed then.
+        """
         self._store = store
+        self.seals = seals
         self._salt = salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""
@@ -80,7 +84,7 @@ class Journal:
 
         A new stream has the subject of the root it is below: of `above`, its head, or of the root's writer here.
         """
-        writer = StreamWriter(stream, kind, self.clock, head)
+        writer = StreamWriter(stream, kind, self.clock, head, self.seals)
         if head is None and (root := above or self._subjects.get(writer.root)) is not None:
             writer.subject = root.subject  # what the stream holds can be erased with its root
         if writer.subject:
@@ -338,7 +342,7 @@ class Journal:
         return (await self.examine(stream)).events
 
     async def examine(self, stream: str) -> Examined:
-        """Check a stream's chain, that its head agrees, and the values it refers to; an erasure has to be on record.
+        """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
@@ -346,23 +350,15 @@ class Journal:
         if head is None:
             raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
         events = [event for event in await self.read(stream) if event.seq <= head.seq]
-        length, last = verify(stream, events)
-        if length != head.seq or last != head.hash:
-            msg = f"{stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
-            raise ChainBrokenError(msg, remedy=_RESTORE)
-        if said := contradiction(head, events):
-            msg = f"{stream}: the head is not what its events say: {said}"
-            raise ChainBrokenError(msg, remedy="Someone changed the head; believe the events, and restore a backup.")
-        erased, now = 0, self.clock.now()
-        for ref in [ref for event in events for ref in references(event, now)]:
-            try:
-                await self.value(UNSET, ref)
-            except PayloadErasedError:
-                erased += 1
-        if erased and await self._store.head(erasure_of(head.subject)) is None:
-            msg = f"{stream}: {erased} values are gone, and no erasure of their subject is on record"
+        examined = await examine(head, events, self.seals, self.value, self.clock.now())
+        if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
+            msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
-        return Examined(length, erased)
+        return examined
+
+    def prove(self, head: Head, events: Sequence[Event]) -> None:
+        """Raise ChainBrokenError unless these events, up to the head's, are those it stands for (rule 14)."""
+        prove(head, events, self.seals)
 
     # --- leases
 

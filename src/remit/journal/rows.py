@@ -37,4 +37,5 @@ def to_head(row: Sequence[Any]) -> Head:
         labels=_labels(row[15]),
         created_at=row[16],
         updated_at=row[17],
+        seal=row[18],
     )

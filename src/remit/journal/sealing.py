@@ -36,14 +36,6 @@ _NO_KEY: Final = "Upgrade Remit, or give it access to the keys."
 Salt = Callable[[int], bytes]
 
 
-class Examined(msgspec.Struct, frozen=True):
-    """What checking a stream found: nothing wrong."""
-
-    events: int
-    erased: int
-    """Values that were erased with their subject."""
-
-
 def erasure_of(subject: str) -> str:
     """The stream that says when a subject's values were erased; it does not say the subject's name."""
     return f"subject/{sha256(subject.encode()).removeprefix('sha256:')}"

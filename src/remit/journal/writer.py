@@ -13,6 +13,7 @@ from remit.errors import AppendConflictError, ChainBrokenError, JournalError
 from remit.journal.chain import link, root, verify
 from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch
 from remit.journal.kinds import Payload, encode
+from remit.journal.seals import Covered, Sealer, Seals, covered
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -47,12 +48,17 @@ class StreamWriter:
     """
 
     __slots__ = (
-        *("__weakref__", "_clock", "_hash", "announced", "announced_before", "began", "epoch", "failure", "kind"),
-        *("root", "seq", "stream", "subject", "wakes"),
+        *("__weakref__", "_clock", "_covered", "_hash", "_seal", "_sealer", "_seals", "announced", "announced_before"),
+        *("began", "doubt", "epoch", "failure", "kind", "root", "seq", "stream", "subject", "wakes"),
     )
 
-    def __init__(self, stream: str, kind: str, clock: Clock, head: Head | None = None) -> None:
-        """Go on from `head`; without one, the first append creates the stream."""
+    def __init__(
+        self, stream: str, kind: str, clock: Clock, head: Head | None = None, seals: Seals | None = None
+    ) -> None:
+        """Go on from `head`; without one, the first append creates the stream. `seals` seal what it writes.
+
+        A head whose seal does not hold is not gone on from: every append of events raises that `doubt`.
+        """
         self.stream = stream
         self.root = "/".join(stream.split("/", 2)[:2])
         """What the names of streams that are written together have in common."""
@@ -71,6 +77,12 @@ class StreamWriter:
         self.failure: JournalError | None = None
         self._hash = head.hash if head else root(stream)
         self._clock = clock
+        self._seals = seals
+        self.doubt = seals.doubt(head) if seals is not None and head is not None else None
+        self._seal = head.seal if head is not None and self.doubt is not None else b""
+        """What a head in doubt keeps: it is not made better by letting go of its lease."""
+        self._covered = covered(head) if head is not None else Covered(kind)
+        self._sealer: Sealer | None = None
 
     def draft(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Draft:
         """Encode payloads for `Journal.commit`, which gives them their place; a draft may be kept, or dropped."""
@@ -91,6 +103,8 @@ class StreamWriter:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
             raise copied(self.failure)
+        if self._seals is not None:
+            self._take_in(draft, self._seals)
         at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
         seq, previous, events = expect_seq, expect_hash, []
         for kind, data in draft.events:
@@ -108,10 +122,22 @@ class StreamWriter:
             at=at,
             patch=draft.patch,
             expect_wakes=draft.expect_wakes,
+            seal=self._sealer(previous) if self._sealer is not None else self._seal,
         )
+
+    def _take_in(self, draft: Draft, seals: Seals) -> None:
+        """What the next seals cover. Raises the doubt about the head."""
+        if self.doubt is not None:
+            if draft.events:
+                raise copied(self.doubt)
+        elif draft.patch is not NO_PATCH or self._sealer is None:
+            fields = self._covered.patched(draft.patch, created=self.seq == 0)
+            self._sealer, self._covered = seals.over(fields), fields
 
     def follows(self, events: Sequence[Event]) -> None:
         """Raise ChainBrokenError unless these events, the whole stream, are those that it goes on from (rule 14)."""
+        if self.doubt is not None:
+            raise copied(self.doubt)
         if verify(self.stream, events) != (self.seq, self._hash):
             msg = f"{self.stream}: its events are not those that its head stands for"
             raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmations import KIND as CONFIRMATION
 from remit.journal.event import UNSET, Event, Head, HeadQuery
+from remit.journal.resealing import Resealed, seal_all
 from remit.service.heads import CALL, PART, head_of, stream_named
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative, narrate
@@ -83,19 +85,31 @@ class Streams:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await self._beside(identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
-        streams = events = erased = 0
-        problems: list[str] = []
+        streams = events = erased = sealed = 0
+        problems: list[tuple[str, str]] = []
         for root in roots:
             async for head in self._heads(root):
                 streams += 1
                 try:
                     examined = await self._journal.examine(head.stream)
                     events, erased = events + examined.events, erased + examined.erased
+                    sealed += examined.sealed
                 except ChainBrokenError as error:
-                    problems.append(error.message)
+                    problems.append((error.code.name, error.message))
         if identifier is None:
-            problems += await self._journal.integrity()
-        return VerifyReport(streams=streams, events=events, problems=tuple(problems), erased=erased)
+            problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
+        return VerifyReport(
+            streams=streams,
+            events=events,
+            problems=tuple(text for _, text in problems),
+            erased=erased,
+            codes=tuple(code for code, _ in problems),
+            sealed=sealed,
+        )
+
+    async def seal(self) -> Resealed:
+        """Seal every head whose stream is whole. Raises StateError without a key, JournalError while someone works."""
+        return await seal_all(self._journal)
 
     async def kept(self, digest: str) -> bytes | None:
         """The bytes kept under a digest, such as those of evidence; None if they were erased."""

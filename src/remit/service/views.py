@@ -250,6 +250,10 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     erased: int = 0
     """Values that were erased with their subject; an erasure on record is no problem."""
+    codes: tuple[str, ...] = ()
+    """The code of each problem, in their order."""
+    sealed: int = 0
+    """Streams whose head has a seal that holds; 0 also if the journal's key is not here."""
 
     @property
     def ok(self) -> bool:

@@ -1,13 +1,60 @@
-"""The journal behind a URL."""
+"""The journal behind a URL, and the keys it is sealed with."""
 
 from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Final
 
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import SettingsError
+from remit.journal.journal import Journal
+from remit.journal.keys import default_place, load, make
 from remit.journal.port import Store
 from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.settings import Settings
+from remit.settings.places import data_folder
 from remit.settings.sections.journal import SERVERS
+
+_log: Final = logging.getLogger("remit.journal")
+
+
+def open_journal(settings: Settings, clock: Clock) -> Journal:
+    """The journal that the settings name, with its keys. Raises SettingsError."""
+    place = key_place(settings)
+    seals = load(place) if place is not None else None
+    if seals is None and settings.journal.key_file:
+        raise SettingsError(f"journal.key_file: {place} is not there", remedy="Run `remit journal seal` to make it.")
+    return Journal(open_store(settings.journal.url, clock), clock, seals=seals)
+
+
+def key_place(settings: Settings) -> Path | None:
+    """Where the keys of the journal are, or would be; None if it can have none. Raises SettingsError."""
+    journal = settings.journal
+    path = journal.url.removeprefix("sqlite:///")
+    if path == MEMORY:
+        return None
+    if journal.key_file:
+        place = Path(journal.key_file)
+        if settings.file is not None and settings.folder in place.parents:
+            why = f"journal.key_file: {place} lies in the project folder, next to the journal that it protects"
+            raise SettingsError(why, remedy="Keep it elsewhere, such as ~/.config/remit/journal.keys.")
+        return place
+    if "://" in path:
+        return None
+    return default_place(data_folder(os.environ), Path(path))
+
+
+def make_key(settings: Settings) -> None:
+    """Make the key of a journal that is about to be made; without one it is not sealed. Raises SettingsError."""
+    place = key_place(settings)
+    try:
+        if place is not None:
+            make(place)
+    except OSError as error:
+        _log.warning("%s: %s; the journal will have no seals", place, error.strerror or error)
 
 
 def open_store(url: str, clock: Clock) -> Store:

@@ -42,7 +42,7 @@ from remit.tools.migration import Migration, Migrations
 from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
 from remit.tools.remote import Authorizer
-from remit.wiring.journal import open_store
+from remit.wiring.journal import open_journal
 from remit.wiring.providers import mcp_providers, probes_for, servers_of, standard_providers
 from remit.wiring.services import services_of
 
@@ -91,7 +91,7 @@ def open_runtime(
     clock = clock or SystemClock()
     found = find(settings.app.modules, settings.folder)
     policy = Policy.parse(settings.policy.rules, taint=settings.policy.taint)
-    journal = Journal(open_store(settings.journal.url, clock), clock)
+    journal = open_journal(settings, clock)
     ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,7 +16,9 @@ from remit.errors import JournalError
 if TYPE_CHECKING:
     from remit.service.views import VerifyReport
 
-_DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_MISSING})
+_DAMAGE: Final = frozenset(
+    {Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_MISSING, Code.HEAD_UNSEALED, Code.HEAD_FORGED}
+)
 
 
 @click.command("verify")
@@ -27,8 +30,9 @@ _DAMAGE: Final = frozenset({Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_M
 def command(context: click.Context, state: State, job: str | None, everything: bool) -> int:
     """Check that nothing recorded was changed.
 
-    Every event is chained to the one before it by a hash. Names the first event of a stream that does not match,
-    and exits with status 7. JOB (an id, an ending of one, `last`, or a session's id) stands for all that belongs to it.
+    Every event is chained to the one before it by a hash, and the newest is sealed where the journal has a key. Names
+    the first event of a stream that does not match, and exits with status 7. JOB (an id, an ending of one, `last`, or
+    a session's id) stands for all that belongs to it.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
@@ -45,7 +49,7 @@ def command(context: click.Context, state: State, job: str | None, everything: b
             raise
         from remit.service.views import VerifyReport
 
-        report = VerifyReport(streams=0, events=0, problems=(error.message,))
+        report = VerifyReport(streams=0, events=0, problems=(error.message,), codes=(error.code.name,))
     if state.as_json:
         state.output.json({**_fields(report), "ok": report.ok})
     else:
@@ -64,11 +68,14 @@ def _print(state: State, report: VerifyReport) -> None:
     from remit.cli.text import clean
 
     out = state.output.out
-    for problem in report.problems:
-        out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
+    for code, problem in zip_longest(report.codes, report.problems, fillvalue=""):  # an older server says no codes
+        out.line(f"{out.style('damaged', 'fail')} {f'{code}: ' * bool(code)}{clean(problem)}")
     checked = f"{report.events} events in {report.streams} streams"
+    sealed = report.sealed == report.streams > 0
     if report.ok:
-        out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches")
+        out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
+        if not sealed and report.streams:
+            state.note("heads without a seal can be forged by who can write the journal: see `remit journal seal`")
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:

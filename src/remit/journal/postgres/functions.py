@@ -41,16 +41,16 @@ END $$;
 _FOLD: Final = """
 CREATE OR REPLACE FUNCTION fold(
     streams text[], seqs bigint[], epochs bigint[], hashes bytea[], lasts bigint[], chained bytea[], ats bigint[],
-    owners int[], places bigint[], kinds text[], times bigint[], payloads bytea[], links bytea[]
+    owners int[], places bigint[], kinds text[], times bigint[], payloads bytea[], links bytea[], seals bytea[]
 ) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
     ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(streams)]);
     moved record;
 BEGIN
     FOR moved IN
-        UPDATE heads h SET seq = g.last, hash = g.chain, updated_at = g.at
-        FROM unnest(streams, seqs, epochs, hashes, lasts, chained, ats) WITH ORDINALITY
-            AS g (stream, seq, epoch, hash, last, chain, at, place)
+        UPDATE heads h SET seq = g.last, hash = g.chain, updated_at = g.at, seal = g.seal
+        FROM unnest(streams, seqs, epochs, hashes, lasts, chained, ats, seals) WITH ORDINALITY
+            AS g (stream, seq, epoch, hash, last, chain, at, seal, place)
         WHERE h.stream = g.stream AND h.seq = g.seq AND h.epoch = g.epoch AND h.hash = g.hash
         RETURNING h.id, g.place::int AS place
     LOOP
@@ -71,7 +71,7 @@ CREATE OR REPLACE FUNCTION each(
     lasts bigint[], chained bytea[], ats bigint[], patches jsonb[], event_ends int[],
     places bigint[], kinds text[], times bigint[], payloads bytea[], links bytea[],
     wake_ends int[], woken text[],
-    blob_ends int[], digests text[], contents bytea[], untils bigint[]
+    blob_ends int[], digests text[], contents bytea[], untils bigint[], seals bytea[]
 ) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
     missed int[] := '{}';
@@ -87,15 +87,16 @@ BEGIN
             IF seqs[a] = 0 AND chained[a] IS NOT NULL THEN
                 INSERT INTO heads (
                     stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
-                    created_at, updated_at
+                    created_at, updated_at, seal
                 ) VALUES (
                     streams[a], sorts[a], coalesce(p ->> 'state', ''), lasts[a], chained[a], (p ->> 'due_at')::bigint,
                     coalesce((p ->> 'priority')::bigint, 0), coalesce((p ->> 'closed')::boolean, false),
                     coalesce(p ->> 'route', ''), coalesce(p ->> 'subject', ''), coalesce(p ->> 'title', ''),
-                    coalesce(p -> 'labels', '{}'), ats[a], ats[a]
+                    coalesce(p -> 'labels', '{}'), ats[a], ats[a], seals[a]
                 ) ON CONFLICT (stream) DO NOTHING RETURNING id INTO found_id;
             ELSE
                 UPDATE heads SET seq = lasts[a], hash = coalesce(chained[a], hash), updated_at = ats[a],
+                    seal = seals[a],
                     state = CASE WHEN p ? 'state' THEN p ->> 'state' ELSE state END,
                     due_at = CASE WHEN p ? 'due_at' THEN (p ->> 'due_at')::bigint ELSE due_at END,
                     priority = CASE WHEN p ? 'priority' THEN (p ->> 'priority')::bigint ELSE priority END,
@@ -246,5 +247,19 @@ BEGIN
 END $$;
 """
 
-FUNCTIONS: Final = _DONE + _FOLD + _EACH + _USED + _CLAIM + _DUE
+
+def _unsealed(function: str) -> str:
+    """What a process of a Remit without seals calls, with one argument less: the heads that it writes have none."""
+    head, _, parameters = function.partition(") RETURNS")[0].partition("(")
+    parameters = parameters.removesuffix(", seals bytea[]\n")
+    names = ", ".join([parameter.split()[0] for parameter in parameters.split(",")])
+    return f"""{head}({parameters}) RETURNS int[] LANGUAGE sql AS $$
+    SELECT {head.split()[-1]}({names}, array_fill(''::bytea, ARRAY[cardinality(streams)]));
+$$;
+"""
+
+
+_OLDER: Final = _unsealed(_FOLD) + _unsealed(_EACH)
+
+FUNCTIONS: Final = _DONE + _FOLD + _EACH + _OLDER + _USED + _CLAIM + _DUE
 """Makes them all, or makes them again."""

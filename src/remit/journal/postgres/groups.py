@@ -10,8 +10,8 @@ import msgspec
 from remit.journal.event import NO_PATCH, Append, Commit, Event
 from remit.journal.runs import Run, folds
 
-_FOLD: Final = 13
-_EACH: Final = 25
+_FOLD: Final = 14
+_EACH: Final = 26
 """Arguments of the two functions."""
 
 
@@ -88,6 +88,7 @@ def _fold_columns(runs: Sequence[Run]) -> list[list[Any]]:
         [run.last.at for run in runs],
         [place for place, _ in owned],
         *_event_columns([event for _, event in owned]),
+        [run.last.seal for run in runs],
     ]
 
 
@@ -117,6 +118,7 @@ def _each_columns(commits: Sequence[Commit]) -> list[list[Any]]:
         [blob.digest for blob in blobs],
         [blob.data for blob in blobs],
         [blob.until for blob in blobs],
+        [append.seal for append in appends],
     ]
 
 

@@ -2,7 +2,7 @@
 
 `heads` leaves room in its pages and keeps what appends change out of its indexes, so that a head moves without touching
 one. Migrations change tables; the functions (functions.py) are made again after them. A function that got other
-arguments stays beside the new one: processes of an older Remit that still run go on with it.
+arguments stays beside the new one, or is made to call it: processes of an older Remit that still run go on with it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ ALTER TABLE heads ADD COLUMN subject text COLLATE "C" NOT NULL DEFAULT '';
 CREATE INDEX heads_subject ON heads (subject, id) WHERE subject <> '';
 """
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS)
+_SEALS: Final = "ALTER TABLE heads ADD COLUMN seal bytea NOT NULL DEFAULT '';"
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 

@@ -24,14 +24,14 @@ _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
 """Rows per statement: few shapes, so that every statement stays prepared."""
 
 _HEAD: Final = """
-UPDATE heads SET seq = ?, hash = ?, updated_at = ?{patch}
+UPDATE heads SET seq = ?, hash = ?, updated_at = ?, seal = ?{patch}
 WHERE stream = ? AND seq = ? AND epoch = ? AND hash = ?{guard}
 """
 _CREATE: Final = """
 INSERT INTO heads (
     stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
-    created_at, updated_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
+    created_at, updated_at, seal
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
 """
 _WAKE: Final = """
 UPDATE heads SET wakes = wakes + 1,
@@ -104,7 +104,7 @@ class GroupWriter:
         accepted: list[Event] = []
         for run in runs:
             first, last = run.first, run.events[-1]
-            head = (last.seq, last.hash, run.last.at)
+            head = (last.seq, last.hash, run.last.at, run.last.seal)
             self._db.execute(_FOLDED, (*head, first.stream, first.expect_seq, first.epoch, first.expect_hash))
             if self._db.changes():
                 accepted += run.events
@@ -183,6 +183,7 @@ class GroupWriter:
                 msgspec.json.encode(_or(patch.labels, {})).decode(),
                 append.at,
                 append.at,
+                append.seal,
             ),
         )
         return self._db.changes() == 1
@@ -194,7 +195,7 @@ class GroupWriter:
         head = (last.seq, last.hash) if last else (append.expect_seq, None)
         sql = _head_sql(columns, guarded=bool(guard), keeps_hash=last is None)
         where = (append.stream, append.expect_seq, append.epoch, append.expect_hash, *guard)
-        self._db.execute(sql, (*head, append.at, *values, *where))
+        self._db.execute(sql, (*head, append.at, append.seal, *values, *where))
         return self._db.changes() == 1
 
     def _blobs(self, blobs: Sequence[Blob], at: int) -> None:

@@ -70,6 +70,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE heads ADD COLUMN subject TEXT NOT NULL DEFAULT '';
     CREATE INDEX heads_subject ON heads (subject) WHERE subject <> '';
     """,
+    """
+    ALTER TABLE heads ADD COLUMN seal BLOB NOT NULL DEFAULT x'';
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 

@@ -38,6 +38,10 @@ def _picture(url: Any) -> Any:
     return f"{scheme}://{MASK}@{place}" if at else mask(url)
 
 
+def _place(path: str, base: Base) -> str:
+    return str(base.path(path)) if path else ""
+
+
 class JournalSettings(Section, frozen=True):
     """Where everything is recorded."""
 
@@ -49,5 +53,13 @@ class JournalSettings(Section, frozen=True):
             env=("REMIT_JOURNAL",),
             resolve=_absolute,
             picture=_picture,
+        ),
+    ] = ""
+    key_file: Annotated[
+        str,
+        About(
+            "The file of the keys that the journal is sealed with; outside the project folder, readable for you alone. "
+            "Empty: one that Remit makes together with a project's journal, in a folder of your own.",
+            resolve=_place,
         ),
     ] = ""

@@ -10,11 +10,12 @@ from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
     "copy": Entry("Commands", "Copy a journal to another place, and prove the copy equal."),
+    "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
 }
 
 
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """The journal itself: copy it to another place."""
+    """The journal itself: copy it to another place, seal it."""
     show_help(context)

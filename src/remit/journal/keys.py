@@ -1,0 +1,92 @@
+"""The file of the keys that heads are sealed with: one key a line in hexadecimal, the one in use first.
+
+It lies outside the project folder, so that who can write the journal need not be able to read it. By default there is
+one for each journal that Remit made here; a setting names one that several machines share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from remit.errors import SettingsError
+from remit.journal.seals import KEY_BYTES, Seals
+
+_LONGEST: Final = 64 * 1024
+
+
+def default_place(folder: Path, journal: Path) -> Path:
+    """Where the keys of a journal's file are kept below a folder of the user's own."""
+    name = hashlib.sha256(os.fsencode(journal.resolve())).hexdigest()[:40]
+    return folder / "journal-keys" / f"{name}.keys"
+
+
+def load(place: Path) -> Seals | None:
+    """The seals under the keys in a file; None if there is none.
+
+    Raises SettingsError if others can read or change it, or if it holds anything else.
+    """
+    keys = read(place)
+    return Seals(keys) if keys else None
+
+
+def read(place: Path) -> list[bytes]:
+    """The keys in a file, the one in use first; empty if it is not there. Raises as `load` does."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unusable(place, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise _unusable(place, "it is no plain file")
+        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
+            raise _unusable(place, "others may read or change it")
+        lines = file.read(_LONGEST).split()
+    try:
+        keys = [bytes.fromhex(line.decode()) for line in lines]
+    except ValueError:  # it quotes what stands there
+        raise _unusable(place, "it holds something else than keys") from None
+    if not keys or any(len(key) != KEY_BYTES for key in keys):
+        raise _unusable(place, f"it holds something else than keys of {KEY_BYTES} bytes")
+    return keys
+
+
+def make(place: Path) -> None:
+    """Make a file with a new key, unless there is one: of several processes that try, one does it. Raises OSError."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    whole = _complete(place.parent, [os.urandom(KEY_BYTES)])
+    try:
+        with contextlib.suppress(FileExistsError):
+            place.hardlink_to(whole)  # whole or not there, and never in place of another
+    finally:
+        whole.unlink()
+
+
+def write(place: Path, keys: Sequence[bytes]) -> None:
+    """Put these keys in the place of those in the file. Raises OSError."""
+    _complete(place.parent, keys).replace(place)
+
+
+def _complete(folder: Path, keys: Sequence[bytes]) -> Path:
+    """A file beside the others with these keys, on the disk; readable for its owner alone."""
+    descriptor, name = tempfile.mkstemp(dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(b"".join(key.hex().encode() + b"\n" for key in keys))
+        file.flush()
+        os.fsync(descriptor)
+    return Path(name)
+
+
+def _unusable(place: Path, why: str) -> SettingsError:
+    return SettingsError(
+        f"{place}: {why}", remedy="Keep it readable for you alone (chmod 600), or name another journal.key_file."
+    )

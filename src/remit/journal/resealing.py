@@ -1,0 +1,80 @@
+"""Sealing the heads of a journal that has none, or not under the key in use."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, StateError
+from remit.journal.copy import refuse_busy
+from remit.journal.event import Append, Head, HeadQuery
+from remit.journal.examining import examine
+from remit.journal.journal import PAGE, Journal
+
+
+class Resealed(msgspec.Struct, frozen=True, kw_only=True):
+    """What sealing a journal came to."""
+
+    streams: int
+    sealed: int
+    """Heads that were sealed now."""
+    unsealed: tuple[str, ...]
+    """The streams of those whose head had no seal under a key that is here."""
+    problems: tuple[str, ...]
+    """What is wrong with the streams whose heads were left as they are."""
+
+
+async def seal_all(journal: Journal) -> Resealed:
+    """Seal every head whose stream is whole. A head that was forged stays so.
+
+    Raises StateError without keys, JournalError (JOURNAL_LOCKED) while someone works on a stream.
+    """
+    seals = journal.seals
+    if seals is None:
+        raise StateError("there is no key to seal with", code=Code.SETTINGS_INVALID, remedy="Set journal.key_file.")
+    await refuse_busy(journal)
+    streams, sealed, before = 0, 0, None
+    unsealed: list[str] = []
+    problems: list[str] = []
+    while page := await journal.heads(HeadQuery(limit=PAGE, before=before)):
+        before = page[-1].stream
+        streams += len(page)
+        good: list[Head] = []
+        for head in page:
+            doubt = seals.doubt(head)
+            if doubt is None and head.seal.startswith(seals.current):
+                continue
+            try:
+                if doubt is not None and doubt.code is Code.HEAD_FORGED:
+                    raise doubt
+                events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
+                await examine(head, events, None, journal.value, journal.clock.now())
+            except ChainBrokenError as error:
+                problems.append(f"{error.code.name}: {error.message}")
+                continue
+            good.append(head)
+            unsealed += [head.stream] if doubt is not None else []
+        done = await asyncio.gather(*(_seal(journal, head, seals.seal(head)) for head in good))
+        sealed += sum(done)
+    return Resealed(streams=streams, sealed=sealed, unsealed=tuple(unsealed), problems=tuple(problems))
+
+
+async def _seal(journal: Journal, head: Head, seal: bytes) -> bool:
+    """Whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
+    append = Append(
+        stream=head.stream,
+        kind=head.kind,
+        expect_seq=head.seq,
+        expect_hash=head.hash,
+        epoch=head.epoch,
+        events=(),
+        at=head.updated_at,
+        seal=seal,
+    )
+    try:
+        await journal.replicate(append)
+    except AppendConflictError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+"""A head's seal: what shows that the writer of the head has the key. The chain says only what was recorded.
+
+    seal   = id of the key:8 ‖ HMAC-SHA256(key, "remit-seal-1" 00 ‖ length of fields:4 ‖ fields ‖ chain value:32)
+    fields = [kind, state, closed, subject, title, labels] as JSON, labels by name          integers big-endian
+    id     = the first 8 bytes of SHA-256("remit-seal-key" 00 ‖ key)
+
+The chain value covers the stream's name and every event. `pending`, `running` and `waiting` all count as `open`, since
+leasing a stream changes one into another without an event. Pure; keys.py keeps the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ChainBrokenError, JournalError
+from remit.journal.event import UNSET, Head, HeadPatch
+
+KEY_BYTES: Final = 32
+ID_BYTES: Final = 8
+_BLOCK: Final = 64
+_INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
+_DOMAIN: Final = b"remit-seal-1\0"
+_ID_DOMAIN: Final = b"remit-seal-key\0"
+_LEASED: Final = {"pending": "open", "running": "open", "waiting": "open"}
+_fields: Final = msgspec.json.Encoder(order="deterministic").encode
+_LOOK: Final = "Look at the stream with `remit trace`; if it is as it should be, run `remit journal seal`."
+_FORGED: Final = "Someone without the key wrote to the journal: restore a backup."
+
+Sealer = Callable[[bytes], bytes]
+"""Makes the seal of a head out of its chain value; its other fields are taken in already."""
+
+
+class Covered(msgspec.Struct, frozen=True, array_like=True):
+    """What a seal covers beside the chain value, in this order."""
+
+    kind: str
+    state: str = ""
+    closed: bool = False
+    subject: str = ""
+    title: str = ""
+    labels: dict[str, str] = {}
+
+    def patched(self, patch: HeadPatch, *, created: bool) -> Covered:
+        """The same after a patch; a subject counts only where the stream is made."""
+        return Covered(
+            self.kind,
+            self.state if patch.state is UNSET else patch.state,
+            self.closed if patch.closed is UNSET else patch.closed,
+            patch.subject if created and patch.subject is not UNSET else self.subject,
+            self.title if patch.title is UNSET else patch.title,
+            self.labels if patch.labels is UNSET else patch.labels,
+        )
+
+
+def covered(head: Head) -> Covered:
+    """What the seal of a head covers beside its chain value."""
+    return Covered(head.kind, head.state, head.closed, head.subject, head.title, head.labels)
+
+
+class Seals:
+    """Makes seals under one key, and knows those of others."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        """Seal under the first of these keys; seals under any of them hold."""
+        self._keys = {key_id(key): _Key(key) for key in keys}
+        self._current = self._keys[key_id(keys[0])]
+
+    @property
+    def current(self) -> bytes:
+        """The id of the key that new seals are made under."""
+        return self._current.id
+
+    def over(self, fields: Covered) -> Sealer:
+        """What seals heads with these fields."""
+        return self._current.over(fields)
+
+    def seal(self, head: Head) -> bytes:
+        """The seal that a head should have."""
+        return self._current.over(covered(head))(head.hash)
+
+    def doubt(self, head: Head) -> ChainBrokenError | None:
+        """Why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
+        if not head.seal:
+            why = f"{head.stream}: its head has no seal, or someone took it away"
+            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
+        key = self._keys.get(head.seal[:ID_BYTES])
+        if key is None:
+            why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
+            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
+        if not compare_digest(key.over(covered(head))(head.hash), head.seal):
+            why = f"{head.stream}: its head was written by someone without the key"
+            return ChainBrokenError(why, code=Code.HEAD_FORGED, remedy=_FORGED)
+        return None
+
+
+def key_id(key: bytes) -> bytes:
+    """What a key is called; it says nothing of the key."""
+    return sha256(_ID_DOMAIN + key).digest()[:ID_BYTES]
+
+
+class _Key:
+    """One key, with both halves of HMAC begun: twice as fast as the `hmac` module for messages of this size."""
+
+    def __init__(self, key: bytes) -> None:
+        self.id = key_id(key)
+        padded = key.ljust(_BLOCK, b"\0")
+        self._inner, self._outer = sha256(padded.translate(_INNER) + _DOMAIN), sha256(padded.translate(_OUTER))
+
+    def over(self, fields: Covered) -> Sealer:
+        try:
+            data = _fields(msgspec.structs.replace(fields, state=_LEASED.get(fields.state, fields.state)))
+        except UnicodeEncodeError as error:
+            why = f"what a head says cannot be written as JSON: {error.reason}"
+            raise JournalError(why, code=Code.RECORD_INVALID, remedy="Leave lone surrogates out.") from error
+        begun = self._inner.copy()
+        begun.update(len(data).to_bytes(4, "big") + data)
+        name, inner, outer = self.id, begun.copy, self._outer.copy
+
+        def seal(chained: bytes) -> bytes:
+            first, second = inner(), outer()
+            first.update(chained)
+            second.update(first.digest())
+            return name + second.digest()
+
+        return seal
