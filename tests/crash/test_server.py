@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from remit.journal.kinds import SignalSent, decode
+from remit.service.jobs import Options
 from tests.crash.server_worker import MOMENTS, Moment, free_port, serve_until_killed, work_until_killed
 from tests.crash.test_tickets import create, settle
 from tests.crash.ticket_worker import opened
@@ -92,6 +94,62 @@ async def a_retry_finds_the_first(url: str, folder: Path, moment: Moment) -> Non
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_retry_under_the_same_key_finds_what_a_killed_server_had_begun(tmp_path: Path, moment: Moment) -> None:
     await a_retry_finds_the_first(str(tmp_path / "journal.db"), tmp_path, moment)
+
+
+async def an_agent_hears_it_once(url: str, folder: Path, moment: Moment) -> None:
+    script = [{"call": [{"tool": "bank.charge", "args": {"number": 7}}]}, {"say": "Done."}]
+    (folder / "script.json").write_text(json.dumps(script))
+    asks = {"id": "asks", "effect": "ask", "tools": ["bank.charge"]}
+    async with opened(url, folder) as remit:
+        given = {"task": "Charge.", "tools": ["bank.*"], "model": "scripted:script.json"}
+        agent = await remit.service.jobs.start_named("agent", given, Options(policy=(asks,)))
+    sends = {
+        f"/v1/jobs/{agent}/conversation": {"text": "Quickly, please."},
+        f"/v1/jobs/{agent}/signal": {"name": "go", "payload": 1},
+    }
+    for path, body in sends.items():
+        port = free_port()
+        server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port, moment))
+        server.start()
+        while await asyncio.to_thread(ask, port, path, body, path) is None and server.is_alive():
+            pass  # it is starting
+        await asyncio.to_thread(server.join, 30)
+        died = server.exitcode
+        server.kill()
+        assert died == -9
+    port = free_port()
+    server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port))
+    server.start()
+    try:
+        for path, body in sends.items():
+            first, second = [await answered(port, path, body, path) for _ in range(2)]
+            assert (first[1]["job"], second) == (agent, first)
+    finally:
+        server.kill()
+        server.join()
+    async with opened(url, folder) as remit:
+        inbox = await remit.service.streams.events(f"job/{agent}/inbox")
+        assert [event.kind for event in inbox] == ["signal_sent", "signal_sent"]
+        await remit.service.jobs.cancel(agent)
+        remit.runtime.engine.start()
+        await remit.service.jobs.settled([agent])
+        said = decode(inbox[0].kind, inbox[0].data)
+        assert isinstance(said, SignalSent)
+        assert await remit.service.conversations.say(agent, "Quickly, please.", key=said.key) == agent
+        assert len(await remit.service.jobs.rows()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_what_is_said_to_an_agent_is_heard_once_though_its_server_was_killed(
+    tmp_path: Path, moment: Moment
+) -> None:
+    await an_agent_hears_it_once(str(tmp_path / "journal.db"), tmp_path, moment)
+
+
+@pytest.mark.slow
+async def test_it_is_heard_once_on_postgresql_too(tmp_path: Path, storage: PostgresStorage) -> None:
+    await an_agent_hears_it_once(storage.url, tmp_path, "done")
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str) -> Any:
 
 
 def key_of(route: Route, headers: Mapping[str, str]) -> str:
-    """The Idempotency-Key of a request that starts something; empty without one. Raise Problem."""
+    """The Idempotency-Key of a request that starts or sends something; empty without one. Raise Problem."""
     key = headers.get("idempotency-key", "")
     if key and not route.starts:
         return ""

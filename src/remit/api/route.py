@@ -114,7 +114,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     codes: tuple[Code, ...] = ()
     """Codes it can be refused with, beside those of every route."""
     starts: bool = False
-    """Whether it starts something: then an Idempotency-Key makes a repetition meet the first."""
+    """Whether it starts or sends something: then an Idempotency-Key makes a repetition meet the first."""
     keeps_key: bool = False
     """Whether the handler honours the key itself."""
     media: str = "application/json"

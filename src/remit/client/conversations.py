@@ -25,7 +25,7 @@ class RemoteConversations:
         found: list[dict[str, Any]] = await self._connection.ask("conversations.view", job)
         return found
 
-    async def say(self, job: str, text: str, options: Options | None = None) -> str:
+    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
         """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
         options = options or Options()
         only_oneself(options.principal)
@@ -41,6 +41,6 @@ class RemoteConversations:
         )
         # The key lets a request whose answer was lost be sent again.
         row: JobRow = await self._connection.ask(
-            "conversations.say", job, query=WaitQuery(), body=body, key=new_id("say")
+            "conversations.say", job, query=WaitQuery(), body=body, key=key or new_id("say")
         )
         return row.job

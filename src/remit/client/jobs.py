@@ -100,11 +100,13 @@ class RemoteJobs:
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
         return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
 
-    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
-        """Send a signal to a job that has not ended."""
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
+        """Send a signal to a job that has not ended; under the same `key`, once."""
         only_oneself(by)
         encoded(payload, Code.SIGNAL_INVALID)
-        await self._connection.ask("jobs.signal", job, body=SignalBody(name=name, payload=payload))
+        # The key lets a request whose answer was lost be sent again.
+        body = SignalBody(name=name, payload=payload)
+        await self._connection.ask("jobs.signal", job, body=body, key=key or new_id("sig"))
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
         """Ask a job to stop; its worker ends what is under way."""

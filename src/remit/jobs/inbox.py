@@ -70,6 +70,28 @@ class Inbox:
         posted, blobs = _packed(message, value)
         await self._journal.post(self._stream, KIND, posted, blobs=blobs, wakes=(self._job_stream,))
 
+    async def send(self, message: SignalSent, value: bytes, job: Head) -> None:
+        """Leave a signal durably, and wake the job; one that was left under the same key is not left twice."""
+        if not message.key:
+            await self.post(message, value)
+            return
+        posted, blobs = _packed(message, value)
+        while True:
+            head = await self._journal.head(self._stream)
+            await self.refresh()
+            if self.has(message.key):
+                return
+            writer = self._journal.writer(self._stream, KIND, head, job)
+            try:
+                await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
+            except AppendConflictError:
+                continue  # someone left another message at the same moment
+            return
+
+    def has(self, key: str) -> bool:
+        """Whether a signal was left under a key."""
+        return any(isinstance(message, SignalSent) and message.key == key for _, message in self.messages)
+
     async def decide(self, message: StepDecided, value: bytes | None, job: Head) -> None:
         """Leave the first decision on an attempt durably, and wake the job. Raises StateError if it has one."""
         posted, blobs = _packed(message, value)

@@ -61,12 +61,13 @@ class Conversations:
 
     # --- commands
 
-    async def say(self, job: str, text: str, options: Options | None = None) -> str:
+    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
         """Say something to an agent; the job that answers.
 
         An agent at work hears it before its next question. If its job has ended, a new one goes on with the
-        conversation, with the same model, tools and limits, and within what the old one was allowed. Raises
-        NotFoundError, UsageError, or StateError for what is not a conversation.
+        conversation, with the same model, tools and limits, and within what the old one was allowed. What is said to
+        an agent at work under the same `key` is said once. Raises NotFoundError, UsageError, or StateError for what is
+        not a conversation.
         """
         if not text.strip() or len(text) > _MAX_TEXT:
             raise UsageError(f"say something, in at most {_MAX_TEXT} characters")
@@ -79,9 +80,9 @@ class Conversations:
                 why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs` lists those of the recipe {AGENT}."
             )
         options = options or Options()
-        if head.state not in ENDED:
+        if head.state not in ENDED or await self._was_said(job, key):
             try:
-                await self._jobs.signal(job, CHAT, text, by=options.principal)
+                await self._jobs.signal(job, CHAT, text, by=options.principal, key=key)
             except StateError as error:
                 if error.code is not Code.JOB_FINISHED:
                     raise
@@ -91,6 +92,13 @@ class Conversations:
         given = await self._continued(found, text)
         options = msgspec.structs.replace(options, subject=options.subject or head.subject)
         return await self._jobs.start_named(AGENT, given, _within(created, options, text))
+
+    async def _was_said(self, job: str, key: str) -> bool:
+        """Whether the job was sent this before it ended."""
+        inbox = Inbox(self._journal, job)
+        if key:
+            await inbox.refresh()
+        return inbox.has(key)
 
     async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
         """The input of a job that goes on with a conversation."""

@@ -289,18 +289,27 @@ class Jobs:
         made = await self._create(created.name, (), options, created, forked, *plan, *taken.events)
         return Retried(job=made, again=taken.again)
 
-    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
-        """Send a signal to a job that has not ended. Raises NotFoundError, StateError or UsageError."""
-        await open_job(self._journal, job)
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
+        """Send a signal to a job that has not ended. Raises NotFoundError, StateError or UsageError.
+
+        Under the same `key` it is sent once, however often that is asked for, also if the job has ended meanwhile.
+        """
+        head, inbox = await head_of(self._journal, job), Inbox(self._journal, job)
+        if key:
+            await inbox.refresh()
+        if not inbox.has(key):
+            head = await open_job(self._journal, job)
         if not name:
             raise UsageError("a signal needs a name", code=Code.SIGNAL_INVALID)
-        message = SignalSent(name=name, by=by or self._principal)
-        await self._post(job, message, encoded(payload, Code.SIGNAL_INVALID))
+        message = SignalSent(name=name, by=by or self._principal, key=key)
+        await inbox.send(message, encoded(payload, Code.SIGNAL_INVALID), head)
+        self._poke()
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
         """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
         await open_job(self._journal, job)
-        await self._post(job, CancelRequested(by=by or self._principal, reason=reason))
+        await Inbox(self._journal, job).post(CancelRequested(by=by or self._principal, reason=reason))
+        self._poke()
         await self._for_everyone(job)
 
     async def resume(self, job: str) -> None:
@@ -345,10 +354,6 @@ class Jobs:
     async def _registry_version(self) -> str:
         await self._catalog.tools(_PATIENCE_S)
         return self._catalog.version
-
-    async def _post(self, job: str, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
-        await Inbox(self._journal, job).post(message, value)
-        self._poke()
 
 
 def _fit(job: str) -> str:

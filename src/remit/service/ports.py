@@ -89,8 +89,8 @@ class JobsPort(Protocol):
         """Create a job that carries out a task graph; its identifier."""
         ...
 
-    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "") -> None:
-        """Send a signal to a job that has not ended."""
+    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
+        """Send a signal to a job that has not ended; under the same `key`, once."""
         ...
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
@@ -270,8 +270,11 @@ class ConversationsPort(Protocol):
         """What was said in a job, as the Chat Completions API takes it."""
         ...
 
-    async def say(self, job: str, text: str, options: Options | None = None) -> str:
-        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
+    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
+        """Say something to an agent; the job that answers: this one if it is at work, else a new one.
+
+        An agent at work hears what is said again under the same `key` once.
+        """
         ...
 
 

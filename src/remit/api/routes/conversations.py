@@ -55,7 +55,7 @@ async def say(asked: Asked) -> JobRow:
         job=body.job or asked.identifier("job"),
     )
     try:
-        answering = await asked.service.conversations.say(job, body.text, options)
+        answering = await asked.service.conversations.say(job, body.text, options, key=asked.identifier("say"))
     except AppendConflictError:
         if body.job or not options.job:
             raise

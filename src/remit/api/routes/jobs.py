@@ -155,7 +155,9 @@ async def view(asked: Asked) -> JobView:
 async def signal(asked: Asked) -> JobRow:
     """Send a job a signal."""
     body: SignalBody = asked.body
-    await asked.service.jobs.signal(asked.path["job"], body.name, body.payload, by=asked.principal)
+    await asked.service.jobs.signal(
+        asked.path["job"], body.name, body.payload, by=asked.principal, key=asked.identifier("sig")
+    )
     return await asked.service.jobs.row(asked.path["job"])
 
 
@@ -263,6 +265,7 @@ ROUTES: Final = (
         handler=signal,
         body=SignalBody,
         answer=JobRow,
+        starts=True,
         codes=(*_OPEN, Code.SIGNAL_INVALID),
         example={"name": "go"},
     ),

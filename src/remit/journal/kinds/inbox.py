@@ -15,6 +15,8 @@ class SignalSent(Payload, frozen=True, kw_only=True):
     payload: OptionalRaw = UNSET
     payload_blob: OptionalRef = UNSET
     by: str = ""
+    key: str = ""
+    """Names the request that sent it: sent again, it is the same signal."""
 
 
 class CancelRequested(Payload, frozen=True, kw_only=True):
