@@ -16,7 +16,7 @@ from bench.measure import Mark, Peer, Reading, Result, Watch, against
 from bench.subject import remit_in
 from remit import Remit
 from remit.jobs.answers import AgentAnswer
-from remit.jobs.bound import Bound
+from remit.jobs.bound import RecipeCall
 from remit.recipes.agent import agent
 
 TURNS: Final = 100
@@ -84,7 +84,7 @@ def _rivals(lab: Lab, workload: str) -> list[Peer]:
     return [peer for name, mark in marks.items() for peer in lab.rival(name, workload, mark)]
 
 
-def _agent(turns: int) -> Bound[AgentAnswer]:
+def _agent(turns: int) -> RecipeCall[AgentAnswer]:
     return agent(task="Read.", tools=["bench.read"], turns=turns + 1)
 
 

@@ -19,7 +19,7 @@ from bench.measure import Reading, Result, against
 from remit import Remit, tool
 from remit.api.limits import Places
 from remit.api.part import Api
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.api.routes import ROUTES
 from remit.api.routes.tools import ExecuteBody
 from remit.clock import SystemClock
@@ -41,7 +41,7 @@ async def look(what: str) -> str:
     return what.upper()
 
 
-async def bare(asked: Asked) -> dict[str, Any]:
+async def bare(asked: ApiRequest) -> dict[str, Any]:
     """Answer a call without gateway and journal."""
     return {"status": "ok", "value": await look.function(asked.body.args["what"])}
 

@@ -21,7 +21,7 @@ from remit.sandbox.commands import Commands
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Asked, Sandbox
+from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.seccomp.filter import encoded
 from remit.sandbox.spec import Spec
@@ -139,7 +139,7 @@ async def sandboxed_warm(_lab: Lab) -> list[Result]:
                 await sandbox.write(name, [("main.py", b"pass")])
                 await _at_rest(driver)
                 watch = Watch()
-                found = await sandbox.run(Asked(conversation=name, key="1", command=("python", "main.py")))
+                found = await sandbox.run(RunRequest(conversation=name, key="1", command=("python", "main.py")))
                 taken = watch.millis(1)
                 assert found.execution.status == "SUCCEEDED"
                 if number:  # the first finds none that was started ahead

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import remit
 
 SURFACE = [
-    "Bound",
+    "RecipeCall",
     "CallContext",
     "CallError",
     "Code",
@@ -48,6 +50,11 @@ def test_every_public_name_can_be_imported_and_says_what_it_is() -> None:
     for name in SURFACE:
         value = getattr(remit, name)
         assert name == "__version__" or value.__doc__, name
+
+
+def test_an_old_name_is_the_new_one_and_says_so() -> None:
+    with pytest.warns(DeprecationWarning, match=r"remit\.Bound is now remit\.RecipeCall"):
+        assert remit.Bound is remit.RecipeCall
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
     from remit.gateway.outcome import Outcome
-    from remit.jobs.bound import Bound
+    from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.run import CallError, Confirmed, Run
     from remit.service.jobs import Options
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
 
 __all__ = [
-    "Bound",
     "CallContext",
     "CallError",
     "Code",
@@ -41,6 +40,7 @@ __all__ = [
     "Outcome",
     "ProviderError",
     "Recipe",
+    "RecipeCall",
     "Remit",
     "RemitError",
     "Retry",
@@ -61,7 +61,7 @@ _HOMES = {
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.outcome": ("Outcome",),
-    "remit.jobs.bound": ("Bound",),
+    "remit.jobs.bound": ("RecipeCall",),
     "remit.jobs.recipe": ("Recipe", "recipe"),
     "remit.jobs.run": ("CallError", "Confirmed", "Run"),
     "remit.service.jobs": ("Options",),
@@ -72,17 +72,24 @@ _HOMES = {
     "remit.tools.provider": ("CallContext", "EvidenceCandidate", "ToolProvider", "ToolResult"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_RENAMED = {"Bound": "RecipeCall"}
+"""Names of the last release, with today's: they go with the next one."""
 
 
 def __getattr__(name: str) -> Any:
-    module = _HOME_OF.get(name)
+    today = _RENAMED.get(name, name)
+    module = _HOME_OF.get(today)
     if module is None:
         msg = f"module 'remit' has no attribute {name!r}"
         raise AttributeError(msg)
+    if today != name:
+        import warnings  # noqa: PLC0415 - only where an old name is used
+
+        warnings.warn(f"remit.{name} is now remit.{today}", DeprecationWarning, stacklevel=2)
     from importlib import import_module  # noqa: PLC0415 - only what is used is loaded
 
-    value = getattr(import_module(module), name)
-    globals()[name] = value
+    value = getattr(import_module(module), today)
+    globals()[today] = value
     return value
 
 

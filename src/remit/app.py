@@ -21,7 +21,7 @@ from remit.codes import Code
 from remit.engines.port import Engine
 from remit.errors import StateError
 from remit.gateway.outcome import Outcome
-from remit.jobs.bound import Bound
+from remit.jobs.bound import RecipeCall
 from remit.jobs.ended import Ended
 from remit.jobs.plans.plan import Plan
 from remit.jobs.recipe import Recipe, recipe_of
@@ -170,7 +170,7 @@ class Remit:
 
     # --- jobs
 
-    async def start(self, bound: Bound[T], options: Options | None = None) -> Job[T]:
+    async def start(self, bound: RecipeCall[T], options: Options | None = None) -> Job[T]:
         """Create a job that runs a recipe with its arguments; it is durable when this returns."""
         return Job(self, await self.service.jobs.start(bound, options), recipe_of(bound))
 
@@ -180,7 +180,7 @@ class Remit:
         """Create a job that carries out a task graph."""
         return Job(self, await self.service.jobs.start_plan(plan, inputs or {}, options))
 
-    async def run(self, bound: Bound[T], options: Options | None = None) -> T:
+    async def run(self, bound: RecipeCall[T], options: Options | None = None) -> T:
         """Start a job and wait for its result. Raises JobEndedError where it failed or was cancelled."""
         return await (await self.start(bound, options))
 

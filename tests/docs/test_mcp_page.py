@@ -28,7 +28,7 @@ from remit.mcp_server import parking, sessions, views
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.process import child
 from remit.process.environment import environment as seen
-from remit.providers.mcp import keeper, listing, session
+from remit.providers.mcp import listing, session, supervisor
 from remit.settings import load
 from remit.settings.clients import clients
 from remit.settings.mcp_servers import mcp_servers
@@ -207,7 +207,7 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
     "said",
     [
         f"waits up to {views.PATIENCE_S:g} seconds for servers",
-        f"may take {keeper.CONNECT_S:g} seconds",
+        f"may take {supervisor.CONNECT_S:g} seconds",
         f"| a client's request | {MAX_REQUEST_BYTES // 2**20} MiB |",
         f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",
         f"| questions of a server within one call | {session._MAX_ROUNDS} |",
@@ -225,7 +225,7 @@ def test_the_settings_behind_the_limits_have_the_values_of_the_page() -> None:
     assert f"| a call | {settings.mcp.timeout_ms // 1000} s |" in PAGE
     assert f"| a message from a server | {settings.mcp.max_message_bytes // 2**20} MiB |" in PAGE
     assert f"| a result, as JSON | {settings.tools.max_value_bytes // 2**20} MiB |" in PAGE
-    assert (keeper.PARK_AFTER, keeper.PARK_S, child.GRACE_S) == (6, 60, 2)  # in words there
+    assert (supervisor.PARK_AFTER, supervisor.PARK_S, child.GRACE_S) == (6, 60, 2)  # in words there
 
 
 def test_a_server_sees_the_variables_that_are_listed_and_no_other() -> None:

@@ -70,5 +70,5 @@ async def test_what_is_kept_about_a_subject_ends_with_it() -> None:
 async def test_what_was_never_kept_is_none() -> None:
     async with opened(odd(read)) as world:
         assert (await world.call(args={"digest": sha256(DATA)})).value is None
-        await world.journal.keep([Blob(sha256(DATA), b"other bytes")])
+        await world.journal.put_blobs([Blob(sha256(DATA), b"other bytes")])
         assert (await world.call(args={"digest": sha256(DATA)})).status == "failed"

@@ -63,7 +63,7 @@ async def test_a_copy_of_the_journal_keeps_them_and_a_changed_one_is_found() -> 
         assert await copied.schema(digest) == await world.journal.schema(digest)
         await copied.close()
         wrong = Journal(SqliteStore(MEMORY, ManualClock()), ManualClock())
-        await wrong.keep([Blob(digest, b"{}")])
+        await wrong.put_blobs([Blob(digest, b"{}")])
         with pytest.raises(ChainBrokenError):
             await wrong.schema(digest)
         await wrong.close()

@@ -35,7 +35,7 @@ class Echo:
         finally:
             self.life.append("down")
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         self.life.append("hushed")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

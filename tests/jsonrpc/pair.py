@@ -22,7 +22,7 @@ async def echo(_context: Context, method: str, params: Params) -> dict[str, Any]
     return {"method": method, "params": dict(params or {})}
 
 
-class Wire:
+class Transport:
     """Carries lines to a receiver, one turn of the loop later; keeps them."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Side:
     """One side, which echoes unless told otherwise, and keeps what it is told."""
 
     def __init__(self, handle: Handler = echo, intercept: OnNotifyIntercept | None = None, **options: Any) -> None:
-        self.wire = Wire()
+        self.wire = Transport()
         self.dispatcher = Dispatcher(self.wire, **options)
         self.handle = handle
         self.intercept = intercept

@@ -77,12 +77,12 @@ NONSENSE = [
 
 @pytest.mark.parametrize("bad", NONSENSE, ids=lambda bad: repr(bad[:20]))
 async def test_nonsense_is_counted_and_answered_by_a_server(bad: bytes) -> None:
-    server = Side(answers_nonsense=True)
+    server = Side(answers_invalid=True)
     async with running(server):
         server.dispatcher.received(bad)
         server.dispatcher.received(line(id=2, method="x"))
         await turns()
-        assert server.dispatcher.nonsense == 1
+        assert server.dispatcher.invalid_messages == 1
         error, answer = server.wire.messages
         assert error["id"] is None
         assert error["error"]["code"] in {PARSE_ERROR, INVALID_REQUEST}
@@ -94,16 +94,16 @@ async def test_nonsense_is_counted_and_passed_over_by_a_client(bad: bytes) -> No
     client = Side()
     async with running(client):
         client.dispatcher.received(bad)
-        assert client.dispatcher.nonsense == 1
+        assert client.dispatcher.invalid_messages == 1
         assert client.wire.sent == []
 
 
 @pytest.mark.parametrize("blank", [b"", b"  ", b"\r"])
 async def test_an_empty_line_is_nothing(blank: bytes) -> None:
-    server = Side(answers_nonsense=True)
+    server = Side(answers_invalid=True)
     async with running(server):
         server.dispatcher.received(blank)
-        assert (server.dispatcher.nonsense, server.wire.sent) == (0, [])
+        assert (server.dispatcher.invalid_messages, server.wire.sent) == (0, [])
 
 
 async def test_an_id_of_ten_thousand_digits_is_an_id_like_another() -> None:
@@ -133,7 +133,7 @@ async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: 
         with pytest.raises(MCPError, match="its answer is no JSON") as caught:
             await asking
         assert caught.value.code == PARSE_ERROR
-        assert client.dispatcher.nonsense == 1
+        assert client.dispatcher.invalid_messages == 1
 
 
 @pytest.mark.parametrize("printed", [b'{"id":1,"result": oops', b'{"jsonrpc":"2.0","id":1,"method":"x", oops'])

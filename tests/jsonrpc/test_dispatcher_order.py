@@ -23,7 +23,7 @@ async def test_an_inline_request_is_answered_before_what_follows_is_looked_at() 
             await gate.wait()
         return {}
 
-    server = Side(slow_first, inline=frozenset({"initialize"}), answers_nonsense=True)
+    server = Side(slow_first, inline=frozenset({"initialize"}), answers_invalid=True)
     async with running(server):
         server.dispatcher.received(line(id=1, method="initialize"))
         server.dispatcher.received(b"nonsense")

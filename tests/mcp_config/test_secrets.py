@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.mcp_config.secrets import Cloak, looks_secret
+from remit.mcp_config.secrets import SecretReplacer, looks_secret
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -49,7 +49,7 @@ def test_what_is_no_secret_is_not_taken_for_one(name: str, text: str) -> None:
 
 
 def cloaked(**table: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    made, replaced = Cloak().table("srv", table)
+    made, replaced = SecretReplacer().table("srv", table)
     return made, {one.variable: one.place for one in replaced}
 
 
@@ -101,7 +101,7 @@ def test_secrets_in_urls_become_references(url: str, made: str) -> None:
 
 
 def test_a_variable_never_stands_for_two_secrets() -> None:
-    cloak = Cloak()
+    cloak = SecretReplacer()
 
     def env(server: str, value: str) -> str:
         return str(cloak.table(server, {"env": {"API_KEY": value}})[0]["env"]["API_KEY"])

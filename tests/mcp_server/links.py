@@ -28,8 +28,8 @@ from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.message import Message
 from remit.mcp_server.endpoint import PATH, Endpoint
-from remit.mcp_server.face import Face
 from remit.mcp_server.names import Names, WireNames
+from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import _Conversation
 
 MODERN = "2026-07-28"
@@ -46,7 +46,7 @@ class Link(NamedTuple):
         return self.era == MODERN
 
     @asynccontextmanager
-    async def connect(self, face: Face, **given: Any) -> AsyncIterator[Client]:
+    async def connect(self, face: ToolServer, **given: Any) -> AsyncIterator[Client]:
         """A client of its own; over HTTP, with a server of its own."""
         given = {"mode": self.era, "cache": None, **given}
         match self.transport:
@@ -67,9 +67,9 @@ LINKS = [Link(transport, era) for transport in ("direct", "lines", "http") for e
 @asynccontextmanager
 async def facing(
     remit: Remit, *, names: Names | None = None, principal: str = "tester", transport: str = "stdio"
-) -> AsyncIterator[Face]:
+) -> AsyncIterator[ToolServer]:
     """A face of an open Remit."""
-    face = Face(remit.service, names or WireNames(), principal=principal, transport=transport)
+    face = ToolServer(remit.service, names or WireNames(), principal=principal, transport=transport)
     try:
         yield face
     finally:
@@ -77,7 +77,7 @@ async def facing(
 
 
 @asynccontextmanager
-async def lines(face: Face) -> AsyncIterator[tuple[Any, Any]]:
+async def lines(face: ToolServer) -> AsyncIterator[tuple[Any, Any]]:
     """The server's half of a stdio conversation, without the pipes."""
     into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1_000)
     outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](1_000)
@@ -108,7 +108,7 @@ class _Wire:
 
     def __init__(self, into: Any) -> None:
         self._into = into
-        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
+        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
 
     def send(self, message: Message) -> None:
         read = types.jsonrpc_message_adapter.validate_python(json.loads(message.body))
@@ -134,14 +134,14 @@ def person(name: str) -> Token:
 
 
 def application(
-    face: Face, *, host: str = "127.0.0.1", clients: Sequence[Token] = (), hosts: Sequence[str] = ()
+    face: ToolServer, *, host: str = "127.0.0.1", clients: Sequence[Token] = (), hosts: Sequence[str] = ()
 ) -> Router:
     """What is served."""
     return Router(Guard.of(host, hosts, clients, SystemClock()), [Mount(PATH, Endpoint(face), "call")])
 
 
 @asynccontextmanager
-async def serving(face: Face, *, clients: Sequence[Token] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
+async def serving(face: ToolServer, *, clients: Sequence[Token] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
     """The face over HTTP, until the block ends; its URL."""
     stop = asyncio.Event()
     with listening() as taken:

@@ -10,7 +10,7 @@ from typing import Any
 from mcp.client import Client
 from mcp.shared.subscriptions import ToolsListChanged
 
-from remit.mcp_server.face import Face
+from remit.mcp_server.server import ToolServer
 from remit.tools.pins import Pins
 from tests.mcp_server.links import Link, facing
 from tests.mcp_server.test_listing import DEFINITION, names
@@ -42,7 +42,7 @@ class Heard:
 
 
 @asynccontextmanager
-async def hearing(face: Face, link: Link) -> AsyncIterator[tuple[Client, Heard]]:
+async def hearing(face: ToolServer, link: Link) -> AsyncIterator[tuple[Client, Heard]]:
     """A client that wants to hear of changed tools, in the way its era has for it."""
     heard = Heard()
     if not link.modern:
@@ -169,7 +169,7 @@ async def test_a_client_that_was_given_no_list_yet_is_sent_no_notice(remit_in: O
         assert face.changes._tasks == set(), "nothing is compared, no server is started for it"
 
 
-async def settled(face: Face) -> None:
+async def settled(face: ToolServer) -> None:
     """Wait until all that changed so far is told."""
     while face.changes._tasks:
         await asyncio.wait(face.changes._tasks)

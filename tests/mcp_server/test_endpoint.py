@@ -12,7 +12,7 @@ import pytest
 
 from remit import Remit, tool
 from remit.mcp_server import exchange, sessions
-from remit.mcp_server.face import Face
+from remit.mcp_server.server import ToolServer
 from remit.tools.peer import PeerError
 from remit.tools.provider import CallContext
 from tests.mcp_server.links import MODERN, facing, serving
@@ -35,7 +35,7 @@ class Bare(NamedTuple):
     """A server and somebody who talks HTTP to it."""
 
     remit: Remit
-    face: Face
+    face: ToolServer
     url: str
     http: httpx2.AsyncClient
 

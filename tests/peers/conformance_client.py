@@ -17,13 +17,13 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import msgspec
 
-from remit.chance import SystemChance
 from remit.clock import SystemClock
 from remit.errors import ProviderError
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
+from remit.randomness import SystemRandomSource
 from remit.settings.mcp import McpServer
 from remit.settings.sections.mcp import McpSettings
 from remit.testing.providers import call_context
@@ -92,7 +92,7 @@ async def main(url: str) -> None:
             McpSettings(elicitation="defaults"),
             Pins(journal, trust=True, principal="suite"),
             clock=clock,
-            chance=SystemChance(),
+            chance=SystemRandomSource(),
             login=Login(Path(folder), Straight()),
         )
         try:

@@ -30,7 +30,7 @@ from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Asked, Sandbox
+from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
 from remit.sandbox.wasm.driver import WasmDriver
@@ -62,7 +62,7 @@ async def _warm() -> None:
         )
         await sandbox.write("job/a", [("main.py", b"import sys, time; time.sleep(float(sys.argv[1]))")])
         for number, seconds in enumerate(("0", "0", "0", "1000")):
-            await sandbox.run(Asked(conversation="job/a", key=str(number), command=("python", "main.py", seconds)))
+            await sandbox.run(RunRequest(conversation="job/a", key=str(number), command=("python", "main.py", seconds)))
 
 
 RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.container.command import Container
 from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
-from remit.sandbox.keeper import keeper
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.spec import Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
@@ -138,4 +138,4 @@ async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path) -
     spec = Spec(id="r2", argv=("/bin/sh", "-c", "echo hello; exit 4"), workspace=tmp_path)
     execution = await driver.exec(spec, quiet)
     assert (execution.status, execution.exit_code, execution.stdout.data) == ("FAILED", 4, b"hello\n")
-    assert log.read_text().splitlines()[-1] == f"rm --force {keeper().mark}-r2"
+    assert log.read_text().splitlines()[-1] == f"rm --force {cleanup_process().mark}-r2"

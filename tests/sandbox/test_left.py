@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.commands import Commands
-from remit.sandbox.keeper import keeper
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Asked, Sandbox
+from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
 
@@ -39,7 +39,7 @@ WAYS: tuple[tuple[str, dict[str, int], str, str], ...] = (
 def left() -> dict[str, set[str]]:
     """Whatever a run may not leave: mounts, processes, folders, cgroups of ours."""
     top = Path("/sys/fs/cgroup")
-    mine = keeper().mark
+    mine = cleanup_process().mark
     return {
         "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
         "processes": {str(pid) for pid in marked()},
@@ -82,14 +82,14 @@ async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> Non
         driver = DRIVERS[name]()
         policy = SandboxPolicy(min_isolation=(await driver.probe()).level, commands=frozenset({"bash"}))
         sandbox = Sandbox(driver, policy, Commands(("bash",)), Workspaces(folder))
-        await sandbox.run(Asked(conversation="job/0", key="first", command=("bash", "-c", ":")))
+        await sandbox.run(RunRequest(conversation="job/0", key="first", command=("bash", "-c", ":")))
         before, files = left(), open_files()
         found: Counter[tuple[str, str, str]] = Counter()
 
         async def conversation(number: int) -> None:
             for count in range(number, RUNS, 4):
                 code, limits, status, limit = WAYS[count // 4 % len(WAYS)]
-                asked = Asked(
+                asked = RunRequest(
                     conversation=f"job/{number}",
                     key=str(count),
                     command=("bash", "-c", code),

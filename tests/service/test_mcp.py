@@ -45,7 +45,7 @@ class Far(Upstream):
     async def relay(self, method: str, params: Mapping[str, Any], peer: Any) -> dict[str, Any]:
         raise ProviderError(f"{method} is not asked here", cause=Code.ToolNotFound)
 
-    def hear(self, listener: Any) -> None:
+    def subscribe(self, listener: Any) -> None:
         """It tells nothing."""
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from remit.chance import SystemChance
 from remit.gateway.pipeline import Gateway
 from remit.jobs.state import History, stream_of
+from remit.randomness import SystemRandomSource
 from remit.service.service import service_over
 from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.pins import Pins
@@ -26,9 +26,9 @@ class Person:
             Gateway(process.services),
             process.programs,
             Pins(process.journal, trust=False, principal="bob"),
-            Desk(process.journal, process.services.metrics, SystemChance(), DeskSettings()),
+            Desk(process.journal, process.services.metrics, SystemRandomSource(), DeskSettings()),
             principal="bob",
-            poke=lambda: None,
+            wake=lambda: None,
         )
         self._process = process
         self._happened = happened

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from remit.chance import SystemChance
 from remit.clock import SECOND, Clock
 from remit.errors import JournalError
 from remit.gateway.allowance import Allowance, DayLimits
@@ -26,6 +25,7 @@ from remit.journal.event import Claim, Commit
 from remit.journal.journal import Journal
 from remit.policy.rules import Policy
 from remit.providers.functions import FunctionProvider
+from remit.randomness import SystemRandomSource
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from tests.simulation.shelf import Shelf
@@ -86,7 +86,7 @@ class Process:
             programs=self.programs,
             versions=Versions(self.journal, catalog, "warn", self.services.migrations),
             max_value_bytes=2**20,
-            chance=SystemChance(),
+            chance=SystemRandomSource(),
             report=lambda _job, _done, _total, _message: None,
         )
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from remit.chance import SystemChance
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
+from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.tickets.derivation import Derivation
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
@@ -32,7 +32,7 @@ class Chain:
     def __init__(self, journal: Journal, **derivation: bool) -> None:
         intake = Intake("strict", Registry())
         settings = Derivation(**{"replies": True, **derivation})
-        self.store = TicketStore(journal, SystemChance(), derivation=settings, problems=intake.derived)
+        self.store = TicketStore(journal, SystemRandomSource(), derivation=settings, problems=intake.derived)
 
     async def triage(self) -> Ticket:
         made = await self.store.create(NewTicket(type="TRIAGE", event=EVENT))

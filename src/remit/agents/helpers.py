@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.errors import RunError, SchemaError, UsageError
 from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome, failed, refused
-from remit.jobs.bound import Bound
+from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import asking
 from remit.jobs.ended import FATAL
 from remit.jobs.run import AGENT, CallError
@@ -20,7 +20,7 @@ from remit.tools import hints
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
-    from remit.jobs.bound import Body
+    from remit.jobs.bound import RecipeDefinition
     from remit.jobs.run import Run
 
 RUN: Final = "run__"
@@ -33,14 +33,14 @@ class Helpers:
     def __init__(self, run: Run, patterns: tuple[str, ...]) -> None:
         """Those whose names fit a pattern, and that JSON arguments can be given to."""
         self._run = run
-        self._recipes: dict[str, Body[Any]] = {}
+        self._recipes: dict[str, RecipeDefinition[Any]] = {}
         self.specs: list[ToolSpec] = []
         """How they are offered."""
         for name in run.recipes.names() if patterns else ():
             if name != AGENT and any(fnmatchcase(name, pattern) for pattern in patterns):
                 self._offer(run.recipes.get(name))
 
-    def _offer(self, recipe: Body[Any]) -> None:
+    def _offer(self, recipe: RecipeDefinition[Any]) -> None:
         try:
             schema = hints.read(recipe.function, leading=1).input_schema
         except SchemaError:  # as with recipes that clients may start: what has no schema is not offered
@@ -65,7 +65,7 @@ class Helpers:
             return refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
         token = asking.set(msgspec.structs.replace(told, call="", given=frozenset(values_of(args))))
         try:
-            value = await self._run.child(Bound(recipe, args))
+            value = await self._run.child(RecipeCall(recipe, args))
         except CallError as error:
             return error.outcome
         except (RunError, UsageError) as error:

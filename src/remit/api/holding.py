@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from remit.api.route import Asked
+from remit.api.route import ApiRequest
 
 T = TypeVar("T")
 
 
-async def held(asked: Asked, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
+async def held(asked: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
     """What `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
     coming = asyncio.ensure_future(news)
     waits: set[asyncio.Future[Any]] = {

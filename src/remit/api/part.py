@@ -14,7 +14,7 @@ from remit.api.errors import problem_of
 from remit.api.events import left, serve_events
 from remit.api.limits import Places
 from remit.api.request import BODY_S, body_of, key_of, path_of, query_of
-from remit.api.route import Answer, Asked, Handler, Route
+from remit.api.route import Answer, ApiRequest, Handler, Route
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.gateway.schema_gate import warnings_counted
@@ -70,7 +70,7 @@ class Api:
         """Serve within the block."""
         yield
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End streams that clients only listen to."""
         self._places.close()
 
@@ -94,7 +94,7 @@ class Api:
     async def _answer(
         self, route: Route, segments: list[str], scope: Any, request: Request, receive: Receive, send: Send
     ) -> None:
-        asked = Asked(
+        asked = ApiRequest(
             service=self._service,
             path=path_of(route, segments),
             query=query_of(route, scope["query_string"]),
@@ -120,7 +120,7 @@ class Api:
                 answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)
 
-    async def _once(self, route: Route, handler: Handler, asked: Asked) -> Encoded:
+    async def _once(self, route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""
         requests = self._service.requests
         body_hash = sha256(_ordered(asked.body)).hexdigest()
@@ -157,7 +157,7 @@ class Encoded(NamedTuple):
     media: str
 
 
-async def _encoded(route: Route, handler: Handler, asked: Asked) -> Encoded:
+async def _encoded(route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
     value = await handler(asked)
     answer = value if isinstance(value, Answer) else Answer(value=value)
     status = answer.status or route.status

@@ -30,7 +30,7 @@ class Empty(msgspec.Struct, frozen=True):
     """A query without parameters."""
 
 
-class Asked(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request, decoded."""
 
     service: Service
@@ -79,8 +79,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The media type; if it is not JSON, the value is text or bytes."""
 
 
-Handler = Callable[[Asked], Awaitable[Any]]
-Stream = Callable[[Asked], AsyncIterator["Sent"]]
+Handler = Callable[[ApiRequest], Awaitable[Any]]
+Stream = Callable[[ApiRequest], AsyncIterator["Sent"]]
 """A handler that answers with server-sent events."""
 
 

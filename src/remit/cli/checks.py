@@ -239,7 +239,7 @@ def _existing(folder: Path) -> Path:
 
 
 async def _writable(journal: Journal, what: str) -> Check:
-    await journal.keep(())  # a commit of nothing: all that a commit takes, and it changes nothing
+    await journal.put_blobs(())  # a commit of nothing: all that a commit takes, and it changes nothing
     return Check("journal", "ok", f"{what}, can be written to")
 
 

@@ -81,15 +81,15 @@ async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[lis
         mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
     try:
         from remit.mcp_server.endpoint import PATH, Endpoint
-        from remit.mcp_server.face import Face
         from remit.mcp_server.names import WireNames
+        from remit.mcp_server.server import ToolServer
     except ModuleNotFoundError as error:
         state.note(f"without MCP: {error.name} is not installed")
         yield mounts
         return
     from remit.settings.principal import principal
 
-    face = Face(
+    face = ToolServer(
         remit.service,
         WireNames(),
         principal=principal(remit.settings),

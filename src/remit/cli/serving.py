@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from remit.cli.running import Stop
     from remit.clock import Clock
     from remit.http.access_log import AccessLog
-    from remit.mcp_server.face import Face
     from remit.mcp_server.names import Names
+    from remit.mcp_server.server import ToolServer
 
 PORT: Final = 8_321
 
@@ -107,9 +107,9 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
 
 
 @asynccontextmanager
-async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, Face]]:
+async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, ToolServer]]:
     try:
-        from remit.mcp_server.face import Face
+        from remit.mcp_server.server import ToolServer
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
@@ -125,7 +125,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
         who = principal(remit.settings)
         journal = flags.get("journal.url")
         confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
-        face = Face(
+        face = ToolServer(
             remit.service,
             offer.names,
             principal=who,
@@ -134,7 +134,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
             confirm=confirm,
         )
         if relay is not None:
-            relay.hear(face.changes.heard)
+            relay.subscribe(face.changes.heard)
         try:
             yield remit, face
         finally:

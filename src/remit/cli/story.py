@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remit.cli.output import Channel
     from remit.trace.narrative import Narrative
     from remit.trace.segments import Segment
-    from remit.trace.step import Asked, StepNarrative, Untrusted, Waited
+    from remit.trace.step import QuestionRecord, StepNarrative, Untrusted, Waited
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
@@ -142,7 +142,7 @@ class Story:
             effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
             self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
 
-    def _asked(self, asked: Asked) -> None:
+    def _asked(self, asked: QuestionRecord) -> None:
         self._more(f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {_digest(asked.digest)}")
         if asked.edited_from:
             self._more(f"  in place of {asked.edited_from}")

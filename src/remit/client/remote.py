@@ -29,7 +29,7 @@ except ModuleNotFoundError as missing:
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.gateway.outcome import Outcome
-    from remit.jobs.bound import Bound
+    from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
     from remit.service.jobs import Options
@@ -70,7 +70,7 @@ class RemoteRemit:
         """Where the server is."""
         return self._connection.url
 
-    async def start(self, bound: Bound[T], options: Options | None = None) -> JobHandle[T]:
+    async def start(self, bound: RecipeCall[T], options: Options | None = None) -> JobHandle[T]:
         """Create a job that runs a recipe with its arguments; the server has to know a recipe of that name."""
         recipe = recipe_of(bound)
         return JobHandle(self.service, await self.service.jobs.start_named(recipe.name, bound.input, options), recipe)
@@ -87,7 +87,7 @@ class RemoteRemit:
         """Create a job that carries out a task graph."""
         return JobHandle(self.service, await self.service.jobs.start_plan(plan, inputs or {}, options))
 
-    async def run(self, bound: Bound[T], options: Options | None = None) -> T:
+    async def run(self, bound: RecipeCall[T], options: Options | None = None) -> T:
         """Start a job and wait for its result. Raise JobEndedError if it failed or was cancelled."""
         return await (await self.start(bound, options))
 

@@ -36,7 +36,7 @@ class LocalEngine:
         self._concurrency = concurrency
         self._lease_s = lease_s
         self._poked = asyncio.Event()
-        self.holding = Holding(work, lease_s=lease_s, changed=self.poke)
+        self.holding = Holding(work, lease_s=lease_s, changed=self.wake)
         self.claiming = Claiming(work, self.holding, None)
         self.owner = self.holding.owner
         self._look_again = asyncio.Event()
@@ -60,11 +60,11 @@ class LocalEngine:
         await self.stop()
         only = self.claiming.only
         self._tasks.clear()
-        self.holding = Holding(self._work, lease_s=self._lease_s, changed=self.poke)
+        self.holding = Holding(self._work, lease_s=self._lease_s, changed=self.wake)
         self.owner = self.holding.owner
         self.start(only=only)
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """There may be work."""
         self._poked.set()
 
@@ -83,7 +83,7 @@ class LocalEngine:
     async def _stop_claiming(self) -> None:
         """End the claiming loop between two claims: cancelled within one, it would hold leases it knows nothing of."""
         self.holding.stopping = True
-        self.poke()
+        self.wake()
         self._unwatch()
         for task in self._tasks[1:]:
             task.cancel()
@@ -124,7 +124,7 @@ class LocalEngine:
         return len(self.holding) < self._concurrency
 
     async def _rest(self) -> None:
-        """Until there may be work: a poke, or the next due time."""
+        """Until there may be work: a wake, or the next due time."""
         due = await self.claiming.next_due() if self._free else None
         timer: asyncio.Task[None] | None = None
         if due is not None:
@@ -139,7 +139,7 @@ class LocalEngine:
     async def _ring(self, due: int) -> None:
         wait = (due - self._clock.now()) / SECOND
         await self._clock.sleep(max(wait, _SPACING_S))
-        self.poke()
+        self.wake()
 
     async def _look(self) -> None:
         """Look for what the dead and other workers have left, now and then and when there may be new tools."""
@@ -148,7 +148,7 @@ class LocalEngine:
             self._look_again.clear()
             self.claiming.late = await self._work.late_routes()
             self.claiming.look_for_dead = self.claiming.look_for_late = True
-            self.poke()
+            self.wake()
 
     async def _tick(self) -> None:
         while True:

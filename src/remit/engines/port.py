@@ -100,7 +100,7 @@ class Engine(Protocol):
         """Start again after `failure`, on the same streams."""
         ...
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """There may be work."""
         ...
 

@@ -122,7 +122,7 @@ class Asking:
         }
 
 
-class Asked:
+class ModelProvider:
     """What the gateway invokes for a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
 
     def __init__(self, asking: Asking, provider_id: str) -> None:
@@ -166,7 +166,7 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
     )
     return Tool(
         meta=meta,
-        provider=Asked(asking, meta.provider_id),
+        provider=ModelProvider(asking, meta.provider_id),
         input=_ANYTHING,
         output=None,
         key=key_of(full),

@@ -39,7 +39,7 @@ class Part(Protocol):
         """Serve within the block; what is under way at its end is given up."""
         ...
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End streams that clients only listen to: the server stops, and nothing waits for them."""
         ...
 
@@ -77,10 +77,10 @@ class Router:
                 await stack.enter_async_context(mount.part.running())
             yield
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End the streams that clients only listen to."""
         for mount in self._mounts:
-            mount.part.hush()
+            mount.part.close_streams()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI). Only a client that is let in learns which paths there are."""

@@ -69,7 +69,7 @@ async def serve(app: Part, listening: socket.socket, stop: asyncio.Event, *, hea
             log = logging.getLogger("uvicorn.error")
             level = log.level
             log.setLevel(logging.CRITICAL)  # streams that clients keep open are cut off: that is not an error
-            app.hush()
+            app.close_streams()
             server.should_exit = True
             stopping.cancel()
             try:

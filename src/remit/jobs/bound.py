@@ -9,7 +9,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Body(Protocol[T_co]):
+class RecipeDefinition(Protocol[T_co]):
     """What a run has to know of a recipe to run it as a part of itself."""
 
     @property
@@ -35,7 +35,7 @@ class Body(Protocol[T_co]):
 class KnownRecipes(Protocol):
     """The recipes that this process can run."""
 
-    def get(self, name: str, recorded: str = "") -> Body[Any]:
+    def get(self, name: str, recorded: str = "") -> RecipeDefinition[Any]:
         """The recipe of a name. Raises NotFoundError."""
         ...
 
@@ -44,11 +44,11 @@ class KnownRecipes(Protocol):
         ...
 
 
-class Bound(Generic[T]):
+class RecipeCall(Generic[T]):
     """A recipe with its arguments: nothing runs before it is given to Remit or to a run."""
 
     __slots__ = ("input", "recipe")
 
-    def __init__(self, recipe: Body[T], arguments: dict[str, Any]) -> None:
+    def __init__(self, recipe: RecipeDefinition[T], arguments: dict[str, Any]) -> None:
         self.recipe = recipe
         self.input = arguments

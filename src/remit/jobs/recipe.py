@@ -13,7 +13,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, UsageError
-from remit.jobs.bound import Bound
+from remit.jobs.bound import RecipeCall
 from remit.jobs.code import code_digest, code_version, folder_of, text_digest
 from remit.tools.hints import from_json, to_json
 
@@ -31,7 +31,7 @@ def declared(execution_version: str) -> str:
     return execution_version.rpartition("+")[0] or execution_version
 
 
-def recipe_of(bound: Bound[T]) -> Recipe[..., T]:
+def recipe_of(bound: RecipeCall[T]) -> Recipe[..., T]:
     """The recipe behind bound arguments, as which it was called."""
     return cast("Recipe[..., T]", bound.recipe)
 
@@ -61,16 +61,16 @@ class Recipe(Generic[P, T]):
         self.__name__ = function.__name__
         self.__wrapped__ = function
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Bound[T]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> RecipeCall[T]:
         """Bind arguments by position or name. Raises UsageError (INVALID_INPUT) where they do not fit."""
         try:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            return Bound(self, to_json(dict(bound.arguments)))
+            return RecipeCall(self, to_json(dict(bound.arguments)))
         except (TypeError, ValueError) as error:
             raise self._misfit(str(error)) from error
 
-    def bind(self, arguments: Mapping[str, Any], *, strict: bool = True) -> Bound[T]:
+    def bind(self, arguments: Mapping[str, Any], *, strict: bool = True) -> RecipeCall[T]:
         """Bind arguments that came as JSON; `strict=False` also takes numbers and booleans written as text."""
         try:
             self.signature.bind(**arguments)

@@ -17,7 +17,7 @@ from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
-from remit.jobs.bound import Bound
+from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import Branch, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
@@ -236,7 +236,7 @@ class Run:
             "dollars": budget.cost,
             "seconds": seconds,
         }
-        bound: Bound[AgentAnswer] = Bound(
+        bound: RecipeCall[AgentAnswer] = RecipeCall(
             self.recipes.get(AGENT), {name: value for name, value in given.items() if value}
         )
         found: AgentAnswer = await self.child(bound, key=key)
@@ -336,7 +336,7 @@ class Run:
             return Confirmed(approved=False, reason="no one answered in time")
         return msgspec.convert(answer.payload, Confirmed)
 
-    async def child(self, bound: Bound[T], *, key: str | None = None) -> T:
+    async def child(self, bound: RecipeCall[T], *, key: str | None = None) -> T:
         """Run another recipe as a branch of this run and return what it returns."""
         recipe = bound.recipe
         step = current.get().place(key)

@@ -11,12 +11,12 @@ from remit.jobs.services import JobServices
 from remit.jobs.state import KIND
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
     from remit.jobs.versions import Versions
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
+    from remit.randomness import RandomSource
 
 _PATIENCE_S: Final = 5.0
 """Seconds that a server which was down gets to list its tools."""
@@ -36,7 +36,7 @@ class Runner:
         programs: Programs,
         versions: Versions,
         max_value_bytes: int,
-        chance: Chance,
+        chance: RandomSource,
         report: Callable[[str, float | None, float | None, str], None],
         worker: str = "this process",
         step_by_step: bool = False,

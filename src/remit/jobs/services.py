@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
     from remit.jobs.versions import Versions
     from remit.journal.journal import Journal
+    from remit.randomness import RandomSource
 
 
 class JobServices(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
     gateway: Gateway
     programs: Programs
     versions: Versions
-    chance: Chance
+    chance: RandomSource
     max_value_bytes: int
     """Bytes that a recipe may return."""
     report: Callable[[str, float | None, float | None, str], None]

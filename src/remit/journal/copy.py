@@ -74,7 +74,7 @@ async def _copy_blobs(source: Journal, target: Journal) -> int:
     """Before the events that name them."""
     count, after = 0, ""
     while page := await source.blobs(after):
-        await target.keep(page)
+        await target.put_blobs(page)
         count += len(page)
         after = page[-1].digest
     return count

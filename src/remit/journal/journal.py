@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.canonical import sha256
-from remit.chance import salt
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
@@ -37,7 +36,8 @@ from remit.journal.port import Store
 from remit.journal.sealing import Salt, erasure_of, reveal, seal
 from remit.journal.seals import Seals
 from remit.journal.waiting import Took, done
-from remit.journal.writer import Draft, StreamWriter, copied, fail_all
+from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
+from remit.randomness import salt
 
 PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
@@ -138,7 +138,7 @@ class Journal:
             raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them apart.")
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
-                raise copied(draft.writer.failure)
+                raise copy_error(draft.writer.failure)
         if any(draft.payloads for draft in drafts):
             drafts, blobs = self._sealed(drafts, blobs)
         writers = [draft.writer for draft in drafts]
@@ -164,14 +164,14 @@ class Journal:
         self._store.submit(commit)
         for writer in writers:
             if writer.failure is not None:
-                raise copied(writer.failure)
+                raise copy_error(writer.failure)
         return self._store.backlog > BACKLOG_LIMIT
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:
         """Submit, and wait until it has happened. Raises what one of its writers failed with first, or its error."""
         error = await done(self._store, commit, self.took)
         if error is not None:
-            raise next((copied(writer.failure) for writer in writers if writer.failure is not None), error)
+            raise next((copy_error(writer.failure) for writer in writers if writer.failure is not None), error)
 
     async def create(
         self, stream: str, kind: str, *payloads: Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
@@ -211,7 +211,7 @@ class Journal:
         append = writer.stage(patch=patch, expect_wakes=seen_wakes)
         error = await done(self._store, Commit(appends=(append,), at=append.at), self.took)
         if writer.failure is not None:
-            raise copied(writer.failure)
+            raise copy_error(writer.failure)
         if error is not None and not isinstance(error, AppendConflictError):
             raise error
         return error is None
@@ -326,7 +326,7 @@ class Journal:
         """Append events as another journal chained them, durably. Raises as `append` does."""
         await self._written(Commit(appends=(append,), at=append.at))
 
-    async def keep(self, blobs: Sequence[Blob]) -> None:
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs of another journal, durably."""
         await self._written(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from remit.journal.event import NO_PATCH, Append, Commit, Event
 
 
-class Run:
+class AppendRun:
     """Appends of one writer on one stream that follow each other without a gap, folded into one."""
 
     __slots__ = ("commits", "events", "first", "last")

@@ -22,7 +22,7 @@ _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""
 
 
-class Mark:
+class ChangeMarker:
     """One mark, and who waits for it to grow."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Watch:
         self._seen: int | None = None
         """Nothing can have been missed before the first look."""
         self._closed = False
-        self._events, self._heads = Mark(), Mark()
+        self._events, self._heads = ChangeMarker(), ChangeMarker()
         self._poller: asyncio.Task[None] | None = None
 
     async def changed(self, since: int) -> int:
@@ -66,7 +66,7 @@ class Watch:
         """Wait until a head changed in more than its newest event, after the mark `since`; the new mark."""
         return await self._grown(self._heads, since)
 
-    async def _grown(self, mark: Mark, since: int) -> int:
+    async def _grown(self, mark: ChangeMarker, since: int) -> int:
         if self._closed:
             raise journal_closed()
         self._look()

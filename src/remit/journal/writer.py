@@ -31,7 +31,7 @@ class Draft(msgspec.Struct, frozen=True):
     """The payloads themselves if their values have to be sealed before they are chained."""
 
 
-def copied(error: JournalError) -> JournalError:
+def copy_error(error: JournalError) -> JournalError:
     """A failure that is raised more than once: each time a copy, for an error keeps whatever it passed through."""
     fresh = copy(error)
     if error.__cause__ is not None:
@@ -102,7 +102,7 @@ class StreamWriter:
     def chain(self, draft: Draft) -> Append:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
-            raise copied(self.failure)
+            raise copy_error(self.failure)
         if self._seals is not None:
             self._take_in(draft, self._seals)
         at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
@@ -129,7 +129,7 @@ class StreamWriter:
         """What the next seals cover. Raises the doubt about the head."""
         if self.doubt is not None:
             if draft.events:
-                raise copied(self.doubt)
+                raise copy_error(self.doubt)
         elif draft.patch is not NO_PATCH or self._sealer is None:
             fields = self._covered.patched(draft.patch, created=self.seq == 0)
             self._sealer, self._covered = seals.over(fields), fields
@@ -137,7 +137,7 @@ class StreamWriter:
     def follows(self, events: Sequence[Event]) -> None:
         """Raise ChainBrokenError unless these events, the whole stream, are those that it goes on from (rule 14)."""
         if self.doubt is not None:
-            raise copied(self.doubt)
+            raise copy_error(self.doubt)
         if verify(self.stream, events) != (self.seq, self._hash):
             msg = f"{self.stream}: its events are not those that its head stands for"
             raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")

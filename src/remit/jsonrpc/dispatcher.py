@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.shared.message import MessageMetadata
 
-    from remit.jsonrpc.wire import Wire
+    from remit.jsonrpc.wire import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 _decode: Final = msgspec.json.Decoder().decode
@@ -45,17 +45,17 @@ MAX_REQUESTS: Final = 1_000
 class Dispatcher:
     """One side's half of a conversation."""
 
-    def __init__(self, wire: Wire, *, inline: frozenset[str] = frozenset(), answers_nonsense: bool = False) -> None:
+    def __init__(self, wire: Transport, *, inline: frozenset[str] = frozenset(), answers_invalid: bool = False) -> None:
         """`inline` names requests that are answered before anything after them is looked at.
 
-        `answers_nonsense` has what is not JSON-RPC answered with an error, as a server does.
+        `answers_invalid` has what is not JSON-RPC answered with an error, as a server does.
         """
         self._wire = wire
         self._inline = inline
-        self._answers_nonsense = answers_nonsense
+        self._answers_invalid = answers_invalid
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
-        self._asked: dict[RequestId, Wire] = {}
+        self._asked: dict[RequestId, Transport] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
         self._served: dict[RequestId, Inbound] = {}
         self._tasks: set[asyncio.Future[None]] = set()
@@ -66,7 +66,7 @@ class Dispatcher:
         """What ended the conversation; empty while it goes on."""
         self.may_ask = True
         """Whether the peer takes requests of ours while we serve its own."""
-        self.nonsense = 0
+        self.invalid_messages = 0
         """What came and was no message."""
 
     # --- the wire's side
@@ -81,7 +81,7 @@ class Dispatcher:
             self._read(body)
 
     def take(
-        self, message: Mapping[str, Any], via: Wire | None = None, metadata: MessageMetadata = None
+        self, message: Mapping[str, Any], via: Transport | None = None, metadata: MessageMetadata = None
     ) -> asyncio.Task[None] | None:
         """Take a message; of a request, the task that serves it. What is said about it goes back `via` its own wire."""
         method, request_id = message.get("method"), as_request_id(message.get("id"))
@@ -101,7 +101,7 @@ class Dispatcher:
             self._nonsense(INVALID_REQUEST, "neither a request nor an answer")
         return None
 
-    def left(self, via: Wire) -> None:
+    def left(self, via: Transport) -> None:
         """Drop what still arrives on this wire for a request; the request itself may go on."""
         for inbound in self._served.values():
             if inbound.wire is via:
@@ -175,7 +175,7 @@ class Dispatcher:
         return await self.ask(method, params, opts, self._wire)
 
     async def ask(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Wire
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Transport
     ) -> dict[str, Any]:
         """The same over a wire that belongs to a request of the peer's."""
         if self.why_closed:
@@ -253,9 +253,9 @@ class Dispatcher:
             self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is no JSON: {why}"))
 
     def _nonsense(self, code: int, why: str) -> None:
-        self.nonsense += 1
+        self.invalid_messages += 1
         _log.debug("something came that is not a message: %s", why)
-        if self._answers_nonsense:
+        if self._answers_invalid:
             self._wire.send(words.error(None, {"code": code, "message": why}))
 
     def _answered(self, request_id: RequestId, message: Mapping[str, Any]) -> None:
@@ -346,7 +346,7 @@ class Dispatcher:
             if self._next_id not in self._waiting:
                 return self._next_id
 
-    def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Wire) -> None:
+    def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Transport) -> None:
         """Tell the peer that no one waits for this answer any more."""
         if opts.get("cancel_on_abandon", True) and not self.why_closed:
             params = {"requestId": request_id, "reason": reason}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import MessageMetadata
     from mcp_types import ErrorData
 
-    from remit.jsonrpc.wire import Wire
+    from remit.jsonrpc.wire import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 _ASKING: Final = TransportContext(kind="json-rpc", can_send_request=True)
@@ -36,7 +36,7 @@ class Asking(Protocol):
         ...
 
     async def ask(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Wire
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Transport
     ) -> dict[str, Any]:
         """The answer's result. Raises MCPError."""
         ...
@@ -49,7 +49,7 @@ class Inbound:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: Transport,
         request_id: RequestId | None,
         params: Mapping[str, Any] | None,
         *,

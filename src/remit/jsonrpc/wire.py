@@ -7,7 +7,7 @@ from typing import Protocol
 from remit.jsonrpc.message import Message
 
 
-class Wire(Protocol):
+class Transport(Protocol):
     """Takes messages to the peer."""
 
     def send(self, message: Message) -> None:

@@ -12,7 +12,7 @@ from remit.errors import SettingsError
 from remit.mcp_config.carried import Carried, carry
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.names import free_name, server_name
-from remit.mcp_config.secrets import Cloak
+from remit.mcp_config.secrets import SecretReplacer
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_table import read_server
@@ -50,7 +50,7 @@ def plan(
     found: Iterable[Foreign], existing: Sequence[McpServer], wanted: Sequence[str], base: Base, *, keep_secrets: bool
 ) -> list[Planned]:
     """Say for each server what becomes of it; of those found only the `wanted`, by either name, or all without any."""
-    cloak = Cloak()
+    cloak = SecretReplacer()
     known = list(existing)
     planned = []
     for foreign in found:
@@ -62,7 +62,7 @@ def plan(
 
 
 def _planned(
-    foreign: Foreign, carried: Carried, known: list[McpServer], base: Base, cloak: Cloak | None
+    foreign: Foreign, carried: Carried, known: list[McpServer], base: Base, cloak: SecretReplacer | None
 ) -> tuple[Planned, McpServer | None]:
     name = server_name(foreign.name)
     none = Planned(name=name, original=foreign.name, client=foreign.client, file=str(foreign.file), status="skipped")
@@ -97,7 +97,7 @@ def _renamed(original: str, name: str, free: str) -> list[str]:
     return []
 
 
-def _cloaked(name: str, carried: Carried, cloak: Cloak | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _cloaked(name: str, carried: Carried, cloak: SecretReplacer | None) -> tuple[dict[str, Any], dict[str, str]]:
     if cloak is None:
         return carried.table, carried.variables
     table, replaced = cloak.table(name, carried.table)

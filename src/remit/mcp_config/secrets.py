@@ -37,7 +37,7 @@ def looks_secret(name: str, text: str) -> bool:
     return not _PLACE_OF.search(name) and (_KEY.search(name) is not None or mask(named) != named)
 
 
-class Cloak:
+class SecretReplacer:
     """Replaces secrets by references, over all servers of one command; a variable never stands for two of them."""
 
     def __init__(self) -> None:

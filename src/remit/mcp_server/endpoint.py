@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from remit.jsonrpc.message import Message
-    from remit.mcp_server.face import Face
+    from remit.mcp_server.server import ToolServer
 
 PATH: Final = "/mcp"
 SESSION: Final = "mcp-session-id"
@@ -65,7 +65,7 @@ _decode: Final = msgspec.json.Decoder().decode
 class Endpoint:
     """Answers at `/mcp` while it is running."""
 
-    def __init__(self, face: Face) -> None:
+    def __init__(self, face: ToolServer) -> None:
         """Serve `face`."""
         self._face = face
         self._server = server = face.server
@@ -87,10 +87,10 @@ class Endpoint:
                 if self._serving:
                     await asyncio.wait(self._serving)
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End the streams that clients only listen to, before what is left is waited for."""
-        self._sessions.hush()
-        self._face.hush()
+        self._sessions.close_streams()
+        self._face.close_streams()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that the guard let in (ASGI). Raises Refusal."""

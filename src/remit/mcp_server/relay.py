@@ -59,9 +59,9 @@ class Relay:
         """Whether requests of this method are passed on."""
         return method in self._methods
 
-    def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
+    def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Have `listener` told what the server tells everyone."""
-        self._remote.hear(listener)
+        self._remote.subscribe(listener)
 
     def register(self, server: Server[Any]) -> None:
         """Have the server declare what is passed on; the requests themselves are answered before its handlers."""

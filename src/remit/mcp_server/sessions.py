@@ -56,7 +56,7 @@ class Session:
             if not self._busy and not self.ended.is_set():
                 self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._expire, self)
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End the stream that the client listens to."""
         self.ended.set()
         self.outbox.wake()
@@ -64,7 +64,7 @@ class Session:
     async def close(self) -> None:
         """End what is under way."""
         self._unwind()
-        self.hush()
+        self.close_streams()
         await self.dispatcher.stop()
         await aclose_shielded(self._connection)
 
@@ -102,10 +102,10 @@ class Sessions:
         self._open.pop(session.id, None)
         await session.close()
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End the streams that clients listen to."""
         for session in self._open.values():
-            session.hush()
+            session.close_streams()
 
     async def close(self) -> None:
         """Close all of them."""

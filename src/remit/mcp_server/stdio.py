@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import DispatchContext
     from mcp.shared.transport_context import TransportContext
 
-    from remit.mcp_server.face import Face
+    from remit.mcp_server.server import ToolServer
 
 _CHUNK: Final = 256 * 1024
 
 
-async def serve_stdio(face: Face) -> None:
+async def serve_stdio(face: ToolServer) -> None:
     """Serve until the client closes our stdin. Meanwhile whatever prints to stdout reaches stderr instead."""
     async with _standard_streams() as wire:
         conversation = _Conversation(face.server, wire.dispatcher)
@@ -89,7 +89,7 @@ class _Wire(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
-        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_nonsense=True)
+        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
 
     def send(self, message: Message) -> None:
         if self.out is not None and not self.out.is_closing():

@@ -10,7 +10,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
-from remit.pages.page import Asked, File, Nothing, Page, See, View
+from remit.pages.page import File, Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.service.views import VerifyReport
 
@@ -53,28 +53,28 @@ class Verified(View, frozen=True, kw_only=True):
     report: VerifyReport
 
 
-async def cancel(asked: Asked) -> See:
+async def cancel(asked: PageRequest) -> See:
     """Ask a job to stop."""
     job = asked.path["job"]
     await asked.service.jobs.cancel(job, by=asked.principal, reason=asked.form.reason)
     return _back(job)
 
 
-async def resume(asked: Asked) -> See:
+async def resume(asked: PageRequest) -> See:
     """Make a job due now, whatever it waits for."""
     job = asked.path["job"]
     await asked.service.jobs.resume(job)
     return _back(job)
 
 
-async def signal(asked: Asked) -> See:
+async def signal(asked: PageRequest) -> See:
     """Send a job a signal."""
     job, form = asked.path["job"], asked.form
     await asked.service.jobs.signal(job, form.name, json_value(form.payload, "The payload"), by=asked.principal)
     return _back(job)
 
 
-async def decide(asked: Asked) -> See:
+async def decide(asked: PageRequest) -> See:
     """Resolve a step."""
     job, form = asked.path["job"], asked.form
     value = json_value(form.value, "The value") if form.decision == "done" else None
@@ -90,13 +90,13 @@ async def decide(asked: Asked) -> See:
     return _back(job)
 
 
-async def replay(asked: Asked) -> Replayed:
+async def replay(asked: PageRequest) -> Replayed:
     """Run a job's recipe again on its record alone: nothing is called."""
     report = await asked.service.jobs.replay(asked.path["job"])
     return Replayed(title="Replay", report=report)
 
 
-async def verify(asked: Asked) -> Verified:
+async def verify(asked: PageRequest) -> Verified:
     """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
     job = asked.path["job"]
     report = await asked.service.streams.verify(job)
@@ -104,7 +104,7 @@ async def verify(asked: Asked) -> Verified:
     return Verified(title=title, job=job, report=report)
 
 
-async def kept(asked: Asked) -> File:
+async def kept(asked: PageRequest) -> File:
     """A value that is too large for a page: a job's input or result, a step's arguments or value."""
     job, what = asked.path["job"], asked.path["what"]
     view = await asked.service.jobs.view(job)
@@ -114,7 +114,7 @@ async def kept(asked: Asked) -> File:
     return File(f"{job}-{what}.json", _saved(values[what]))
 
 
-async def kept_of_step(asked: Asked) -> File:
+async def kept_of_step(asked: PageRequest) -> File:
     """The same of a step: its arguments or its value."""
     job, step, what = (asked.path[name] for name in ("job", "step", "what"))
     view = await asked.service.steps.view(job, step)

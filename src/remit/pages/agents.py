@@ -11,7 +11,7 @@ from remit.errors import RemitError, UsageError
 from remit.jobs.state import ENDED
 from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
-from remit.pages.page import Asked, Page, See, View
+from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.value import Shown, shown
 from remit.service.conversations import AGENT, IMPORTED
@@ -100,7 +100,7 @@ class Say(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-async def agents(asked: Asked) -> Agents:
+async def agents(asked: PageRequest) -> Agents:
     """A page of agents."""
     before = asked.query.before
     rows = await asked.service.jobs.rows(labels={_NAME: AGENT}, limit=_PAGE + 1, before=before or None)
@@ -112,12 +112,12 @@ async def agents(asked: Asked) -> Agents:
     )
 
 
-async def agent(asked: Asked) -> Agent:
+async def agent(asked: PageRequest) -> Agent:
     """An agent's page. Raises NotFoundError."""
     return await _agent(asked, everything=asked.query.all)
 
 
-async def say(asked: Asked) -> Agent | See:
+async def say(asked: PageRequest) -> Agent | See:
     """Say something: to this job if it is at work, else to a new one that goes on with the conversation."""
     job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
     if (await service.jobs.row(job)).state not in ENDED:
@@ -131,7 +131,7 @@ async def say(asked: Asked) -> Agent | See:
     return See(link("/agents/{}", answering))
 
 
-async def _agent(asked: Asked, *, everything: bool = False, wrong: str = "", typed: str = "") -> Agent:
+async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> Agent:
     service = asked.service
     job = await service.jobs.find(asked.path["job"])
     row = await service.jobs.row(job)

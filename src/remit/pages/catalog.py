@@ -6,7 +6,7 @@ from typing import Final
 
 from remit.codes import Code
 from remit.http.problem import Problem
-from remit.pages.page import Asked
+from remit.pages.page import PageRequest
 from remit.policy.overlay import covers
 from remit.service.views import ToolView
 
@@ -14,12 +14,12 @@ PATIENCE_S: Final = 1.0
 """Seconds that a page waits for servers that are still connecting."""
 
 
-async def seen(asked: Asked) -> list[ToolView]:
+async def seen(asked: PageRequest) -> list[ToolView]:
     """Every tool that the reader may see, by name."""
     return [tool for tool in await asked.service.tools.views(PATIENCE_S) if _covered(asked, tool)]
 
 
-async def seen_tool(asked: Asked, name: str) -> ToolView:
+async def seen_tool(asked: PageRequest, name: str) -> ToolView:
     """One of them. Raises ResolveError or Problem."""
     found = await asked.service.tools.view(name)
     if not _covered(asked, found):
@@ -27,5 +27,5 @@ async def seen_tool(asked: Asked, name: str) -> ToolView:
     return found
 
 
-def _covered(asked: Asked, tool: ToolView) -> bool:
+def _covered(asked: PageRequest, tool: ToolView) -> bool:
     return not asked.access.tools or covers(asked.access.tools, tool.name, tool.key)

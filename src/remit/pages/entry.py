@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from remit.chance import salt
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.access import ANYBODY, Access
 from remit.http.problem import Problem
+from remit.randomness import salt
 
 if TYPE_CHECKING:
     from remit.clock import Clock

@@ -13,16 +13,16 @@ from remit.api.limits import Places
 from remit.api.request import pairs_of
 from remit.api.route import Sent
 from remit.api.sessions import HttpSessions
-from remit.chance import salt
 from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
 from remit.pages.zone import zone_of
+from remit.randomness import salt
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -117,7 +117,7 @@ class Live:
 
         async def make() -> bytes:
             nonlocal marked, made
-            asked = Asked(
+            asked = PageRequest(
                 service=self._service,
                 path=names,
                 query=values,

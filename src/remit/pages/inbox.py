@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.service.views import ConfirmationView
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Inbox(View, frozen=True, kw_only=True):
     done: ConfirmationView | None
 
 
-async def inbox(asked: Asked) -> Inbox:
+async def inbox(asked: PageRequest) -> Inbox:
     """The lists."""
     confirmations = asked.service.confirmations
     pending = await confirmations.pending()

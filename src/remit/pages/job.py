@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.pages.inbox import answerable
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Only, Row, chosen, lines, scale_of
 from remit.pages.value import INLINE, Shown, shown
 from remit.service.standing import Standing, standing
@@ -110,7 +110,7 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     after: int = 0
 
 
-async def job(asked: Asked) -> Job:
+async def job(asked: PageRequest) -> Job:
     """The job's page. Raises NotFoundError."""
     query: Query = asked.query
     name = await asked.service.jobs.find(asked.path["job"])
@@ -146,17 +146,17 @@ async def job(asked: Asked) -> Job:
     )
 
 
-async def _read(asked: Asked, name: str) -> tuple[JobView, Narrative]:
+async def _read(asked: PageRequest, name: str) -> tuple[JobView, Narrative]:
     return await asked.service.jobs.view(name), await asked.service.streams.narrative(name)
 
 
-async def moved(asked: Asked) -> object:
+async def moved(asked: PageRequest) -> object:
     """What stays equal while nothing happens to the job."""
     row = await asked.service.jobs.row(await asked.service.jobs.find(asked.path["job"]))
     return row, await answerable(asked.service, asked.access)
 
 
-async def events(asked: Asked) -> Events:
+async def events(asked: PageRequest) -> Events:
     """A page of the record. Raises NotFoundError."""
     name = await asked.service.jobs.find(asked.path["job"])
     stream = asked.service.streams.name(name)
@@ -173,7 +173,7 @@ async def events(asked: Asked) -> Events:
     )
 
 
-async def _detail(asked: Asked, name: str, step: str, told: StepNarrative | None) -> Detail:
+async def _detail(asked: PageRequest, name: str, step: str, told: StepNarrative | None) -> Detail:
     view = await asked.service.steps.view(name, step)
     return Detail(
         view=view,

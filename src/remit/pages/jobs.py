@@ -9,7 +9,7 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.service.standing import Standing, standing
 from remit.service.views import JobRow
 
@@ -77,7 +77,7 @@ class Jobs(View, frozen=True, kw_only=True):
     """Continue after this job; empty: this is the last page."""
 
 
-async def jobs(asked: Asked) -> Jobs:
+async def jobs(asked: PageRequest) -> Jobs:
     """One page. An unknown state or a label that is not KEY=VALUE raises UsageError."""
     query: Filter = asked.query
     if wrong := set(query.state) - set(_STATES):

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from remit.pages.jobs import Line, line_of
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.service.views import ConfirmationView
 
 _SHOWN: Final = 10
@@ -38,7 +38,7 @@ class Overview(View, frozen=True, kw_only=True):
     newest: tuple[Line, ...]
 
 
-async def overview(asked: Asked) -> Overview:
+async def overview(asked: PageRequest) -> Overview:
     """Look at the open questions, the newest open jobs, the newest failures, and the counts."""
     jobs, now = asked.service.jobs, asked.now
     questions = await asked.service.confirmations.pending()

@@ -43,7 +43,7 @@ class File(NamedTuple):
     data: bytes
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """A request for a page, decoded."""
 
     service: Service
@@ -75,7 +75,7 @@ class Nothing(msgspec.Struct, frozen=True):
     """A query or a form without fields."""
 
 
-Handler = Callable[[Asked], Awaitable[View | See | File]]
+Handler = Callable[[PageRequest], Awaitable[View | See | File]]
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     live: Literal["", "heads", "events"] = ""
     """What the page is made again for while someone looks: streams that begin, wake or end, or every event."""
-    mark: Callable[[Asked], Awaitable[object]] | None = None
+    mark: Callable[[PageRequest], Awaitable[object]] | None = None
     """Gives a value that stays equal while the page would; None: it is made again for all news."""
 
     @property

@@ -23,7 +23,7 @@ from remit.pages.failure import Failure
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.headers import SAFE
 from remit.pages.memory import Memory
-from remit.pages.page import Asked, File, Page, See, View
+from remit.pages.page import File, Page, PageRequest, See, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
@@ -69,7 +69,7 @@ class Pages:
         """Serve within the block."""
         yield
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End streams that pages listen to."""
         self._places.close()
         self._live.close()
@@ -110,7 +110,7 @@ class Pages:
     async def _known(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, here: str) -> Reply:
         page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
         request.access.require(page.scope)
-        asked = Asked(
+        asked = PageRequest(
             service=self._service,
             path=path,
             query=page_query(page, scope["query_string"]),

@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.catalog import PATIENCE_S, seen
 from remit.pages.given import json_object
-from remit.pages.page import Asked, Page, See, View
+from remit.pages.page import Page, PageRequest, See, View
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation
 from remit.policy.lint import Finding
@@ -75,12 +75,12 @@ class Policy(View, frozen=True, kw_only=True):
     """Why the form could not be understood."""
 
 
-async def policy(asked: Asked) -> Policy:
+async def policy(asked: PageRequest) -> Policy:
     """The rules as they are."""
     return await _page(asked, Form(principal=asked.principal))
 
 
-async def explain(asked: Asked) -> Policy:
+async def explain(asked: PageRequest) -> Policy:
     """The same, with what the rules make of a call."""
     form: Form = asked.form
     try:
@@ -95,13 +95,13 @@ async def explain(asked: Asked) -> Policy:
     return await _page(asked, form, explanation)
 
 
-async def revoke(asked: Asked) -> See:
+async def revoke(asked: PageRequest) -> See:
     """End a remembered approval."""
     await asked.service.approvals.revoke(asked.path["rule"], by=asked.principal, reason=asked.form.reason)
     return See("/policy#remembered")
 
 
-async def _page(asked: Asked, form: Form, explanation: Explanation | None = None, *, wrong: str = "") -> Policy:
+async def _page(asked: PageRequest, form: Form, explanation: Explanation | None = None, *, wrong: str = "") -> Policy:
     service = asked.service
     hits = await service.policy.hits(asked.now - DAY)
     findings = await service.policy.findings(PATIENCE_S)

@@ -11,11 +11,10 @@ from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, UsageError
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
-from remit.pages.page import Asked, Page, See, View
+from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link, written
 from remit.service.views import ConfirmationView, ToolView
-from remit.trace.step import Asked as Question
-from remit.trace.step import Decided
+from remit.trace.step import Decided, QuestionRecord
 
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
 """What an answer is refused with because someone or something was faster."""
@@ -73,7 +72,7 @@ class QuestionView(View, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "question.html"
     question: ConfirmationView
-    told: Question
+    told: QuestionRecord
     job: str
     """The job that waits; empty for a call from elsewhere."""
     args: str
@@ -96,22 +95,22 @@ class QuestionView(View, frozen=True, kw_only=True):
     periods: tuple[tuple[int, str], ...] = _PERIODS
 
 
-async def question(asked: Asked) -> QuestionView:
+async def question(asked: PageRequest) -> QuestionView:
     """The question's page. Raises NotFoundError."""
     return await _view(asked)
 
 
-async def approve(asked: Asked) -> QuestionView | See:
+async def approve(asked: PageRequest) -> QuestionView | See:
     """Approve the call that was shown."""
     return await _decide(asked, "approve")
 
 
-async def deny(asked: Asked) -> QuestionView | See:
+async def deny(asked: PageRequest) -> QuestionView | See:
     """Deny the call; the reason reaches the caller."""
     return await _decide(asked, "deny")
 
 
-async def remember(asked: Asked) -> QuestionView | See:
+async def remember(asked: PageRequest) -> QuestionView | See:
     """Approve the call, and let that hold for later ones within bounds."""
     form: Remember = asked.form
     if form.seconds not in {seconds for seconds, _ in _PERIODS}:
@@ -128,7 +127,7 @@ async def remember(asked: Asked) -> QuestionView | See:
     return answer
 
 
-async def edit(asked: Asked) -> QuestionView | See:
+async def edit(asked: PageRequest) -> QuestionView | See:
     """Replace the question by one with other arguments, still to be approved."""
     form: Edit = asked.form
     confirmations = asked.service.confirmations
@@ -146,7 +145,7 @@ async def edit(asked: Asked) -> QuestionView | See:
     return See(link("/inbox/{}", edited.confirmation))
 
 
-async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> QuestionView | See:
+async def _decide(asked: PageRequest, decision: Literal["approve", "deny"]) -> QuestionView | See:
     name, form = asked.path["confirmation"], asked.form
     try:
         await asked.service.confirmations.decide(
@@ -159,7 +158,7 @@ async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> Questio
     return See(link("/inbox", done=name))
 
 
-async def _view(asked: Asked, error: RemitError | None = None) -> QuestionView:
+async def _view(asked: PageRequest, error: RemitError | None = None) -> QuestionView:
     confirmations = asked.service.confirmations
     found = await confirmations.view(asked.path["confirmation"])
     told = await confirmations.answers(found.confirmation)
@@ -187,7 +186,7 @@ async def _view(asked: Asked, error: RemitError | None = None) -> QuestionView:
     )
 
 
-async def _tool(asked: Asked, found: ConfirmationView) -> ToolView | None:
+async def _tool(asked: PageRequest, found: ConfirmationView) -> ToolView | None:
     """The tool as it is today; None if it is gone, or only an answer is asked for."""
     if not found.tool:
         return None
@@ -197,7 +196,7 @@ async def _tool(asked: Asked, found: ConfirmationView) -> ToolView | None:
         return None
 
 
-async def _changes(asked: Asked, found: ConfirmationView, args: str) -> tuple[Change, ...]:
+async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tuple[Change, ...]:
     if not found.edited_from:
         return ()
     before = written((await asked.service.confirmations.view(found.edited_from)).args).split("\n")

@@ -10,7 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
 from remit.pages.catalog import PATIENCE_S, seen
-from remit.pages.page import Asked, Nothing, Page, See, View
+from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.tools import Line, line_of
 from remit.service.mcp import ServerDiff, ServerRow
@@ -62,7 +62,7 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-async def mcp(asked: Asked) -> Mcp:
+async def mcp(asked: PageRequest) -> Mcp:
     """Every server, and the newest sessions."""
     return Mcp(
         title="MCP",
@@ -71,7 +71,7 @@ async def mcp(asked: Asked) -> Mcp:
     )
 
 
-async def server(asked: Asked) -> Server:
+async def server(asked: PageRequest) -> Server:
     """One server's page. Raises NotFoundError."""
     name, service = asked.path["server"], asked.service
     rows = await service.servers.rows(PATIENCE_S)
@@ -93,14 +93,14 @@ async def server(asked: Asked) -> Server:
     )
 
 
-async def approve(asked: Asked) -> See:
+async def approve(asked: PageRequest) -> See:
     """Take the changes that were shown, and no others."""
     name = asked.path["server"]
     await asked.service.servers.approve(name, asked.form.digest, by=asked.principal)
     return See(link("/servers/{}", name))
 
 
-async def pin(asked: Asked) -> See:
+async def pin(asked: PageRequest) -> See:
     """Take the tools of a server that was never pinned as they are."""
     name = asked.path["server"]
     if await asked.service.servers.pin_of(name) is not None:
@@ -110,7 +110,7 @@ async def pin(asked: Asked) -> See:
     return See(link("/servers/{}", name))
 
 
-async def _asked(asked: Asked, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
+async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
     """What the server says of itself, and how its tools differ; or why it says nothing."""
     servers = asked.service.servers
     try:

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Row, lines, scale_of
 from remit.service.views import StepMeta, StepRow
 from remit.trace.narrative import Narrative
@@ -40,7 +40,7 @@ class Session(View, frozen=True, kw_only=True):
     detail: StepNarrative | None
 
 
-async def session(asked: Asked) -> Session:
+async def session(asked: PageRequest) -> Session:
     """The session's page. Raises NotFoundError."""
     name, query = asked.path["session"], asked.query
     if not name.startswith("ses_"):

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.errors import RemitError, UsageError
-from remit.pages.page import Asked, Nothing, Page, See, View
+from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link, written
 from remit.pages.value import Shown, shown
 from remit.tickets.report import RunReport
@@ -108,7 +108,7 @@ class TicketView(View, frozen=True, kw_only=True):
     history: tuple[Moment, ...]
 
 
-async def board(asked: Asked) -> Board:
+async def board(asked: PageRequest) -> Board:
     """The newest tickets of each state; or those of one state, page by page."""
     query: Query = asked.query
     limit = _PAGE if query.state else _COLUMN
@@ -123,7 +123,7 @@ async def board(asked: Asked) -> Board:
     return Board(title="Tickets", query=query, columns=tuple(columns), next=following)
 
 
-async def ticket(asked: Asked) -> TicketView:
+async def ticket(asked: PageRequest) -> TicketView:
     """The ticket's page. Raises NotFoundError."""
     tickets = asked.service.tickets
     found = await tickets.get(asked.path["ticket"])
@@ -155,13 +155,13 @@ async def ticket(asked: Asked) -> TicketView:
     )
 
 
-async def retry(asked: Asked) -> See:
+async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
     await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
     return See(link("/tickets/{}", asked.path["ticket"]))
 
 
-async def _run(asked: Asked, found: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
+async def _run(asked: PageRequest, found: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
     """A TOOL ticket's steps and their outcomes; why that cannot be told, if so."""
     if found.type != "TOOL":
         return (), None, ""

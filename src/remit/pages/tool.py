@@ -15,7 +15,7 @@ from remit.ids import new_id
 from remit.pages.catalog import PATIENCE_S, seen_tool
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.given import json_object
-from remit.pages.page import Asked, File, Page, View
+from remit.pages.page import File, Page, PageRequest, View
 from remit.pages.schema import Argument, arguments
 from remit.pages.text import written
 from remit.pages.tools import server_of, standing_of
@@ -68,12 +68,12 @@ class Tool(View, frozen=True, kw_only=True):
     """Where the call is recorded."""
 
 
-async def tool(asked: Asked) -> Tool:
+async def tool(asked: PageRequest) -> Tool:
     """The tool's page. Raises ResolveError or Problem."""
     return await _page(asked, await seen_tool(asked, asked.path["tool"]), {})
 
 
-async def try_it(asked: Asked) -> Tool:
+async def try_it(asked: PageRequest) -> Tool:
     """Say what policy would do with the call, or make it."""
     found, form = await seen_tool(asked, asked.path["tool"]), asked.form
     before: dict[str, Any] = {}
@@ -97,7 +97,7 @@ async def try_it(asked: Asked) -> Tool:
 
 
 async def _page(
-    asked: Asked, found: ToolView, args: dict[str, Any], *, key: str = "", typed: Try | None = None, **more: Any
+    asked: PageRequest, found: ToolView, args: dict[str, Any], *, key: str = "", typed: Try | None = None, **more: Any
 ) -> Tool:
     word, tone = standing_of(found)
     server = server_of(found.provider_id)
@@ -126,7 +126,7 @@ def _as_typed(fields: tuple[Field, ...], typed: Try) -> tuple[Field, ...]:
     return tuple(msgspec.structs.replace(field, text=texts.get(field.name, field.text)) for field in fields)
 
 
-async def schema(asked: Asked) -> File:
+async def schema(asked: PageRequest) -> File:
     """Both schemas, to keep."""
     found = await seen_tool(asked, asked.path["tool"])
     both = {"name": found.name, "input_schema": found.input_schema, "output_schema": found.output_schema}

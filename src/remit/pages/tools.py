@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from remit.pages.catalog import PATIENCE_S, seen
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.service.views import ToolView
 
 OUTLOOKS: Final = {
@@ -64,7 +64,7 @@ class Tools(View, frozen=True, kw_only=True):
     """Providers that could not be listed, and why."""
 
 
-async def tools(asked: Asked) -> Tools:
+async def tools(asked: PageRequest) -> Tools:
     """The tools that the reader may see."""
     query: Query = asked.query
     every = await seen(asked)

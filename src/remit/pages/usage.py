@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.clock import DAY
-from remit.pages.page import Asked, Page, View
+from remit.pages.page import Page, PageRequest, View
 from remit.pages.text import link
 from remit.service.usage import By
 
@@ -51,7 +51,7 @@ class Usage(View, frozen=True, kw_only=True):
     found: int
 
 
-async def usage(asked: Asked) -> Usage:
+async def usage(asked: PageRequest) -> Usage:
     """Add up what was asked of models since the day that the query names."""
     query: Query = asked.query
     days = _DAYS.get(query.days)

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from remit.sandbox.keeper import keeper
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.leftovers import members, remove
 from remit.sandbox.limits import Limits
 
@@ -152,11 +152,11 @@ class Leaves:
             self._idle.pop().remove()
 
     def _make(self) -> Leaf | None:
-        name = f"{keeper().mark}-{next(_numbers)}"
+        name = f"{cleanup_process().mark}-{next(_numbers)}"
         folders = {controller: parent / name for controller, parent in self._parents.items()}
         try:
             for parent in set(self._parents.values()):
-                keeper().tell("cgroup", parent)
+                cleanup_process().tell("cgroup", parent)
             for folder in set(folders.values()):
                 folder.mkdir()
         except OSError:

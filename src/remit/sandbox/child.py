@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.identity import Identity
-from remit.sandbox.keeper import keeper
 
 
 class Child:
@@ -41,7 +41,7 @@ class Child:
         It must be called in a thread that lives as long as the child: the kernel tells `--die-with-parent` of the end
         of the thread.
         """
-        keeper().begin()
+        cleanup_process().begin()
         process = subprocess.Popen(
             argv,
             executable=program,

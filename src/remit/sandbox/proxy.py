@@ -24,7 +24,7 @@ _CHUNK: Final = 64 * 1024
 _HOP_BY_HOP: Final = frozenset({"proxy-connection", "proxy-authorization", "connection", "keep-alive"})
 
 
-class _Asked(NamedTuple):
+class _Target(NamedTuple):
     host: str
     port: int
     head: bytes
@@ -101,7 +101,7 @@ class Proxy:
         finally:
             theirs.close()
 
-    async def _reached(self, asked: _Asked) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reached(self, asked: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not allowed(self._entries, asked.host, asked.port):
             raise _RefusedError(403, f"{asked.host}:{asked.port} is not among the hosts that may be reached")
         try:
@@ -114,7 +114,7 @@ class Proxy:
             raise _RefusedError(502, f"{asked.host} cannot be reached: {error}") from error
 
 
-def _asked(head: bytes) -> _Asked:
+def _asked(head: bytes) -> _Target:
     try:
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, version = first.split(" ")
@@ -122,7 +122,7 @@ def _asked(head: bytes) -> _Asked:
             raise ValueError(version)
         if method == "CONNECT":
             url = urlsplit(f"//{target}")
-            return _Asked(url.hostname or "", url.port or 443, b"")
+            return _Target(url.hostname or "", url.port or 443, b"")
         url = urlsplit(target)
         if url.scheme != "http" or not url.hostname:
             raise ValueError(target)
@@ -131,7 +131,7 @@ def _asked(head: bytes) -> _Asked:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     kept = [line for line in lines if line and line.partition(":")[0].strip().lower() not in _HOP_BY_HOP]
     text = "\r\n".join([f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""])
-    return _Asked(url.hostname, url.port or 80, text.encode("latin-1"))
+    return _Target(url.hostname, url.port or 80, text.encode("latin-1"))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection, count: str) -> None:

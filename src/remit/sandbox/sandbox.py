@@ -32,7 +32,7 @@ _BUSY_S: Final = 0.01
 """Between two looks at a workspace that is in use."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A run that a caller wants."""
 
     conversation: str
@@ -98,7 +98,7 @@ class Sandbox:
             )
         return found
 
-    async def run(self, asked: Asked, listener: Listener = quiet) -> Ran:
+    async def run(self, asked: RunRequest, listener: Listener = quiet) -> Ran:
         """Run a command to its end.
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.

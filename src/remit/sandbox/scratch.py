@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.identity import identity
-from remit.sandbox.keeper import keeper
 from remit.sandbox.leftovers import delete
 
 
@@ -19,7 +19,7 @@ class Scratch:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Make it below `folder`; None: where temporary files lie."""
-        ours = keeper()
+        ours = cleanup_process()
         ours.tell("folder", folder or Path(tempfile.gettempdir()))
         self._folder = Path(tempfile.mkdtemp(prefix=f"{ours.mark}-", dir=folder))
         self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

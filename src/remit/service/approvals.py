@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 class Approvals:
     """The remembered approvals of one journal."""
 
-    def __init__(self, services: Services, principal: str, poke: Callable[[], None]) -> None:
-        """`principal` makes and revokes them if a call names no one else; `poke` wakes this process's engine."""
+    def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
+        """`principal` makes and revokes them if a call names no one else; `wake` wakes this process's engine."""
         self._services = services
         self._principal = principal
-        self._poke = poke
+        self._wake = wake
 
     # --- queries
 
@@ -76,7 +76,7 @@ class Approvals:
             plain = not one.untrusted and request.approvals == 1 and not request.approvers
             if within and same and plain and kept.args_digest in {None, digest(one.args)}:
                 await self._services.confirmations.release(one, f"allowed by remembered:{kept.id}", by)
-        self._poke()
+        self._wake()
 
     async def _provider(self, name: str) -> str:
         tool = await self._services.catalog.find(name) if name else None

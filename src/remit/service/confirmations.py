@@ -15,7 +15,7 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
 from remit.service.views import ConfirmationView
 from remit.trace.question import read_question
-from remit.trace.step import Asked
+from remit.trace.step import QuestionRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,12 +32,12 @@ _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
 class Confirmations:
     """The questions of one journal."""
 
-    def __init__(self, services: Services, principal: str, poke: Callable[[], None]) -> None:
-        """`principal` decides if a call names no one else; `poke` wakes this process's engine."""
+    def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
+        """`principal` decides if a call names no one else; `wake` wakes this process's engine."""
         self._services = services
         self._journal = services.journal
         self._principal = principal
-        self._poke = poke
+        self._wake = wake
 
     # --- queries
 
@@ -61,7 +61,7 @@ class Confirmations:
         found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
         return [confirmation_view(one) for one in found if one is not None]
 
-    async def answers(self, reference: str) -> Asked:
+    async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
         found = await self._services.confirmations.find(reference)
         asked = read_question(found.id, await self._journal.read(found.stream))
@@ -109,7 +109,7 @@ class Confirmations:
             signature=signature,
         )
         decided = await self._services.confirmations.decide(found, answer)
-        self._poke()
+        self._wake()
         return confirmation_view(decided)
 
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:

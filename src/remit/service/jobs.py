@@ -47,7 +47,7 @@ from remit.tools.budget import parse_budget
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.jobs.bound import Bound
+    from remit.jobs.bound import RecipeCall
     from remit.jobs.program import Programs
 
 T = TypeVar("T")
@@ -87,14 +87,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Jobs:
     """The jobs of one journal."""
 
-    def __init__(self, services: Services, programs: Programs, principal: str, poke: Callable[[], None]) -> None:
-        """`principal` starts and changes jobs if a call names no one else; `poke` wakes this process's engine."""
+    def __init__(self, services: Services, programs: Programs, principal: str, wake: Callable[[], None]) -> None:
+        """`principal` starts and changes jobs if a call names no one else; `wake` wakes this process's engine."""
         self._journal = services.journal
         self._catalog = services.catalog
         self._migrations = services.migrations
         self._programs = programs
         self._principal = principal
-        self._poke = poke
+        self._wake = wake
 
     # --- queries
 
@@ -212,7 +212,7 @@ class Jobs:
 
     # --- commands
 
-    async def start(self, bound: Bound[T], options: Options | None = None) -> str:
+    async def start(self, bound: RecipeCall[T], options: Options | None = None) -> str:
         """Create a job that runs a recipe; its identifier. Raises AppendConflictError if the one given is taken."""
         options = options or Options()
         recipe = recipe_of(bound)
@@ -303,13 +303,13 @@ class Jobs:
             raise UsageError("a signal needs a name", code=Code.SIGNAL_INVALID)
         message = SignalSent(name=name, by=by or self._principal, key=key)
         await inbox.send(message, encoded(payload, Code.SIGNAL_INVALID), head)
-        self._poke()
+        self._wake()
 
     async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
         """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
         await open_job(self._journal, job)
         await Inbox(self._journal, job).post(CancelRequested(by=by or self._principal, reason=reason))
-        self._poke()
+        self._wake()
         await self._for_everyone(job)
 
     async def resume(self, job: str) -> None:
@@ -335,7 +335,7 @@ class Jobs:
             labels={**options.labels, "remit.name": name},
         )
         await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
-        self._poke()
+        self._wake()
         return job
 
     async def _for_everyone(self, job: str) -> None:
@@ -349,7 +349,7 @@ class Jobs:
             if await self._journal.park(writer, HeadPatch(route=""), seen_wakes=head.wakes):
                 break
             head = await self._journal.head(head.stream)
-        self._poke()
+        self._wake()
 
     async def _registry_version(self) -> str:
         await self._catalog.tools(_PATIENCE_S)

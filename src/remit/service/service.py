@@ -65,24 +65,24 @@ def service_over(
     servers: Sequence[McpServer] = (),
     *,
     principal: str,
-    poke: Callable[[], None],
+    wake: Callable[[], None],
 ) -> Service:
     """The service over one gateway, its journal and its catalog.
 
     `servers` are the MCP servers that the settings name.
 
-    `principal` asks and decides if a call names no one else. `poke` wakes the engine of this process.
+    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process.
     """
     services, journal = gateway.services, gateway.services.journal
-    jobs = Jobs(services, programs, principal, poke)
+    jobs = Jobs(services, programs, principal, wake)
     return Service(
         jobs=jobs,
-        steps=Steps(journal, services.catalog, principal, poke),
+        steps=Steps(journal, services.catalog, principal, wake),
         artifacts=Artifacts(journal),
         streams=Streams(journal, services.tails),
         sessions=Sessions(gateway, principal),
-        confirmations=Confirmations(services, principal, poke),
-        approvals=Approvals(services, principal, poke),
+        confirmations=Confirmations(services, principal, wake),
+        approvals=Approvals(services, principal, wake),
         policy=PolicyRules(services, principal),
         tools=Tools(services, principal),
         recipes=KnownRecipes(programs.recipes),

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class Steps:
     """The steps of jobs in one journal."""
 
-    def __init__(self, journal: Journal, catalog: Catalog, principal: str, poke: Callable[[], None]) -> None:
-        """`principal` decides if a call names no one else; `poke` wakes this process's engine."""
+    def __init__(self, journal: Journal, catalog: Catalog, principal: str, wake: Callable[[], None]) -> None:
+        """`principal` decides if a call names no one else; `wake` wakes this process's engine."""
         self._journal = journal
         self._catalog = catalog
         self._principal = principal
-        self._poke = poke
+        self._wake = wake
 
     # --- queries
 
@@ -87,7 +87,7 @@ class Steps:
                 break
             if await inbox.correct(message, result, head):
                 break
-        self._poke()
+        self._wake()
 
     async def _waiting(self, job: str, step: str, attempt: int | None, value: Any) -> int:
         """The attempt that waits for a decision; `value` is compared with what its tool returns, unless it is UNSET."""

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.chance import SystemChance
 from remit.codes import Code
 from remit.errors import RemitError
+from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
 from remit.tickets.store import TicketStore
@@ -52,7 +52,9 @@ async def _desk(storage: Storage) -> AsyncIterator[Desk]:
     clock = ManualClock()
     refused: list[tuple[str, str]] = []
     async with opened(storage, clock) as journal:
-        store = TicketStore(journal, SystemChance(), rejected=lambda code, action: refused.append((code.name, action)))
+        store = TicketStore(
+            journal, SystemRandomSource(), rejected=lambda code, action: refused.append((code.name, action))
+        )
         yield Desk(store, clock, refused)
 
 

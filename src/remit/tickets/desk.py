@@ -14,9 +14,9 @@ from remit.tickets.intake import Intake
 from remit.tickets.store import TicketStore
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.journal.journal import Journal
     from remit.metrics.registry import Registry
+    from remit.randomness import RandomSource
 
 
 class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Desk:
     """The store, the schema gate in front of it, and the reader of steps."""
 
-    def __init__(self, journal: Journal, metrics: Registry, chance: Chance, settings: DeskSettings) -> None:
+    def __init__(self, journal: Journal, metrics: Registry, chance: RandomSource, settings: DeskSettings) -> None:
         """Keep tickets in `journal` and count in `metrics`."""
         self.journal = journal
         self.settings = settings

@@ -37,8 +37,8 @@ from remit.tickets.ticket import (
 )
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.journal.journal import Journal
+    from remit.randomness import RandomSource
 
 LEASE_SEC: Final = 300
 MAX_LEASE_SEC: Final = 86_400
@@ -70,7 +70,7 @@ class TicketStore(TicketReader):
     def __init__(
         self,
         journal: Journal,
-        chance: Chance,
+        chance: RandomSource,
         *,
         rejected: Rejected = _uncounted,
         derivation: Derivation = NO_DERIVATION,

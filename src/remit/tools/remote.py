@@ -100,7 +100,7 @@ class Remote(Protocol):
         """What it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
         ...
 
-    def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
+    def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Have `listener` called with method and params of what it tells everyone, such as changed resources."""
         ...
 

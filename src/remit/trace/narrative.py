@@ -13,10 +13,10 @@ from remit.journal.event import Event
 from remit.trace.question import read_question
 from remit.trace.segments import Segment, segments
 from remit.trace.step import (
-    Asked,
     Attempt,
     Drift,
     LlmInvocation,
+    QuestionRecord,
     StateDiff,
     StepNarrative,
     ToolInvocation,
@@ -84,7 +84,7 @@ class _Step:
         self.since = self.until = at
         self.attempts: list[Attempt] = []
         self.waits: dict[str, Waited] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[QuestionRecord] = []
         self.answer: k.CommandCommitted | None = None
         self.relayed: k.RequestRelayed | None = None
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.trace.step import Asked, Decided
+from remit.trace.step import Decided, QuestionRecord
 from remit.trace.untrusted import found
 
 
-def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Asked] | None:
+def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, QuestionRecord] | None:
     """The step that asked, and the question with its answers; None where the stream holds no question."""
     request: k.ConfirmationRequested | None = None
     asked_at, used_at = 0, None
@@ -36,7 +36,7 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Asked]
                 continue
     if request is None:
         return None
-    return request.step, Asked(
+    return request.step, QuestionRecord(
         confirmation=identifier,
         asked_at=asked_at,
         digest=request.digest,

@@ -86,7 +86,7 @@ class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return _VERDICTS[self.decided].format(by=self.by or "nobody") if self.decided else ""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QuestionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A question to people and every answer."""
 
     confirmation: str
@@ -165,7 +165,7 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     llm_invocation: LlmInvocation | None = None
     attempts: tuple[Attempt, ...] = ()
     waits: tuple[Waited, ...] = ()
-    confirmations: tuple[Asked, ...] = ()
+    confirmations: tuple[QuestionRecord, ...] = ()
     untrusted: Untrusted | None = None
     """The arguments from untrusted text, and what was decided."""
     evidence: tuple[dict[str, Any], ...] = ()

@@ -12,7 +12,7 @@ from remit.jobs.records import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.redact import mask
-from remit.trace.step import Asked, Untrusted
+from remit.trace.step import QuestionRecord, Untrusted
 
 _decode: Final = msgspec.json.Decoder(tuple[k.UntrustedArgument, ...]).decode
 
@@ -29,7 +29,7 @@ def arguments(recorded: bytes) -> Untrusted:
     return Untrusted(arguments=tuple(msgspec.structs.replace(one, value=mask(one.value)) for one in _decode(recorded)))
 
 
-def judged(record: CallRecord, questions: Sequence[Asked]) -> Untrusted | None:
+def judged(record: CallRecord, questions: Sequence[QuestionRecord]) -> Untrusted | None:
     """The untrusted arguments of a call, and what was decided; None if it has none."""
     event = record.refused or record.started
     told = found(event) if event is not None else questions[-1].untrusted if questions else None

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from remit.chance import Chance
 from remit.clock import Clock
 from remit.gateway.probes import probes_of, unavailable
 from remit.gateway.readiness import Probe
@@ -19,6 +18,7 @@ from remit.providers.functions import FunctionProvider
 from remit.providers.mcp_absent import AbsentProvider
 from remit.providers.sandbox import SandboxProvider
 from remit.providers.stub import StubProvider
+from remit.randomness import RandomSource
 from remit.sandbox.enclosure import Enclosures
 from remit.sandbox.opening import open_sandbox
 from remit.settings import Settings
@@ -86,7 +86,7 @@ def mcp_providers(
     settings: Settings,
     pins: Pins,
     clock: Clock,
-    chance: Chance,
+    chance: RandomSource,
     authorizer: Authorizer | None,
     enclosures: Enclosures,
 ) -> list[ToolProvider]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from remit.chance import Chance, SystemChance
 from remit.clock import Clock, SystemClock
 from remit.engines.local import LocalEngine
 from remit.engines.owner import Owner
@@ -21,6 +20,7 @@ from remit.jobs.versions import Versions
 from remit.journal.journal import Journal
 from remit.policy.rules import Policy
 from remit.providers.jobs import JobsProvider
+from remit.randomness import RandomSource, SystemRandomSource
 from remit.recipes.agent import agent
 from remit.recipes.ask_model import ask_model
 from remit.recipes.conversation import conversation
@@ -79,7 +79,7 @@ def open_runtime(
     providers: Iterable[ToolProvider] = (),
     migrations: Iterable[Migration] = (),
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    chance: RandomSource | None = None,
     report: Report | None = None,
     step_by_step: bool = False,
     authorizer: Authorizer | None = None,
@@ -95,7 +95,7 @@ def open_runtime(
     ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
-    chance = chance or SystemChance()
+    chance = chance or SystemRandomSource()
     servers = servers_of(settings)
     enclosures = open_enclosures(settings)
     every = [
@@ -120,7 +120,7 @@ def open_runtime(
     )
     engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
     desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
-    service = service_over(gateway, programs, pins, desk, servers, principal=principal(settings), poke=engine.poke)
+    service = service_over(gateway, programs, pins, desk, servers, principal=principal(settings), wake=engine.wake)
     catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
     return Runtime(
         settings=settings,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from remit.codes import Code
 from remit.errors import PlanError
 from remit.jobs.plans.check import read_plan
-from remit.jobs.plans.plan import Human, Input, Plan, Signal, Timer, Tool, bind_inputs, plan_hash, task_graph
+from remit.jobs.plans.plan import CallTool, Human, Input, Plan, Signal, Timer, bind_inputs, plan_hash, task_graph
 from remit.jobs.plans.schema import TASKGRAPH_V1
 from tests.jobs.plans.plan_samples import node, plan_with, problems_of
 from tests.jobs.plans.plan_strategies import documents
@@ -81,7 +81,7 @@ class TestValidPlans:
             )
         )
         a, t, s, h, f = plan.nodes
-        assert (a.action, a.on_failure) == (Tool(name="fs.read", args={"path": "x"}, timeout_ms=2_000), "continue")
+        assert (a.action, a.on_failure) == (CallTool(name="fs.read", args={"path": "x"}, timeout_ms=2_000), "continue")
         assert (t.action, t.needs) == (Timer(after_ms=60_000), ("a",))
         assert s.action == Signal(name="go", timeout_ms=3_600_000)
         assert h.action == Human(question="Publish ${a.value.title}?", details="${t}", timeout_ms=86_400_000)

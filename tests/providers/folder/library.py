@@ -13,7 +13,7 @@ from remit.errors import ProviderError
 from remit.providers.folder import FolderSearchProvider
 from remit.providers.folder.store import Index
 from remit.testing.providers import call_context
-from remit.tools.rooted import Rooted
+from remit.tools.confined import ConfinedDirectory
 
 OLD = 1_600_000_000_000_000_000
 
@@ -71,11 +71,11 @@ def index_of(folder: Path) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that are read from now on."""
     seen: list[str] = []
-    original = Rooted.read
+    original = ConfinedDirectory.read
 
-    def noted(self: Rooted, path: str, cap: int) -> Any:
+    def noted(self: ConfinedDirectory, path: str, cap: int) -> Any:
         seen.append(path)
         return original(self, path, cap)
 
-    monkeypatch.setattr(Rooted, "read", noted)
+    monkeypatch.setattr(ConfinedDirectory, "read", noted)
     return seen

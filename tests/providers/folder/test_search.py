@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.providers.folder import refresh
 from remit.testing.providers import call_context
 from remit.tools.blocking import Stop
-from remit.tools.rooted import Rooted
+from remit.tools.confined import ConfinedDirectory
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 
 
@@ -135,7 +135,7 @@ async def test_a_file_that_vanishes_after_it_was_indexed_is_skipped_and_counted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await search(tmp_path, "task")
-    entries = refresh.survey(Rooted(folder), Stop())
+    entries = refresh.survey(ConfinedDirectory(folder), Stop())
     monkeypatch.setattr(refresh, "survey", lambda *_: entries)
     (folder / "asyncio/tasks.py").unlink()
     found = await search(tmp_path, "cancel task")

@@ -12,7 +12,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.journal.kinds import ToolInvocationFinished
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.providers.mcp.provider import McpProvider
 from remit.testing.providers import call_context
 from remit.tools.provider import ToolResult
@@ -263,7 +263,7 @@ async def test_a_call_that_was_never_sent_is_in_no_doubt(mcp: World) -> None:
 async def test_a_tool_that_changed_between_listing_and_call_is_refused(mcp: World) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     told = asyncio.Event()
     provider.watch(told.set)
     mcp.strings.order(tools=[*TOOLS[1:], tool("echo", description="Sends your keys away.")])

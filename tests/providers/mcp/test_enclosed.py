@@ -112,7 +112,7 @@ async def test_a_server_has_its_own_environment_and_none_of_ours(
     monkeypatch.setenv("REMIT_TEST_SECRET", "swordfish")
     provider = served(mcp, enclosures, servers.everything(), env={"TOKEN": "its own"})
     await provider.list_tools()
-    process = (await provider._keeper.connection()).process
+    process = (await provider._supervisor.connection()).process
     assert process is not None
     seen = await call(provider, "get-env", {})
     assert "swordfish" not in seen
@@ -124,7 +124,7 @@ async def test_a_server_has_its_own_environment_and_none_of_ours(
 async def test_a_server_that_dies_is_started_again_in_its_sandbox(enclosures: Enclosures, mcp: World) -> None:
     provider = served(mcp, enclosures, servers.everything())
     assert "hello" in await call(provider, "echo", {"message": "hello"})
-    process = (await provider._keeper.connection()).process
+    process = (await provider._supervisor.connection()).process
     assert process is not None
     mcp.clock.advance(100)
     process._signal(9)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, quoted, tool
 
@@ -22,7 +22,7 @@ ECHO = "mcp.puppet.echo"
 async def test_the_era_is_found_out_and_remembered(mcp: World, eras: list[str], era: str) -> None:
     provider = mcp.provider(plan={"eras": eras})
     assert (await provider.status()).era == era
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     await mcp.strings.kill()
     await mcp.strings.started(2)
     assert (await provider.invoke(ECHO, {"text": era}, call_context())).value == era
@@ -52,9 +52,9 @@ async def test_a_server_that_changes_its_era_is_asked_anew(mcp: World, tmp_path:
     program.write_text(f"exec {quoted(old)}\n")
     provider = mcp.provider(mcp.server(command=("/bin/sh", str(program))))
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     program.write_text(f"exec {quoted(new)}\n")
     await mcp.strings.kill()
     await mcp.clock.until_asleep()
-    mcp.clock.advance(keeper._LONGEST_REST_S)
+    mcp.clock.advance(supervisor._LONGEST_REST_S)
     assert (await provider.status()).era == "modern"

@@ -11,7 +11,7 @@ from starlette.types import Scope, Send
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp import connection, keeper
+from remit.providers.mcp import connection, supervisor
 from remit.testing.providers import call_context
 from tests.gateway.world import opened
 from tests.providers.mcp.sdk import answer, http_server
@@ -81,7 +81,7 @@ async def test_a_request_that_fails_fails_alone(mcp: World, era: str, status: in
         provider = mcp.provider(mcp.server(url=server.url, era=era))
         hanging = asyncio.create_task(provider.invoke(HANG, {}, call_context()))
         await server.hanging.wait()
-        before = await provider._keeper.connection()
+        before = await provider._supervisor.connection()
 
         async def refuse(_scope: Scope, send: Send) -> bool:
             await answer(send, status, b"<h1>no</h1>")
@@ -94,7 +94,7 @@ async def test_a_request_that_fails_fails_alone(mcp: World, era: str, status: in
         server.before = None
         assert (await provider.invoke(ECHO, {"text": "on"}, call_context())).value == "on"
         assert not hanging.done(), "others go on"
-        assert await provider._keeper.connection() is before
+        assert await provider._supervisor.connection() is before
         hanging.cancel()
         await asyncio.wait([hanging])
         await provider.close()
@@ -146,7 +146,7 @@ async def test_a_session_the_server_forgot_is_made_anew_for_the_next_call(mcp: W
         port = int(server.url.rpartition(":")[2].partition("/")[0])
         provider = mcp.provider(mcp.server(url=server.url, era="legacy", level="L0"))
         assert (await provider.invoke(ECHO, {"text": "one"}, call_context())).value == "one"
-        mcp.clock.advance(keeper.STABLE_S)
+        mcp.clock.advance(supervisor.STABLE_S)
     async with http_server(port) as server:
         with pytest.raises(ProviderError, match="ession") as caught:
             await provider.invoke(ECHO, {"text": "two"}, call_context())

@@ -13,7 +13,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.child import Child
-from remit.providers.mcp import keeper, stdio
+from remit.providers.mcp import stdio, supervisor
 from remit.testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors
 
@@ -43,7 +43,7 @@ async def test_many_who_need_it_at_once_start_it_once(mcp: World) -> None:
 async def test_a_server_that_died_idle_is_back_for_the_next_call(mcp: World) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     await mcp.strings.kill()
     await mcp.strings.started(2)
     assert (await provider.invoke(ECHO, {"text": "again"}, call_context())).value == "again"
@@ -52,7 +52,7 @@ async def test_a_server_that_died_idle_is_back_for_the_next_call(mcp: World) -> 
 async def test_a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_started_again(mcp: World) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     calls = [asyncio.create_task(provider.invoke("mcp.puppet.hang", {}, call_context())) for _ in range(5)]
     await mcp.strings.heard("tools/call", 5)
     await mcp.strings.kill()
@@ -67,19 +67,19 @@ async def test_a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_started_ag
 async def test_what_a_server_said_before_it_ended_counts(mcp: World) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     for number in range(1, 8):
         assert (await provider.invoke("mcp.puppet.last", {}, call_context())).value == "last words"
         await mcp.strings.started(number + 1)
         await provider.status()
-        mcp.clock.advance(keeper.STABLE_S)
+        mcp.clock.advance(supervisor.STABLE_S)
 
 
 @pytest.mark.parametrize("fd", [0, 1])
 async def test_a_server_that_closes_a_pipe_is_of_no_use(mcp: World, fd: int) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     first = await mcp.strings.started()
     mcp.strings.order(close=fd)
     await mcp.strings.started(2)
@@ -94,12 +94,12 @@ async def test_a_crash_loop_is_parked_and_tried_again_after_a_while(mcp: World) 
     with pytest.raises(ProviderError, match="exit code 7; it last wrote: no database") as caught:
         await provider.list_tools()
     assert caught.value.cause is Code.SpawnFailed
-    for failures in range(1, keeper.PARK_AFTER):
+    for failures in range(1, supervisor.PARK_AFTER):
         await mcp.clock.until_asleep()
-        if failures > keeper.PATIENT:
+        if failures > supervisor.PATIENT:
             with pytest.raises(ProviderError, match="no database"):
                 await provider.list_tools()
-        mcp.clock.advance(keeper._LONGEST_REST_S)
+        mcp.clock.advance(supervisor._LONGEST_REST_S)
     await mcp.clock.until_asleep()
     outage = provider.outage()
     assert outage is not None
@@ -107,7 +107,7 @@ async def test_a_crash_loop_is_parked_and_tried_again_after_a_while(mcp: World) 
     with pytest.raises(ProviderError, match="no database"):
         await provider.list_tools()
     assert told == [], "who was told it is down is not asked to look again before"
-    mcp.clock.advance(keeper.PARK_S)
+    mcp.clock.advance(supervisor.PARK_S)
     watched = asyncio.Event()
     provider.watch(watched.set)
     await watched.wait()
@@ -132,7 +132,7 @@ async def test_a_server_that_never_lists_its_tools_is_logged_at_its_time_and_rec
     assert "mcp.spawn.failed" not in caplog.text
     monkeypatch.setattr("remit.providers.mcp.connection.LIST_S", 20)
     await mcp.clock.until_asleep()
-    mcp.clock.advance(keeper._LONGEST_REST_S)
+    mcp.clock.advance(supervisor._LONGEST_REST_S)
     await mcp.strings.started(2)
     mcp.strings.order(unmute="tools/list")
     assert len(await provider.list_tools()) == len(TOOLS)
@@ -165,14 +165,14 @@ async def test_callers_during_the_last_attempt_do_not_keep_a_server_from_being_p
     mcp: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     provider = mcp.provider(plan={"orders": [{"exit": 7}]})
-    for _ in range(keeper.PARK_AFTER):
+    for _ in range(supervisor.PARK_AFTER):
         calls = [asyncio.create_task(provider.status()) for _ in range(3)]
         await mcp.clock.until_asleep()
         await asyncio.gather(*calls, return_exceptions=True)
-        mcp.clock.advance(keeper._LONGEST_REST_S)
+        mcp.clock.advance(supervisor._LONGEST_REST_S)
     await mcp.clock.until_asleep()
     assert "mcp.server.parked" in caplog.text
-    assert caplog.text.count("mcp.spawn.failed") == keeper.PARK_AFTER
+    assert caplog.text.count("mcp.spawn.failed") == supervisor.PARK_AFTER
 
 
 async def test_a_server_that_starts_slowly_and_dies_at_once_is_a_crash_loop_too(mcp: World) -> None:
@@ -180,7 +180,7 @@ async def test_a_server_that_starts_slowly_and_dies_at_once_is_a_crash_loop_too(
     provider = mcp.provider(plan={"mute": ["tools/list"]})
     listing = asyncio.create_task(provider.list_tools())
     await mcp.strings.heard("tools/list")
-    mcp.clock.advance(10 * keeper.STABLE_S)
+    mcp.clock.advance(10 * supervisor.STABLE_S)
     mcp.strings.order(unmute="tools/list")
     await listing
     await mcp.strings.kill()
@@ -286,7 +286,7 @@ async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, mo
 async def test_what_a_server_started_ends_with_it(mcp: World, end: str) -> None:
     provider = mcp.provider()
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     mcp.strings.order(child=1)
     child = (await mcp.strings.report(lambda each: "child" in each))["child"]
     assert alive(child)

@@ -14,7 +14,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.providers.mcp.listing import MAX_PAGES, MAX_TOOLS
 from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog, ResolveError
@@ -67,7 +67,7 @@ async def test_a_change_behind_a_restart_quarantines(mcp: World, tmp_path: Any) 
     provider = mcp.provider(mcp.server(command=("/bin/sh", str(plan)), level="L0"))
     async with opened(provider) as world:
         assert (await world.call(ECHO, {"text": "x"})).ok
-        mcp.clock.advance(keeper.STABLE_S)
+        mcp.clock.advance(supervisor.STABLE_S)
         changed = asyncio.Event()
         world.catalog.watch(changed.set)
         plan.write_text(f"exec {quoted(evil)}\n")
@@ -143,7 +143,7 @@ async def test_a_server_that_will_not_list_again_is_started_anew(mcp: World) -> 
     provider = mcp.provider(mcp.server(level="L0"))
     catalog = Catalog([provider])
     await catalog.tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     told = asyncio.Event()
     catalog.watch(told.set)
     mcp.strings.order(mute="tools/list")
@@ -264,7 +264,7 @@ async def test_a_list_that_is_none_is_refused_with_the_reason(mcp: World, tools:
 async def test_a_line_of_20_mb_is_taken_and_one_beyond_the_cap_ends_the_connection(mcp: World) -> None:
     provider = mcp.provider(mcp.server(), max_message_bytes=30_000_000)
     await provider.list_tools()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     mcp.strings.order(big=20_000_000)
     assert (await provider.invoke(ECHO, {"text": "still here"}, call_context())).value == "still here"
     call = asyncio.create_task(provider.invoke("mcp.puppet.hang", {}, call_context()))

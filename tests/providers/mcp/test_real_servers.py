@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog
 from tests.peers import servers
@@ -68,11 +68,11 @@ async def test_a_real_server_is_listed_called_killed_called_again_and_pinned(
     assert [(each.meta.name, each.quarantined) for each in tools if each.quarantined] == []
     before = await called(mcp, provider, peer, tmp_path)
 
-    process = (await provider._keeper.connection()).process
+    process = (await provider._supervisor.connection()).process
     assert process is not None
     assert process._transport is not None
     pid = process._transport.get_pid()
-    mcp.clock.advance(keeper.STABLE_S)
+    mcp.clock.advance(supervisor.STABLE_S)
     os.killpg(pid, signal.SIGKILL)
     await process._gone.wait()
     after = await called(mcp, provider, peer, tmp_path)

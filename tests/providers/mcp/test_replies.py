@@ -12,7 +12,7 @@ from starlette.types import Scope, Send
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.testing.providers import call_context
 from tests.gateway.world import opened
 from tests.providers.mcp.sdk import answer, http_server
@@ -317,7 +317,7 @@ async def test_a_session_that_is_gone_is_known_whatever_words_the_server_has_for
     async with http_server() as server:
         provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
         await provider.list_tools()
-        mcp.clock.advance(keeper.STABLE_S)
+        mcp.clock.advance(supervisor.STABLE_S)
         server.before = forgot
         with pytest.raises(ProviderError, match="Session terminated") as caught:
             await provider.invoke(ECHO, {"text": "x"}, call_context())

@@ -19,7 +19,7 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import ProviderError
-from remit.providers.mcp import keeper
+from remit.providers.mcp import supervisor
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.sections.mcp import McpSettings
 from tests.gateway.world import opened
@@ -40,7 +40,7 @@ CALLS: Final = int(os.environ.get("REMIT_TEST_CALLS", "2000"))
 async def test_every_call_has_an_outcome_and_nothing_is_left(
     mcp: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "STABLE_S", 0.01)  # else so many deaths are crash loops, and everything is parked
+    monkeypatch.setattr(supervisor, "STABLE_S", 0.01)  # else so many deaths are crash loops, and everything is parked
     chance = random.Random(7)
     pids: set[int] = set()
     before, tasks = descriptors(), len(asyncio.all_tasks())
@@ -74,7 +74,7 @@ async def test_every_call_has_an_outcome_and_nothing_is_left(
         took = perf_counter() - began
         for provider in providers:
             with suppress(ProviderError):
-                pids.add(pid_of(await provider._keeper.connection()))
+                pids.add(pid_of(await provider._supervisor.connection()))
         began = perf_counter()
         await asyncio.gather(*(provider.close() for provider in providers))
         closing = perf_counter() - began
@@ -94,7 +94,7 @@ async def killed(providers: list[McpProvider]) -> int:
     """SIGKILL the first server that can be had."""
     for provider in providers:
         with suppress(ProviderError, ProcessLookupError):  # it rests after too many kills, or was killed just now
-            pid = pid_of(await provider._keeper.connection())
+            pid = pid_of(await provider._supervisor.connection())
             os.kill(pid, signal.SIGKILL)
             return pid
     raise AssertionError("no server is up")

@@ -35,7 +35,7 @@ TOOLS: Final = [tool(name) for name in ("echo", "hang", "die", "count", "twice",
 
 
 class Loaded:
-    """Chance that always gives the middle."""
+    """RandomSource that always gives the middle."""
 
     def number(self) -> float:
         return 0.5

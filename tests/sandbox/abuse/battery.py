@@ -7,8 +7,8 @@ import socket
 from typing import Final
 
 from remit.clock import SystemClock
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.execution import quiet
-from remit.sandbox.keeper import keeper
 from remit.sandbox.limits import MB, Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
@@ -43,7 +43,7 @@ async def _outside(tried: Trial, name: str, made: World) -> list[Finding]:
             found.append(await _judged(one, tried, made))
     before = machine()["cgroups"]
     await tried.driver.close()
-    left = {one for one in machine()["cgroups"] & before if keeper().mark in one}
+    left = {one for one in machine()["cgroups"] & before if cleanup_process().mark in one}
     found.append(Finding(OUTSIDE, "a cgroup stays", "leaked" if left else "held", " ".join(sorted(left))))
     return found
 

@@ -11,9 +11,9 @@ import pytest
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.bwrap.program import INSTALL
 from remit.sandbox.capability import Isolation
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import quiet
-from remit.sandbox.keeper import keeper
 from remit.sandbox.spec import Mount, Spec
 from tests.sandbox.conftest import Box
 
@@ -203,9 +203,9 @@ async def test_runs_leave_nothing_behind(box: Box) -> None:
     for _ in range(20):
         await asyncio.gather(*(box("/bin/sh", "-c", "sleep 100 & :") for _ in range(4)))
     assert open_files() == before[0]
-    assert not {line for line in set(processes()) - before[2] if keeper().mark in line}
+    assert not {line for line in set(processes()) - before[2] if cleanup_process().mark in line}
     await box.driver.close()
-    assert not [name for name in cgroups() if name.startswith(f"{keeper().mark}-")]
+    assert not [name for name in cgroups() if name.startswith(f"{cleanup_process().mark}-")]
 
 
 async def test_a_signal_that_ends_it_is_named(box: Box) -> None:

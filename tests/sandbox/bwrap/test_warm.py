@@ -13,7 +13,7 @@ from remit.sandbox.bwrap.warm import key_of
 from remit.sandbox.commands import Commands
 from remit.sandbox.execution import Execution
 from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Asked, Ran, Sandbox
+from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.workspaces import Workspaces, recover, take_place
@@ -68,7 +68,7 @@ async def ready(driver: BwrapDriver) -> None:
 
 async def ran(driver: BwrapDriver, place: Sandbox, name: str, *command: str, key: str = "k", stdin: bytes = b"") -> Ran:
     await ready(driver)
-    asked = Asked(conversation=f"job/{name}", key=key, command=command, stdin=stdin, env={"WORD": "a b"})
+    asked = RunRequest(conversation=f"job/{name}", key=key, command=command, stdin=stdin, env={"WORD": "a b"})
     return await place.run(asked)
 
 
@@ -88,7 +88,7 @@ async def test_a_script_finds_everything_as_it_would_be(what: str, pooled: Bwrap
         command = ("python", "main.py", "one", "two words")
         if driver is pooled:
             return (await ran(driver, place, name, *command, stdin=b"fed")).execution
-        asked = Asked(conversation="job/x", key="k", command=command, stdin=b"fed", env={"WORD": "a b"})
+        asked = RunRequest(conversation="job/x", key="k", command=command, stdin=b"fed", env={"WORD": "a b"})
         return (await place.run(asked)).execution
 
     expected = await tried(cold, cold.driver, "x")  # type: ignore[arg-type]
@@ -132,12 +132,14 @@ async def test_what_changed_is_told_and_a_repetition_begins_anew(pooled: BwrapDr
 async def test_limits_hold_as_for_any_other(pooled: BwrapDriver, folder: Path) -> None:
     place = sandbox(pooled, folder)
     await place.write("job/a", [("main.py", b"print('begun', flush=True)\nwhile True: pass")])
-    asked = Asked(conversation="job/a", key="1", command=("python", "main.py"), layer={"limits": {"wall_ms": 300}})
+    asked = RunRequest(conversation="job/a", key="1", command=("python", "main.py"), layer={"limits": {"wall_ms": 300}})
     for _ in range(2):
         await ready(pooled)
         found = (await place.run(asked)).execution
         assert (found.status, found.limit, found.stdout.data) == ("TIMEOUT", "wall_ms", b"begun\n")
-    flood = Asked(conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"stdout_bytes": 3}})
+    flood = RunRequest(
+        conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"stdout_bytes": 3}}
+    )
     await place.write("job/a", [("main.py", b"while True: print('x' * 1000)")])
     await ready(pooled)
     found = (await place.run(flood)).execution
@@ -149,7 +151,9 @@ async def test_other_limits_need_another_sandbox(pooled: BwrapDriver, folder: Pa
     await place.write("job/a", [("main.py", b"import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])")])
     await ran(pooled, place, "a", "python", "main.py")
     await ready(pooled)
-    asked = Asked(conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"descriptors": 64}})
+    asked = RunRequest(
+        conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"descriptors": 64}}
+    )
     assert (await place.run(asked)).execution.stdout.data == b"64\n"
 
 

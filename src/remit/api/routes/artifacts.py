@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.api.route import BYTES, Answer, Asked, Route
+from remit.api.route import BYTES, Answer, ApiRequest, Route
 from remit.codes import Code
 from remit.service.views import ArtifactRow
 
@@ -16,18 +16,18 @@ _HEADERS: Final = {
 """No browser shows what a program made as if it were ours."""
 
 
-async def rows(asked: Asked) -> list[ArtifactRow]:
+async def rows(asked: ApiRequest) -> list[ArtifactRow]:
     """List the files that a job's steps left, and what they wrote to stdout and stderr."""
     return await asked.service.artifacts.rows(await _known(asked))
 
 
-async def read(asked: Asked) -> Answer:
+async def read(asked: ApiRequest) -> Answer:
     """Answer with the bytes of one artifact, by the digest that the list names. They are never shown by a browser."""
     data = await asked.service.artifacts.read(await _known(asked), asked.path["digest"])
     return Answer(value=data, headers=dict(_HEADERS), media=BYTES)
 
 
-async def _known(asked: Asked) -> str:
+async def _known(asked: ApiRequest) -> str:
     return await asked.service.jobs.find(asked.path["job"])
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
@@ -58,7 +58,7 @@ class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: str = ""
 
 
-async def pending(asked: Asked) -> list[ConfirmationView]:
+async def pending(asked: ApiRequest) -> list[ConfirmationView]:
     """List questions: those that can still be answered, or those that cannot any more."""
     query: PendingQuery = asked.query
     if query.state == "pending":
@@ -74,27 +74,27 @@ async def pending(asked: Asked) -> list[ConfirmationView]:
     return fitting[: query.limit]
 
 
-async def view(asked: Asked) -> ConfirmationView:
+async def view(asked: ApiRequest) -> ConfirmationView:
     """Show a question: the exact call, its digest, who asks and who has approved."""
     return await asked.service.confirmations.view(asked.path["confirmation"])
 
 
-async def preview(asked: Asked) -> Preview | None:
+async def preview(asked: ApiRequest) -> Preview | None:
     """Show what the call would change as things are now, such as a file's diff; null if its tool cannot say."""
     return await asked.service.confirmations.preview(asked.path["confirmation"])
 
 
-async def approve(asked: Asked) -> ConfirmationView:
+async def approve(asked: ApiRequest) -> ConfirmationView:
     """Approve the exact call with this digest."""
     return await _decide(asked, "approve")
 
 
-async def deny(asked: Asked) -> ConfirmationView:
+async def deny(asked: ApiRequest) -> ConfirmationView:
     """Deny the call; the reason reaches the caller."""
     return await _decide(asked, "deny")
 
 
-async def edit(asked: Asked) -> ConfirmationView:
+async def edit(asked: ApiRequest) -> ConfirmationView:
     """Replace the question by one with other arguments, still to be approved."""
     body: EditBody = asked.body
     return await asked.service.confirmations.edit(
@@ -102,7 +102,7 @@ async def edit(asked: Asked) -> ConfirmationView:
     )
 
 
-async def remember(asked: Asked) -> Remembered:
+async def remember(asked: ApiRequest) -> Remembered:
     """Let an approval hold for later calls too, within a scope and for a time."""
     body: RememberBody = asked.body
     return await asked.service.approvals.remember(
@@ -110,17 +110,17 @@ async def remember(asked: Asked) -> Remembered:
     )
 
 
-async def remembered(asked: Asked) -> list[Remembered]:
+async def remembered(asked: ApiRequest) -> list[Remembered]:
     """List the remembered approvals that hold now."""
     return await asked.service.approvals.active()
 
 
-async def revoke(asked: Asked) -> None:
+async def revoke(asked: ApiRequest) -> None:
     """End a remembered approval: its calls are asked about again."""
     await asked.service.approvals.revoke(asked.path["rule"], by=asked.principal, reason=asked.body.reason)
 
 
-async def _decide(asked: Asked, decision: Literal["approve", "deny"]) -> ConfirmationView:
+async def _decide(asked: ApiRequest, decision: Literal["approve", "deny"]) -> ConfirmationView:
     body: DecideBody = asked.body
     proof: ProofKind = "token" if asked.access.principal else ""
     return await asked.service.confirmations.decide(

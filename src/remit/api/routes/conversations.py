@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.api.routes.jobs import WaitQuery, held_row, narrowed
 from remit.codes import Code
 from remit.errors import AppendConflictError
@@ -31,13 +31,13 @@ class SayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Its identifier: `job_` and 26 digits; empty: a new one."""
 
 
-async def view(asked: Asked) -> list[dict[str, Any]]:
+async def view(asked: ApiRequest) -> list[dict[str, Any]]:
     """Show what was said in a job, in the message format of OpenAI's Chat Completions."""
     job = await asked.service.jobs.find(asked.path["job"])
     return await asked.service.conversations.in_openai_format(job)
 
 
-async def say(asked: Asked) -> JobRow:
+async def say(asked: ApiRequest) -> JobRow:
     """Say something to an agent. The answer is the job that answers: this one if it is at work, else a new one."""
     body: SayBody = asked.body
     job = await asked.service.jobs.find(asked.path["job"])

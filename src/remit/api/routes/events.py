@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 from remit.tickets.ticket import Ticket
 
 
-async def take(asked: Asked) -> Ticket:
+async def take(asked: ApiRequest) -> Ticket:
     """Create a TRIAGE ticket from a message of a thread. In strict mode the message has to fit its schema."""
     document = {"type": "TRIAGE", "event": asked.body}
     return await asked.service.tickets.create(document, principal=asked.principal, identifier=asked.identifier("tkt"))

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from remit.api.route import Asked, Route, Sent
+from remit.api.route import ApiRequest, Route, Sent
 from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.http.problem import Problem
@@ -53,17 +53,17 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     report: ReplayReport
 
 
-async def trace(asked: Asked) -> Narrative:
+async def trace(asked: ApiRequest) -> Narrative:
     """Tell what a job or session did: times, versions, who allowed what."""
     return await asked.service.streams.narrative(await _known(asked))
 
 
-async def step(asked: Asked) -> StepView:
+async def step(asked: ApiRequest) -> StepView:
     """Show one step of a job, with its whole input and result."""
     return await asked.service.steps.view(asked.path["job"], asked.path["step"])
 
 
-async def events(asked: Asked) -> EventPage:
+async def events(asked: ApiRequest) -> EventPage:
     """Show recorded events in their order, page by page."""
     query: EventQuery = asked.query
     stream = asked.service.streams.name(await _known(asked))
@@ -72,7 +72,7 @@ async def events(asked: Asked) -> EventPage:
     return EventPage(items=items, next=found[-1].seq if len(found) == query.limit else None)
 
 
-async def follow(asked: Asked) -> AsyncIterator[Sent]:
+async def follow(asked: ApiRequest) -> AsyncIterator[Sent]:
     """Send each event as it is recorded, until the job has ended; `Last-Event-ID` goes on after that event."""
     last = asked.headers.get("last-event-id", "0")
     if not (last.isascii() and last.isdigit() and len(last) <= len(str(MAX_INT)) and int(last) <= MAX_INT):
@@ -82,18 +82,18 @@ async def follow(asked: Asked) -> AsyncIterator[Sent]:
         yield Sent(str(event.seq), event.kind, _event(event))
 
 
-async def replay(asked: Asked) -> Replayed:
+async def replay(asked: ApiRequest) -> Replayed:
     """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown."""
     found = await asked.service.jobs.replay(asked.path["job"])
     return Replayed(report=found)
 
 
-async def verify(asked: Asked) -> VerifyReport:
+async def verify(asked: ApiRequest) -> VerifyReport:
     """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
     return await asked.service.streams.verify(await _known(asked))
 
 
-async def _known(asked: Asked) -> str:
+async def _known(asked: ApiRequest) -> str:
     return await asked.service.jobs.find(asked.path["job"])
 
 

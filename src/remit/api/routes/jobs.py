@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from remit.api.holding import held
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
@@ -91,7 +91,7 @@ class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: str = ""
 
 
-async def page(asked: Asked) -> JobPage:
+async def page(asked: ApiRequest) -> JobPage:
     """List jobs, newest first, page by page."""
     query: JobQuery = asked.query
     wanted = JobSearch(
@@ -108,7 +108,7 @@ async def page(asked: Asked) -> JobPage:
     return JobPage(items=found.rows, next=found.next)
 
 
-async def start(asked: Asked) -> JobRow:
+async def start(asked: ApiRequest) -> JobRow:
     """Start a job that runs a recipe or carries out a plan. It is durable when this answers."""
     body: StartBody = asked.body
     if bool(body.recipe) == (body.plan is not None):
@@ -134,7 +134,7 @@ async def start(asked: Asked) -> JobRow:
     return await held_row(asked, job)
 
 
-def narrowed(asked: Asked, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def narrowed(asked: ApiRequest, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The only tools of a new job: never more than the request's token is for. Raises Problem if it asks for others."""
     held = asked.access.tools
     if not held or wanted is None:
@@ -145,14 +145,14 @@ def narrowed(asked: Asked, wanted: tuple[str, ...] | None) -> tuple[str, ...] | 
     return wanted
 
 
-async def view(asked: Asked) -> JobView:
+async def view(asked: ApiRequest) -> JobView:
     """Show one job: input, steps, waits, result or error."""
     job = await asked.service.jobs.find(asked.path["job"])
     await _held(asked, job)
     return await asked.service.jobs.view(job)
 
 
-async def signal(asked: Asked) -> JobRow:
+async def signal(asked: ApiRequest) -> JobRow:
     """Send a job a signal."""
     body: SignalBody = asked.body
     await asked.service.jobs.signal(
@@ -161,30 +161,30 @@ async def signal(asked: Asked) -> JobRow:
     return await asked.service.jobs.row(asked.path["job"])
 
 
-async def cancel(asked: Asked) -> JobRow:
+async def cancel(asked: ApiRequest) -> JobRow:
     """Ask a job to stop."""
     await asked.service.jobs.cancel(asked.path["job"], by=asked.principal, reason=asked.body.reason)
     return await asked.service.jobs.row(asked.path["job"])
 
 
-async def resume(asked: Asked) -> JobRow:
+async def resume(asked: ApiRequest) -> JobRow:
     """Make a job due now, whatever it waits for."""
     await asked.service.jobs.resume(asked.path["job"])
     return await asked.service.jobs.row(asked.path["job"])
 
 
-async def row(asked: Asked) -> JobRow:
+async def row(asked: ApiRequest) -> JobRow:
     """Show where a job stands, by its identifier, an ending of it that fits only one, or `last`."""
     return await held_row(asked, await asked.service.jobs.find(asked.path["job"]))
 
 
-async def held_row(asked: Asked, job: str) -> JobRow:
+async def held_row(asked: ApiRequest, job: str) -> JobRow:
     """A job's row, held back for as long as the request wants to wait."""
     await _held(asked, job)
     return await asked.service.jobs.row(job)
 
 
-async def _started(asked: Asked, body: StartBody, options: Options) -> str:
+async def _started(asked: ApiRequest, body: StartBody, options: Options) -> str:
     if body.plan is None:
         return await asked.service.jobs.start_named(body.recipe, body.input, options)
     tools = {word for tool in await asked.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
@@ -199,7 +199,7 @@ def _labels(texts: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-async def _held(asked: Asked, job: str) -> None:
+async def _held(asked: ApiRequest, job: str) -> None:
     """Hold the answer until the job is at rest, or the time is over."""
     if asked.query.wait:
         await held(asked, asked.service.jobs.settled([job]), asked.query.wait)

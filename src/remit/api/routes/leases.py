@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from remit.api.holding import held
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 from remit.tickets.store import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.tickets.ticket import Kind, Leased, Proof, Ticket
@@ -69,7 +69,7 @@ class Renewed(msgspec.Struct, frozen=True):
     lease_expires: str
 
 
-async def free(asked: Asked) -> Free:
+async def free(asked: ApiRequest) -> Free:
     """Say whether a ticket of a kind can be leased; with `wait`, once there is one. Nothing is leased."""
     query: FreeQuery = asked.query
     found = await asked.service.tickets.free(query.type)
@@ -78,26 +78,26 @@ async def free(asked: Asked) -> Free:
     return Free(found)
 
 
-async def lease(asked: Asked) -> list[Leased]:
+async def lease(asked: ApiRequest) -> list[Leased]:
     """Lease the oldest tickets of a kind that are free. Each token is shown here and nowhere else."""
     body: LeaseBody = asked.body
     return await asked.service.tickets.lease(body.kind, owner=body.owner, limit=body.limit, lease_sec=body.lease_sec)
 
 
-async def lease_one(asked: Asked) -> Leased:
+async def lease_one(asked: ApiRequest) -> Leased:
     """Lease one ticket."""
     body: LeaseOneBody = asked.body
     return await asked.service.tickets.lease_by_id(asked.path["ticket"], owner=body.owner, lease_sec=body.lease_sec)
 
 
-async def renew(asked: Asked) -> Renewed:
+async def renew(asked: ApiRequest) -> Renewed:
     """Prolong a lease."""
     body: RenewBody = asked.body
     proof = Proof(owner=body.lease_owner, token=body.lease_token)
     return Renewed(await asked.service.tickets.renew(asked.path["ticket"], proof, body.lease_sec))
 
 
-async def release(asked: Asked) -> Ticket:
+async def release(asked: ApiRequest) -> Ticket:
     """Give a leased ticket back."""
     body: ProofBody = asked.body
     proof = Proof(owner=body.lease_owner, token=body.lease_token)

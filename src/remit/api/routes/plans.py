@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import plan_hash
 from remit.jobs.plans.problem import InvalidPlanError, PlanProblem
@@ -28,7 +28,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[PlanProblem]
 
 
-async def check(asked: Asked) -> Checked:
+async def check(asked: ApiRequest) -> Checked:
     """Say all that is wrong with a plan, with the tools and recipes that there are. Nothing is recorded or run."""
     body: CheckBody = asked.body
     tools = {word for tool in await asked.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 from remit.service.recipes import RecipeView
 
 
-async def page(asked: Asked) -> list[RecipeView]:
+async def page(asked: ApiRequest) -> list[RecipeView]:
     """List the recipes with their parameters, by name."""
     return await asked.service.recipes.views()
 
 
-async def view(asked: Asked) -> RecipeView:
+async def view(asked: ApiRequest) -> RecipeView:
     """Show one recipe."""
     return await asked.service.recipes.view(asked.path["recipe"])
 

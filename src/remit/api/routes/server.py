@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.api.route import Answer, Asked, Route
+from remit.api.route import Answer, ApiRequest, Route
 from remit.codes import Code
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -19,12 +19,12 @@ class Live(msgspec.Struct, frozen=True):
     status: str = "live"
 
 
-async def live(_asked: Asked) -> Live:
+async def live(_asked: ApiRequest) -> Live:
     """Say that the process answers; nothing else is looked at."""
     return Live()
 
 
-async def ready(asked: Asked) -> Answer:
+async def ready(asked: ApiRequest) -> Answer:
     """Say whether work can be taken: the journal answers and every required dependency is there."""
     health = await asked.service.health.ready()
     if health.missing_required:
@@ -32,14 +32,14 @@ async def ready(asked: Asked) -> Answer:
     return Answer(value=msgspec.to_builtins(health))
 
 
-async def metrics(asked: Asked) -> Answer:
+async def metrics(asked: ApiRequest) -> Answer:
     """Show every counter and gauge in the text format of Prometheus."""
     from remit.api.exposition import exposed  # noqa: PLC0415 - an extra
 
     return Answer(value=exposed(await asked.service.health.metrics()), media=_TEXT)
 
 
-async def document(_asked: Asked) -> Answer:
+async def document(_asked: ApiRequest) -> Answer:
     """Show the OpenAPI 3.1 document of this server."""
     from remit.api.openapi import openapi  # noqa: PLC0415 - it is made from the table that this route stands in
     from remit.api.routes import ROUTES  # noqa: PLC0415 - the same

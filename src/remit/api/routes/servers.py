@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 from remit.service.mcp import ServerDiff
 from remit.tools.pins import Pin
@@ -29,7 +29,7 @@ class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     digest: str
 
 
-async def page(asked: Asked) -> list[ServerRow]:
+async def page(asked: ApiRequest) -> list[ServerRow]:
     """List the servers, with what is known of them. None is connected."""
     servers = asked.service.servers
     rows = []
@@ -39,28 +39,28 @@ async def page(asked: Asked) -> list[ServerRow]:
     return rows
 
 
-async def status(asked: Asked) -> RemoteStatus:
+async def status(asked: ApiRequest) -> RemoteStatus:
     """Connect to a server and say who answers, as it says itself."""
     return await asked.service.servers.status(asked.path["server"])
 
 
-async def pinned(asked: Asked) -> Pin | None:
+async def pinned(asked: ApiRequest) -> Pin | None:
     """Show what was pinned last; null if nothing was. The server is not connected."""
     asked.service.servers.remote(asked.path["server"])
     return await asked.service.servers.pin_of(asked.path["server"])
 
 
-async def pin(asked: Asked) -> Pin:
+async def pin(asked: ApiRequest) -> Pin:
     """Take a server's tools as they are now, whatever they are."""
     return await asked.service.servers.pin(asked.path["server"], by=asked.principal)
 
 
-async def diff(asked: Asked) -> ServerDiff:
+async def diff(asked: ApiRequest) -> ServerDiff:
     """Show what changed in a server's tools since they were pinned, with the digest that an approval brings back."""
     return await asked.service.servers.diff(asked.path["server"])
 
 
-async def approve(asked: Asked) -> Pin:
+async def approve(asked: ApiRequest) -> Pin:
     """Take the changes that were shown."""
     body: ApproveBody = asked.body
     return await asked.service.servers.approve(asked.path["server"], body.digest, by=asked.principal)

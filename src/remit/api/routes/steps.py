@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.codes import Code
 
 
@@ -23,7 +23,7 @@ class StepDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Correct the decision that stands, as long as no worker has gone on with it."""
 
 
-async def decide(asked: Asked) -> None:
+async def decide(asked: ApiRequest) -> None:
     """Resolve a step whose end is not recorded; the first decision on an attempt counts."""
     body: StepDecision = asked.body
     await asked.service.steps.decide(

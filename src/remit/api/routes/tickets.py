@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from remit.api.route import Asked, Route
+from remit.api.route import ApiRequest, Route
 from remit.api.routes.leases import Name
 from remit.codes import Code
 from remit.tickets.queue import Filled
@@ -73,7 +73,7 @@ class BatchBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     events: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=100)]
 
 
-async def page(asked: Asked) -> TicketPage:
+async def page(asked: ApiRequest) -> TicketPage:
     """List tickets, newest first, page by page."""
     query: TicketQuery = asked.query
     found = await asked.service.tickets.page(
@@ -82,22 +82,22 @@ async def page(asked: Asked) -> TicketPage:
     return TicketPage(items=found, next=found[-1].id if len(found) == query.limit else None)
 
 
-async def view(asked: Asked) -> Ticket:
+async def view(asked: ApiRequest) -> Ticket:
     """Show a ticket."""
     return await asked.service.tickets.get(asked.path["ticket"])
 
 
-async def report(asked: Asked) -> RunReport | None:
+async def report(asked: ApiRequest) -> RunReport | None:
     """Show the report of a TOOL ticket's newest run; null if none has begun."""
     return await asked.service.tickets.report(asked.path["ticket"])
 
 
-async def create(asked: Asked) -> Ticket:
+async def create(asked: ApiRequest) -> Ticket:
     """Create a ticket of any kind."""
     return await asked.service.tickets.create(asked.body, principal=asked.principal, identifier=asked.identifier("tkt"))
 
 
-async def batch(asked: Asked) -> list[Ticket]:
+async def batch(asked: ApiRequest) -> list[Ticket]:
     """Create a TRIAGE ticket for each message, in their order."""
     tickets = asked.service.tickets
     return [
@@ -110,13 +110,13 @@ async def batch(asked: Asked) -> list[Ticket]:
     ]
 
 
-async def fill(asked: Asked) -> Filled:
+async def fill(asked: ApiRequest) -> Filled:
     """Complete a ticket, and derive what follows. A ticket that is done is returned unchanged."""
     body: FillBody = asked.body
     return await asked.service.tickets.fill(asked.path["ticket"], body.outputs, proof=_proof(body), by=body.by)
 
 
-async def fail(asked: Asked) -> Ticket:
+async def fail(asked: ApiRequest) -> Ticket:
     """Record that the work on a leased ticket failed."""
     body: FailBody = asked.body
     proof = Proof(owner=body.lease_owner, token=body.lease_token)
@@ -125,7 +125,7 @@ async def fail(asked: Asked) -> Ticket:
     )
 
 
-async def block(asked: Asked) -> Ticket:
+async def block(asked: ApiRequest) -> Ticket:
     """Record why a pending or leased ticket cannot go on."""
     body: BlockBody = asked.body
     return await asked.service.tickets.block(
@@ -138,7 +138,7 @@ async def block(asked: Asked) -> Ticket:
     )
 
 
-async def retry(asked: Asked) -> Ticket:
+async def retry(asked: ApiRequest) -> Ticket:
     """Make a failed or blocked ticket pending again; what was done stays done."""
     return await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
 

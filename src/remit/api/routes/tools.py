@@ -8,7 +8,7 @@ import msgspec
 
 from remit.api.holding import held
 from remit.api.readiness import require_deps
-from remit.api.route import Answer, Asked, Route
+from remit.api.route import Answer, ApiRequest, Route
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.http.problem import Problem
@@ -57,17 +57,17 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 20
 
 
-async def page(asked: Asked) -> list[ToolView]:
+async def page(asked: ApiRequest) -> list[ToolView]:
     """List the tools, with their schemas, versions and what policy will do."""
     return [tool for tool in await asked.service.tools.views() if _covered(asked, tool)]
 
 
-async def failures(asked: Asked) -> dict[str, str]:
+async def failures(asked: ApiRequest) -> dict[str, str]:
     """Say why tools are missing, by the provider that could not be listed."""
     return await asked.service.tools.failures()
 
 
-async def view(asked: Asked) -> ToolView:
+async def view(asked: ApiRequest) -> ToolView:
     """Show one tool by its full name, key or wire name."""
     found = await asked.service.tools.view(asked.path["tool"])
     if not _covered(asked, found):
@@ -75,14 +75,14 @@ async def view(asked: Asked) -> ToolView:
     return found
 
 
-async def explain(asked: Asked) -> Explanation:
+async def explain(asked: ApiRequest) -> Explanation:
     """Say what policy would do with a call, and what part each rule has in that. Nothing is called."""
     body: ExplainBody = asked.body
     who = body.principal or asked.principal
     return await asked.service.policy.explain(body.tool, body.args, principal=who, kind=body.kind, recipe=body.recipe)
 
 
-async def execute(asked: Asked) -> Answer:
+async def execute(asked: ApiRequest) -> Answer:
     """Call a tool through the gateway, or run a ticket's steps.
 
     A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
@@ -111,12 +111,12 @@ async def execute(asked: Asked) -> Answer:
     return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
 
 
-def _covered(asked: Asked, tool: ToolView) -> bool:
+def _covered(asked: ApiRequest, tool: ToolView) -> bool:
     """Whether the request's token covers the tool."""
     return not asked.access.tools or covers(asked.access.tools, tool.name, tool.key)
 
 
-async def _run(asked: Asked, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
+async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
     if asked.access.tools:
         raise Problem(Code.SCOPE_REQUIRED, "A token for some tools cannot run the steps of a ticket.")
     request = RunRequest(
@@ -132,7 +132,7 @@ async def _run(asked: Asked, body: ExecuteBody, steps: list[dict[str, Any]]) -> 
     return report
 
 
-async def sessions(asked: Asked) -> list[SessionRow]:
+async def sessions(asked: ApiRequest) -> list[SessionRow]:
     """List sessions of calls from outside any job, newest first."""
     return await asked.service.sessions.rows(limit=asked.query.limit)
 

@@ -12,7 +12,6 @@ from remit.jobs.effects.values import Values
 from remit.jobs.effects.waits import Waits
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.gateway.call import Progress
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
     from remit.journal.kinds import ChildStarted
+    from remit.randomness import RandomSource
 
 
 class LiveEffects:
@@ -32,7 +32,7 @@ class LiveEffects:
         gateway: Gateway,
         inbox: Inbox,
         questions: Questions,
-        chance: Chance,
+        chance: RandomSource,
         caller: JobCaller,
         mismatch: str,
         progress: Progress,

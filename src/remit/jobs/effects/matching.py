@@ -59,7 +59,7 @@ class Matching:
     async def give_way(self, step: str) -> None:
         """Let other runs of the process go on; if this pass is over, wait for its end."""
         if self.failure is None:
-            with self.uncut(step):
+            with self.guarded(step):
                 await asyncio.sleep(0)  # noqa: TID251 - gives way, waits for nothing
             self._turn_ends = time.monotonic() + _SLICE_S
         if self.failure is not None:
@@ -95,9 +95,9 @@ class Matching:
             if place in self.left and not place.startswith(gather):
                 raise self.fail(NondeterminismError(place, effect_name(self._history.places[place]), asked))
 
-    def uncut(self, step: str) -> _Uncut:
+    def guarded(self, step: str) -> _CancellationGuard:
         """Guard an effect under way: the pass ends if the effect is cut short."""
-        return _Uncut(self, step)
+        return _CancellationGuard(self, step)
 
     # --- the end of the pass
 
@@ -136,7 +136,7 @@ class Matching:
         return next((step for step in self._history.places if step in self.left), None) if self.left else None
 
 
-class _Uncut:
+class _CancellationGuard:
     """Ends the pass if an effect is cut short: by the journal, by what is lacking here, or by the recipe's own code.
 
     The recipe would otherwise go on without knowing the outcome, and go another way than when it runs again.

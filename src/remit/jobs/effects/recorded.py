@@ -74,7 +74,7 @@ class Effects:
                 held = held_outcome(record) if undo is None else None
                 if held is not None:
                     return held
-                with matching.uncut(step):
+                with matching.guarded(step):
                     outcome = await recorded_outcome(record, self._journal)
                     if undo is not None:
                         await self._declare(step, undo, outcome)
@@ -92,7 +92,7 @@ class Effects:
             needed=needed,
             conversation=conversation,
         )
-        with matching.uncut(step):
+        with matching.guarded(step):
             outcome = await self.handler.call(request, record)
             if undo is not None:
                 await self._declare(step, undo, outcome)
@@ -115,10 +115,10 @@ class Effects:
         if record.started is not None:
             await self._compare_model(question, record.started)
         if record.ended:
-            with matching.uncut(step):
+            with matching.guarded(step):
                 return await recorded_reply(record, self._journal)
         matching.begin(step, "model")
-        with matching.uncut(step):
+        with matching.guarded(step):
             outcome = await self.handler.ask(question, record)
         self.history.forget(step)
         return outcome
@@ -132,7 +132,7 @@ class Effects:
         if found is not None:
             return found
         matching.begin(step, name)
-        with matching.uncut(step):
+        with matching.guarded(step):
             return await self.handler.value(step, kind)
 
     async def wait(self, wait: Wait) -> Answer:
@@ -148,7 +148,7 @@ class Effects:
         elif record.waiting.request_hash not in {"", wait.request_hash}:
             asked_before = f"the question {line(record.waiting.reason)!r}"
             raise matching.fail(NondeterminismError(step, asked_before, f"another one: {line(wait.reason)!r}"))
-        with matching.uncut(step):
+        with matching.guarded(step):
             if record is not None and record.completed is not None:
                 return await recorded_answer(record.completed, self._journal)
             return await self.handler.wait(wait, record)
@@ -165,7 +165,7 @@ class Effects:
             await matching.give_way(wait.step)
         if matching.left:
             return None
-        with matching.uncut(wait.step):
+        with matching.guarded(wait.step):
             return await self.handler.poll(wait)
 
     async def child(self, started: ChildStarted) -> None:
@@ -176,7 +176,7 @@ class Effects:
         found = self.history.children.get(step)
         if found is None:
             matching.begin(step, "child")
-            with matching.uncut(step):
+            with matching.guarded(step):
                 await self.handler.child(started)
         elif (found.name, found.request_hash) != (started.name, started.request_hash):
             raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
@@ -190,7 +190,7 @@ class Effects:
         if done is not None:
             return done
         matching.begin(step, "compensation")
-        with matching.uncut(step):
+        with matching.guarded(step):
             return await self.handler.compensate(step)
 
     async def _declare(self, step: str, undo: Undo, outcome: Outcome) -> None:
@@ -211,7 +211,7 @@ class Effects:
             current = name  # it cannot be asked at all any more
         if current != recorded and (started.step, current) not in self.history.drifts:
             self.history.drifts.add((started.step, current))
-            with self.matching.uncut(started.step):
+            with self.matching.guarded(started.step):
                 error = await self.handler.model_differs(started, current)
             if error is not None:
                 raise self.matching.fail(error)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from remit.journal.kinds import RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.state import Value
+    from remit.randomness import RandomSource
 
 
 class Values:
     """Reads the clock and draws random values."""
 
-    def __init__(self, recorder: Recorder, chance: Chance) -> None:
+    def __init__(self, recorder: Recorder, chance: RandomSource) -> None:
         """Read the recorder's clock."""
         self._recorder = recorder
         self._chance = chance

@@ -21,6 +21,7 @@ from remit.jobs.plans.plan import (
     MAX_ITEMS_CEILING,
     SCHEMA_VERSION,
     Action,
+    CallTool,
     Child,
     ForEach,
     Human,
@@ -31,7 +32,6 @@ from remit.jobs.plans.plan import (
     Plan,
     Signal,
     Timer,
-    Tool,
     Undo,
     fits,
 )
@@ -221,7 +221,7 @@ class _Check:
         match kinds:
             case ["tool"]:
                 name = self.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
-                return Tool(
+                return CallTool(
                     name=name,
                     args=args,
                     timeout_ms=self.duration(fields, "timeout", path),

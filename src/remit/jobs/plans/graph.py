@@ -21,14 +21,14 @@ from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
 from remit.jobs.branch import current
 from remit.jobs.ended import FATAL, encoded_result
-from remit.jobs.plans.plan import Child, ForEach, Human, Node, Plan, Signal, Timer, Tool, Undo, bind_inputs
+from remit.jobs.plans.plan import CallTool, Child, ForEach, Human, Node, Plan, Signal, Timer, Undo, bind_inputs
 from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, references, resolve
 from remit.jobs.recipe import Recipes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from remit.jobs.bound import Bound
+    from remit.jobs.bound import RecipeCall
     from remit.jobs.run import Run
 
 _FAILURES: Final = (RunError, UsageError)
@@ -149,7 +149,7 @@ class _Course:
     async def _act(self, node: Node, scope: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Do what the node does, once."""
         match node.action:
-            case Tool() as tool:
+            case CallTool() as tool:
                 return await self._call(node, tool, scope, where)
             case Child() as child:
                 return _ok(await self._child(node, child.recipe, fill(child.input, scope, where), where))
@@ -167,7 +167,7 @@ class _Course:
                 )
                 return _ok(answer.approved) | {"by": answer.by, "reason": answer.reason}
 
-    async def _call(self, node: Node, tool: Tool, scope: Mapping[str, Any], where: str) -> dict[str, Any]:
+    async def _call(self, node: Node, tool: CallTool, scope: Mapping[str, Any], where: str) -> dict[str, Any]:
         args = fill(tool.args, scope, where)
         timeout = _seconds(tool.timeout_ms)
         undo = _undo(node, tool.undo, scope, where)
@@ -188,7 +188,7 @@ class _Course:
             raise RunError(f"{where}: the recipe {name} raised {type(error).__name__}: {error}") from error
         return msgspec.json.decode(encoded_result(returned))  # references point into JSON
 
-    def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> Bound[Any]:
+    def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> RecipeCall[Any]:
         """The recipe with its arguments. Raises VersionError where it is other code that can go on with the plan."""
         try:
             return self.recipes.get(name).bind(given)

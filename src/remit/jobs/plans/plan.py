@@ -3,7 +3,7 @@
     Plan
     ├── inputs   what it is given: name -> Input
     ├── nodes    each does one thing, its action, once or for each item of a list
-    │              Tool    call a tool            args may hold references to inputs and to other nodes' results
+    │              CallTool    call a tool            args may hold references to inputs and to other nodes' results
     │              Child   run a recipe           input, the same
     │              Timer   wait so long
     │              Signal  wait for a message
@@ -54,7 +54,7 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class CallTool(msgspec.Struct, frozen=True, kw_only=True):
     """Call a tool; the node's value is the call's."""
 
     name: str
@@ -92,7 +92,7 @@ class Human(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
 
 
-Action = Tool | Child | Timer | Signal | Human
+Action = CallTool | Child | Timer | Signal | Human
 
 
 class ForEach(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[str, ...]:
         """The nodes it waits for, by reference or by `after`, each once."""
         used = [*references(templates(self.action))]
-        if isinstance(self.action, Tool) and self.action.undo is not None:
+        if isinstance(self.action, CallTool) and self.action.undo is not None:
             used += [one for one in references(self.action.undo.args) if one.node != self.id]
         if self.when is not None:
             used.append(self.when)
@@ -140,7 +140,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def templates(action: Action) -> Any:
     """What of an action may hold references, as one JSON value."""
     match action:
-        case Tool():
+        case CallTool():
             return action.args
         case Child():
             return action.input
@@ -260,7 +260,7 @@ def _for_each(fan: ForEach) -> dict[str, Any]:
 
 def _action(action: Action) -> dict[str, Any]:
     match action:
-        case Tool():
+        case CallTool():
             undo = action.undo
             return {
                 "tool": action.name,

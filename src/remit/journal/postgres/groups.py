@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.journal.event import NO_PATCH, Append, Commit, Event
-from remit.journal.runs import Run, folds
+from remit.journal.runs import AppendRun, folds
 
 _FOLD: Final = 14
 _EACH: Final = 26
@@ -34,14 +34,14 @@ class Group:
         self.flush = any(commit.synced for commit in commits)
         self.heads = any(commit.changes_heads for commit in commits)
         self._others: list[int] = []
-        runs: dict[str, Run] = {}
+        runs: dict[str, AppendRun] = {}
         taken: set[str] = set()
         for index, commit in enumerate(commits):
             append = commit.appends[0] if commit.appends else None
             if append is not None and append.stream not in taken and folds(commit) and not commit.blobs:
                 run = runs.get(append.stream)
                 if run is None:
-                    runs[append.stream] = Run(append, index)
+                    runs[append.stream] = AppendRun(append, index)
                     continue
                 if run.takes(append):
                     run.add(append, index)
@@ -75,7 +75,7 @@ class Group:
         return sorted(found), together
 
 
-def _fold_columns(runs: Sequence[Run]) -> list[list[Any]]:
+def _fold_columns(runs: Sequence[AppendRun]) -> list[list[Any]]:
     firsts, lasts = [run.first for run in runs], [run.events[-1] for run in runs]
     owned = [(place, event) for place, run in enumerate(runs, 1) for event in run.events]
     return [

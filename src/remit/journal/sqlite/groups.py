@@ -17,7 +17,7 @@ import msgspec
 from remit.errors import JournalError
 from remit.journal.batching import conflict
 from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
-from remit.journal.runs import Run, folds
+from remit.journal.runs import AppendRun, folds
 from remit.journal.sqlite.transaction import Transaction
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
@@ -82,7 +82,7 @@ class GroupWriter:
 
     def _write(self, group: Sequence[Commit]) -> list[JournalError | None]:
         errors: list[JournalError | None] = [None] * len(group)
-        runs: dict[str, Run] = {}
+        runs: dict[str, AppendRun] = {}
         for index, commit in enumerate(group):
             if folds(commit):
                 append = commit.appends[0]
@@ -91,7 +91,7 @@ class GroupWriter:
                     run.add(append, index)
                 else:
                     self._finish([run] if run else [], group, errors)
-                    runs[append.stream] = Run(append, index)
+                    runs[append.stream] = AppendRun(append, index)
             else:
                 self._finish([runs.pop(a.stream) for a in commit.appends if a.stream in runs], group, errors)
                 errors[index] = self._alone(commit)
@@ -100,7 +100,7 @@ class GroupWriter:
 
     # --- folded appends
 
-    def _finish(self, runs: Sequence[Run], group: Sequence[Commit], errors: list[JournalError | None]) -> None:
+    def _finish(self, runs: Sequence[AppendRun], group: Sequence[Commit], errors: list[JournalError | None]) -> None:
         accepted: list[Event] = []
         for run in runs:
             first, last = run.first, run.events[-1]

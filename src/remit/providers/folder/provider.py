@@ -23,9 +23,9 @@ from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_o
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 from remit.providers.folder.store import DamagedError, Hit, Index, State
 from remit.tools.blocking import Stop, Threads
+from remit.tools.confined import ConfinedDirectory, parts_of, unsafe
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
-from remit.tools.rooted import Rooted, parts_of, unsafe
 from remit.tools.shapes import arguments, struct_schema
 from remit.tools.text import Readable, readable
 
@@ -185,7 +185,7 @@ class FolderSearchProvider:
             truncated=truncated,
         )
 
-    def _hits(self, folder: Path, root: Rooted, query: str, stop: Stop, progress: Progress) -> _Found:
+    def _hits(self, folder: Path, root: ConfinedDirectory, query: str, stop: Stop, progress: Progress) -> _Found:
         index = Index(self._index_dir, folder)
         expression = rank.expression(query)
 
@@ -210,25 +210,25 @@ class FolderSearchProvider:
         text = content.text[start:end]
         return ReadResult(path=asked.path, text=text, start=start, end=end, sha256=digest, chars=size)
 
-    def _folder(self, named: str) -> tuple[Path, Rooted]:
+    def _folder(self, named: str) -> tuple[Path, ConfinedDirectory]:
         """The real path of a folder, and the folder. Raises ProviderError where it is not there or not allowed."""
         try:
             folder = ((self._base or Path.cwd()) / Path(named).expanduser()).resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as exc:  # links in a circle, an unknown user, no path at all
             raise ProviderError(f"The folder {named!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from exc
         if self._roots is None:
-            return folder, Rooted(folder)
+            return folder, ConfinedDirectory(folder)
         for root in self._roots:
             if folder.is_relative_to(root):
                 inside = folder.relative_to(root).parts
                 if any(map(is_left_out, inside)):
                     raise unsafe(named, "is hidden or was installed; no search enters it")
-                return folder, Rooted(root, inside)
+                return folder, ConfinedDirectory(root, inside)
         if self._anywhere:
             if any(part.startswith(".") for part in folder.parts) or folder.parts[1:2] in _SYSTEM:
                 message = f"The folder {named!r} is hidden, or the system's: only a root in fs.roots opens it."
                 raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
-            return folder, Rooted(folder)
+            return folder, ConfinedDirectory(folder)
         raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
 
 
@@ -248,7 +248,7 @@ def _rebuilt_if_damaged(attempt: Callable[[], T], remove: Callable[[], None]) ->
         raise ProviderError(f"The search index cannot be built: {exc}.", code=Code.FILE_IO_FAILED) from exc
 
 
-def _items(root: Rooted, hits: list[Hit], asked: SearchArgs, stop: Stop) -> tuple[list[Item], int]:
+def _items(root: ConfinedDirectory, hits: list[Hit], asked: SearchArgs, stop: Stop) -> tuple[list[Item], int]:
     """The best hits whose files are still what was indexed, and how many files were not."""
     ranked = sorted(hits, key=lambda hit: -hit.weight * rank.prior(hit.path))
     texts: dict[str, str | None] = {}
@@ -278,7 +278,7 @@ def _item(hit: Hit, query: str, text: str) -> Item:
     )
 
 
-def _unchanged(root: Rooted, hit: Hit) -> str | None:
+def _unchanged(root: ConfinedDirectory, hit: Hit) -> str | None:
     """The text a hit points into, if the file is what the index says; the index alone is never believed."""
     try:
         digest, content = _content(root, hit.path)
@@ -287,7 +287,7 @@ def _unchanged(root: Rooted, hit: Hit) -> str | None:
     return content.text if digest == hit.sha256 else None
 
 
-def _content(root: Rooted, path: str) -> tuple[str, Readable]:
+def _content(root: ConfinedDirectory, path: str) -> tuple[str, Readable]:
     data, _ = root.read(path, LARGEST)
     content = readable(path, data)
     if content is None:

@@ -12,8 +12,8 @@ from remit.errors import ProviderError
 from remit.providers.folder.passages import cut
 from remit.providers.folder.store import Indexed, Known, State, Store
 from remit.tools.blocking import Stop
+from remit.tools.confined import ConfinedDirectory, Entry
 from remit.tools.outline import title_of
-from remit.tools.rooted import Entry, Rooted
 from remit.tools.text import Readable, readable
 from remit.tools.words import spaced
 
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 class Refresh:
     """One pass over a folder."""
 
-    def __init__(self, store: Store, root: Rooted, name: str, now_ns: int) -> None:
+    def __init__(self, store: Store, root: ConfinedDirectory, name: str, now_ns: int) -> None:
         """`name` is what the folder is called; `now_ns` is the file system's own time."""
         self._store = store
         self._root = root
@@ -79,12 +79,12 @@ class Refresh:
         self._store.add(file, self._name)
 
 
-def survey(root: Rooted, stop: Stop) -> list[Entry]:
+def survey(root: ConfinedDirectory, stop: Stop) -> list[Entry]:
     """Everything in the folder that is for reading or that someone may miss, up to one too many."""
     return list(islice(_files(root, stop), FILES_MOST + 1))
 
 
-def _files(root: Rooted, stop: Stop) -> Iterator[Entry]:
+def _files(root: ConfinedDirectory, stop: Stop) -> Iterator[Entry]:
     for entry in root.walk(enter=_worth_entering):
         stop.check()
         if entry.kind in {"file", "closed", "unnamed"} and not is_left_out(entry.name):
@@ -104,7 +104,7 @@ def _differs(entry: Entry, known: Known | None) -> bool:
     return known is None or (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
 
 
-def _load(root: Rooted, entry: Entry) -> Indexed:
+def _load(root: ConfinedDirectory, entry: Entry) -> Indexed:
     if entry.kind != "file":
         return Indexed(entry.path, entry.size, 0, "unreadable")
     try:

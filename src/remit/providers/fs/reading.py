@@ -21,7 +21,7 @@ from remit.providers.fs.shapes import (
     SearchResult,
 )
 from remit.tools.blocking import Stop
-from remit.tools.rooted import Entry, Rooted, parts_of
+from remit.tools.confined import ConfinedDirectory, Entry, parts_of
 from remit.tools.schema import validator_of
 from remit.tools.text import decode
 
@@ -106,7 +106,9 @@ class Reading:
             return None
 
 
-def _named(root: Rooted, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]) -> Iterator[Entry]:
+def _named(
+    root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]
+) -> Iterator[Entry]:
     def go_in(entry: Entry) -> bool:
         return deep and not is_ours(entry.name) and enter(entry)
 

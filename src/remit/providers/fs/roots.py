@@ -11,7 +11,7 @@ from pathlib import Path
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.tools.rooted import Rooted, parts_of
+from remit.tools.confined import ConfinedDirectory, parts_of
 
 _OURS = ".remit"
 """Holds the journal: what an agent did is not the agent's to read or to change."""
@@ -31,12 +31,12 @@ class Roots:
         """Resolve the folders; a root reached twice counts once. Nothing in `decisive` is changed, nor below it."""
         self._decisive = [str(path.resolve()).casefold() for path in decisive]
         resolved = list(dict.fromkeys(folder.resolve() for folder in folders))
-        self.names: dict[str, Rooted] = {}
+        self.names: dict[str, ConfinedDirectory] = {}
         if len(resolved) == 1:
-            self.names[""] = Rooted(resolved[0])
+            self.names[""] = ConfinedDirectory(resolved[0])
             return
         for folder in resolved:
-            self.names[self._free(folder.name or "root")] = Rooted(folder)
+            self.names[self._free(folder.name or "root")] = ConfinedDirectory(folder)
 
     def _free(self, name: str) -> str:
         wanted, number = name, 2
@@ -49,7 +49,7 @@ class Roots:
         """Whether a path begins with the name of its root."""
         return "" not in self.names
 
-    def find(self, path: str) -> tuple[Rooted, str, str]:
+    def find(self, path: str) -> tuple[ConfinedDirectory, str, str]:
         """The root of a path, the path below it, and what stands before a path below it. Raises ProviderError."""
         parts = parts_of(path)
         if any(is_ours(part) for part in parts):
@@ -63,7 +63,7 @@ class Roots:
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
         return root, "/".join(parts[1:]), parts[0] + "/"
 
-    def find_for_writing(self, path: str) -> tuple[Rooted, str, str]:
+    def find_for_writing(self, path: str) -> tuple[ConfinedDirectory, str, str]:
         """As `find`, for a file that is going to be changed. Raises ProviderError."""
         found = self.find(path)
         if found[1].rpartition("/")[2].casefold() == _SETTINGS:

@@ -67,7 +67,7 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 class Http:
-    """One server (`remit.jsonrpc.wire.Wire`)."""
+    """One server (`remit.jsonrpc.wire.Transport`)."""
 
     def __init__(
         self,

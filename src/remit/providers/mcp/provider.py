@@ -14,20 +14,20 @@ from remit.errors import ProviderError
 from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, TOOLS_CHANGED, ListFailedError
 from remit.providers.mcp.failures import lost, translated
-from remit.providers.mcp.keeper import Keeper
 from remit.providers.mcp.offers import full_names, meta_of
 from remit.providers.mcp.results import result_of
+from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.remote import Outage, RemoteStatus
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import CallOptions
 
-    from remit.chance import Chance
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.providers.mcp.connection import Connection
     from remit.providers.mcp.oauth import Login
+    from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
     from remit.settings.sections.mcp import McpSettings
     from remit.tools.meta import ToolMeta
@@ -48,7 +48,7 @@ class McpProvider:
         pins: Pins,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: RandomSource,
         login: Login | None = None,
         launch: Launch | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class McpProvider:
         self._stale = False
         self._answers = Answers(settings.elicitation, settings.sampling)
         self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
-        self._keeper = Keeper(
+        self._supervisor = ConnectionSupervisor(
             server,
             self._answers,
             clock=clock,
@@ -119,7 +119,7 @@ class McpProvider:
         own = self._own_names.get(name)
         if own is None:
             raise ProviderError(f"the MCP server {self._server.name} offers no {name}", cause=Code.ToolNotFound)
-        connection = await self._keeper.connection()
+        connection = await self._supervisor.connection()
         if own in self._withheld:
             raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
         if connection.listing.hashes.get(own) != self._offered.get(own):
@@ -136,7 +136,7 @@ class McpProvider:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.wait([self._follower])
-        await self._keeper.close()
+        await self._supervisor.close()
 
     # --- what `remit mcp` asks
 
@@ -147,7 +147,7 @@ class McpProvider:
 
     def outage(self) -> Outage | None:
         """Why a call made now would fail at once, or its tools are missing."""
-        error = self._keeper.refusal() or self._failed
+        error = self._supervisor.refusal() or self._failed
         return None if error is None else Outage(error.cause or Code.ConnectionError, str(error))
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
@@ -156,7 +156,7 @@ class McpProvider:
 
     async def status(self) -> RemoteStatus:
         """Connect, if need be, and tell who answers. Raises ProviderError."""
-        connection = await self._keeper.connection()
+        connection = await self._supervisor.connection()
         session = connection.session
         info = session.server_info
         return RemoteStatus(
@@ -173,10 +173,10 @@ class McpProvider:
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """What the server answers to a request that is not a tool call. Raises ProviderError."""
-        connection = await self._keeper.connection()
+        connection = await self._supervisor.connection()
         return await self._asked(connection, connection.session.settle(method, params, {}, self._answers, peer))
 
-    def hear(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
+    def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Have `listener` called with method and params of what the server tells everyone."""
         self._listeners.append(listener)
 
@@ -197,7 +197,7 @@ class McpProvider:
             async with asyncio.timeout(LIST_S if to_the_catalog else None):
                 connection = await self._connected(to_the_catalog=to_the_catalog)
         except ListFailedError as error:
-            self._failed = error  # the keeper has logged it
+            self._failed = error  # the supervisor has logged it
             raise
         except TimeoutError:
             why = f"the MCP server {self._server.name}: no list of its tools within {LIST_S:g} s"
@@ -214,7 +214,7 @@ class McpProvider:
     async def _connected(self, *, to_the_catalog: bool) -> Connection:
         self._awaiting += to_the_catalog
         try:
-            connection = await self._keeper.connection()
+            connection = await self._supervisor.connection()
         finally:
             self._awaiting -= to_the_catalog
         if self._stale:

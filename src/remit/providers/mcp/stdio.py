@@ -56,8 +56,8 @@ class Stdio(Child):
             await self.read_out()
             if self.exit_status is not None:
                 why = self.why_ended if why in {_MUTE, _DEAF} else why
-        if self.dispatcher.nonsense:
-            why += f"; {self.dispatcher.nonsense} lines of its stdout were no messages"
+        if self.dispatcher.invalid_messages:
+            why += f"; {self.dispatcher.invalid_messages} lines of its stdout were no messages"
         said = line(self.shown(self.err)[-SHOWN:], SHOWN)
         return f"{why}; it last wrote: {said}" if said else why
 

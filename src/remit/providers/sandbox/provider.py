@@ -29,7 +29,7 @@ from remit.sandbox.execution import Stream
 from remit.sandbox.installed import CommandMissingError
 from remit.sandbox.limits import LooserError
 from remit.sandbox.live import Live
-from remit.sandbox.sandbox import Asked, Ran, Sandbox
+from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
 from remit.tools.meta import Level, Risk, ToolMeta
@@ -124,7 +124,7 @@ class SandboxProvider:
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
-        wanted = Asked(
+        wanted = RunRequest(
             conversation=ctx.stream,
             key=ctx.idempotency_key,
             command=asked.command,

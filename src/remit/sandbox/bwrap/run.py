@@ -19,10 +19,10 @@ from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.command import FILES, Descriptors, command, environment
 from remit.sandbox.cgroups import Counted, Leaf
 from remit.sandbox.child import Child, Ending
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Connection, Listener, Stream, Usage
 from remit.sandbox.identity import Identity
-from remit.sandbox.keeper import keeper
 from remit.sandbox.output import outputs
 from remit.sandbox.proxy import Proxy
 from remit.sandbox.spec import Spec
@@ -99,7 +99,7 @@ class Run:
             files = tuple(_memory(given, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
             fds = Descriptors(status_w, block, filter_fd, env_fd, files)
-            argv = command(keeper().mark, self.spec, fds, before)
+            argv = command(cleanup_process().mark, self.spec, fds, before)
             passed = [status_w, block, filter_fd, env_fd, *files, *inherited]
             if self.spec.network:
                 self._door, theirs = socket.socketpair()

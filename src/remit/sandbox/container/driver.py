@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from remit.sandbox.capability import Capability, Check, Isolation
+from remit.sandbox.cleanup import cleanup_process, passed_on
 from remit.sandbox.container.command import Container
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
-from remit.sandbox.keeper import keeper, passed_on
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
@@ -56,7 +56,7 @@ class ContainerDriver(SupervisingDriver):
         """Use this program (podman, else docker, if empty), image and runtime."""
         super().__init__()
         program = program or next((path for name in _PROGRAMS if (path := shutil.which(name))), "")
-        self._container = Container(keeper().mark, program, image, runtime)
+        self._container = Container(cleanup_process().mark, program, image, runtime)
         self._version = ""
         self._level = Isolation.kernel if runtime in _OWN_KERNEL else Isolation.namespaces
 
@@ -82,7 +82,7 @@ class ContainerDriver(SupervisingDriver):
 
     async def run(self, spec: Spec, listener: Listener) -> Execution:
         """Run a program in a container of its own, which is deleted afterwards, however it ends."""
-        keeper().tell("container", Path(self._container.program))
+        cleanup_process().tell("container", Path(self._container.program))
         run = self.runs[spec.id] = _Run(spec, listener, self._container)
         receipt = Receipt(driver=self.name, version=self._version, isolation=self._level.name, limits=_HELD)
         try:

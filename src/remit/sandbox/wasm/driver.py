@@ -14,10 +14,10 @@ import msgspec
 
 from remit.sandbox import limiting
 from remit.sandbox.capability import Capability, Check, Isolation
+from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
-from remit.sandbox.keeper import keeper
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Spec
@@ -89,7 +89,9 @@ class WasmDriver(SupervisingDriver):
             os.lseek(fd, 0, os.SEEK_SET)
             env = {"PATH": "/usr/bin:/bin", "PYTHONSAFEPATH": "1"}
             # It becomes another user by itself: as that one it could not read the module, nor Python's own files.
-            run.start([sys.executable, str(_GUEST), str(fd), keeper().mark], Identity(), env=env, pass_fds=(fd,))
+            run.start(
+                [sys.executable, str(_GUEST), str(fd), cleanup_process().mark], Identity(), env=env, pass_fds=(fd,)
+            )
             return await run.ended(receipt)
         finally:
             os.close(fd)

@@ -112,7 +112,7 @@ async def check_after_the_end_everything_is_refused(storage: Storage) -> None:
             lambda: journal.heads_changed(0),
             journal.blobs,
             journal.prune,
-            lambda: journal.keep(()),
+            lambda: journal.put_blobs(()),
             lambda: journal.changed(10**9),
         ):
             with refused(Code.JOURNAL_CLOSED):

@@ -98,7 +98,7 @@ async def check_bytes_that_were_erased_never_come_back(storage: Storage) -> None
         await _filled(journal)
         before = [blob for blob in await journal.blobs() if blob.data]
         await erase(journal, "customer-7")
-        await journal.keep(before)
+        await journal.put_blobs(before)
         assert {blob.data for blob in await journal.blobs()} == {b""}
         assert (await journal.examine("job/a")).erased == 3
 
@@ -108,6 +108,6 @@ async def check_a_value_that_is_gone_without_a_record_is_found(storage: Storage)
     async with opened(storage) as journal:
         await _filled(journal)
         blobs = await journal.blobs()
-        await journal.keep([type(blob)(blob.digest, b"") for blob in blobs])
+        await journal.put_blobs([type(blob)(blob.digest, b"") for blob in blobs])
         with refused(Code.BLOB_MISSING):
             await journal.verify("job/a")

@@ -109,12 +109,12 @@ def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     from remit.cli.servers import base_of
     from remit.cli.trusting import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
-    from remit.mcp_config.secrets import Cloak
+    from remit.mcp_config.secrets import SecretReplacer
     from remit.mcp_config.server_tables import names, with_server
     from remit.settings.mcp_table import read_server
 
     server = read_server(table, "the new server", base_of(file), str(file.parent))
-    _, secrets = Cloak().table(server.name, table)
+    _, secrets = SecretReplacer().table(server.name, table)
     if secrets:
         raise UsageError(
             f"this looks like a secret: {', '.join(one.place for one in secrets)}; nothing was written",

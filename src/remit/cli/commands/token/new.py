@@ -44,12 +44,12 @@ def command(
     The token is printed once, alone on stdout; remit.toml keeps its SHA-256. Give it to the client in REMIT_TOKEN, or
     as `Authorization: Bearer TOKEN`.
     """
-    from remit.chance import salt
     from remit.cli.servers import settings_file
     from remit.clock import SystemClock
     from remit.http.token import digest_of, token_of
     from remit.mcp_config.client_tables import numbers, with_client
     from remit.mcp_config.config_file import read_text, replace_text
+    from remit.randomness import salt
     from remit.settings.client import read_client
 
     file = settings_file(state.settings())

@@ -25,7 +25,7 @@ _PASSED_ON: Final = (
 )
 
 
-class Keeper:
+class CleanupProcess:
     """The process that waits, for one process of ours."""
 
     def __init__(self) -> None:
@@ -92,19 +92,19 @@ def passed_on() -> dict[str, str]:
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
 
-_keepers: Final[list[Keeper]] = []
+_processes: Final[list[CleanupProcess]] = []
 
 
-def keeper() -> Keeper:
+def cleanup_process() -> CleanupProcess:
     """Ours."""
-    if not _keepers:
-        _keepers.append(Keeper())
-    return _keepers[0]
+    if not _processes:
+        _processes.append(CleanupProcess())
+    return _processes[0]
 
 
 def _forked() -> None:
-    while _keepers:
-        _keepers.pop().leave()
+    while _processes:
+        _processes.pop().leave()
 
 
 os.register_at_fork(after_in_child=_forked)

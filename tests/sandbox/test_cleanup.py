@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from remit.sandbox.keeper import Keeper, keeper
+from remit.sandbox.cleanup import CleanupProcess, cleanup_process
 from remit.sandbox.leftovers import kill_marked, lives, mark_of, sweep
 from remit.sandbox.scratch import Scratch
 
@@ -57,7 +57,7 @@ def test_only_processes_with_a_mark_that_was_left_are_killed() -> None:
 
 def test_the_next_runtime_ends_what_an_earlier_one_left() -> None:
     with process(DEAD) as left, process(OURS) as used:
-        made = Keeper()
+        made = CleanupProcess()
         made.begin()
         assert ended(left, 30)
         assert not ended(used, 0)
@@ -65,7 +65,7 @@ def test_the_next_runtime_ends_what_an_earlier_one_left() -> None:
 
 
 def test_one_that_was_killed_is_started_again_and_told_again(tmp_path: Path) -> None:
-    made = Keeper()
+    made = CleanupProcess()
     made.tell("folder", tmp_path)
     first = made._pid
     os.kill(first, signal.SIGTERM)  # as a service manager does to all: it is not for it
@@ -84,7 +84,7 @@ def test_one_that_was_killed_is_started_again_and_told_again(tmp_path: Path) -> 
 def test_a_folder_that_is_in_use_is_not_swept(tmp_path: Path) -> None:
     made = Scratch(tmp_path)
     folder = made.work.parent
-    assert folder.name.startswith(f"{keeper().mark}-")
+    assert folder.name.startswith(f"{cleanup_process().mark}-")
     sweep("folder", tmp_path, lambda _mark: True)
     assert made.work.exists()
     made.close()
@@ -124,12 +124,12 @@ def test_containers_of_the_dead_go_and_others_stay(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from remit.sandbox.keeper import keeper
-ours = keeper()
+from remit.sandbox.cleanup import cleanup_process
+ours = cleanup_process()
 ours.begin()
 pid = os.fork()
 if pid == 0:
-    os._exit(0 if keeper().mark != ours.mark and ours._fd == -1 else 1)
+    os._exit(0 if cleanup_process().mark != ours.mark and ours._fd == -1 else 1)
 sys.exit(os.waitpid(pid, 0)[1])
 """
 

@@ -65,7 +65,7 @@ class Entry(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-class Rooted:
+class ConfinedDirectory:
     """A folder, and what can be reached inside it."""
 
     def __init__(self, root: Path, inside: Sequence[str] = ()) -> None:

@@ -3,7 +3,7 @@
     asleep ──needed──> connecting ──> up ──lost──> resting ──> connecting …
                            └──failed──> resting, longer each time; parked after PARK_AFTER failures in a row
 
-Who needs the connection waits for an attempt under way; while the keeper rests for long, or is parked, they hear at
+Who needs the connection waits for an attempt under way; while the supervisor rests for long, or is parked, they hear at
 once why. A parked server is tried again when it is needed and PARK_S have passed; that they have is told.
 """
 
@@ -24,11 +24,11 @@ from remit.settings.expansion import expanded
 from remit.tools.listing import cancelled
 
 if TYPE_CHECKING:
-    from remit.chance import Chance
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
+    from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
 
 CONNECT_S: Final = 120.0
@@ -45,7 +45,7 @@ _LONGEST_REST_S: Final = 30.0
 _log: Final = logging.getLogger("remit.mcp")
 
 
-class Keeper:
+class ConnectionSupervisor:
     """The one owner of a server's connections."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Keeper:
         answers: Answers,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: RandomSource,
         max_message_bytes: int,
         heard: Heard,
         login: Login | None,

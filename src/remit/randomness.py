@@ -13,7 +13,7 @@ def salt(count: int) -> bytes:
     return os.urandom(count)
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """A source of randomness."""
 
     def number(self) -> float:
@@ -25,7 +25,7 @@ class Chance(Protocol):
         ...
 
 
-class SystemChance:
+class SystemRandomSource:
     """The machine's randomness."""
 
     def number(self) -> float:

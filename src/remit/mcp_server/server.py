@@ -65,7 +65,7 @@ class _Server(Server[Any]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
-class Face:
+class ToolServer:
     """One server towards any number of clients."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Face:
         await self.changes.close()
         await self._parking.close()
 
-    def hush(self) -> None:
+    def close_streams(self) -> None:
         """End the streams that clients of 2026-07-28 listen to."""
         self.changes.listening.close()
 
