@@ -13,6 +13,7 @@ import msgspec
 from bench import (
     agents,
     api,
+    console,
     first_token,
     flushes,
     follow,
@@ -67,6 +68,9 @@ ALL = (
     api.api_calls,
     api.in_process,
     api.tickets,
+    console.page_of_steps,
+    console.pages_of_jobs,
+    console.open_pages,
     sandbox.sandboxed,
     sandbox.sandboxed_at_once,
     sandbox.sandboxed_warm,

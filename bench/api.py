@@ -119,7 +119,8 @@ async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     assert b'"ok"' in await reader.readexactly(length)
 
 
-def _cpu_us(pid: int) -> float:
+def cpu_us(pid: int) -> float:
+    """Microseconds of processor that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK_US
 
@@ -134,10 +135,10 @@ async def _calling(lab: Lab, *, gated: bool, connections: int) -> tuple[float, f
                     await call(reader, writer)
 
         await client(50)
-        before, began = _cpu_us(pid), time.perf_counter()
+        before, began = cpu_us(pid), time.perf_counter()
         await asyncio.gather(*(client(CALLS // connections * 4) for _ in range(connections)))
         seconds, count = time.perf_counter() - began, CALLS // connections * 4 * connections
-        return count / seconds, (_cpu_us(pid) - before) / count
+        return count / seconds, (cpu_us(pid) - before) / count
 
 
 async def api_call(lab: Lab) -> list[Result]:

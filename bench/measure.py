@@ -18,7 +18,7 @@ import msgspec
 
 ROUNDS, PEER_ROUNDS = 5, 3
 """A peer takes longer than all the rest."""
-Unit = Literal["per second", "µs", "ms", "flushes", "bytes", "kB"]
+Unit = Literal["per second", "µs", "ms", "flushes", "bytes", "kB", "% of a core"]
 """Of a rate more is better, of everything else less."""
 
 

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit.api.route import Sent
 from remit.clock import SystemClock
-from remit.pages.live import Channels, regions_of
+from remit.pages.live import Channels, Rows, changes, regions_of
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,13 @@ class Journal:
 
 
 async def first(events: AsyncIterator[Sent]) -> Any:
-    return await asyncio.wait_for(anext(events), 20)
+    sent = await asyncio.wait_for(anext(events), 20)
+    return Sent(sent.id, sent.event, msgspec.json.decode(sent.data))
+
+
+def log(*rows: str) -> bytes:
+    lines = "\n  ".join(f'<tr id="s-{row[0]}"><td>{row}</td></tr>' for row in rows)
+    return f'<tbody id="rows" data-live="log"><!--live-->\n  {lines}<!--/live--></tbody>'.encode()
 
 
 def test_regions_are_those_that_our_templates_mark() -> None:
@@ -69,6 +76,24 @@ async def test_a_page_is_made_once_for_all_who_see_the_same() -> None:
         assert journal.made == 2
 
 
+def test_of_a_log_only_the_rows_that_changed_are_sent() -> None:
+    old, new = regions_of(log("a1", "b1", "c1")), regions_of(log("a1", "b2", "d1"))
+    (sent,) = changes(old, new).values()
+    assert sent == Rows('<tr id="s-b"><td>b2</td></tr><tr id="s-d"><td>d1</td></tr>', ["s-c"])
+    assert isinstance(changes(None, new)["rows"], str)
+    assert changes(new, new) == {}
+
+
+async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
+    journal, channels = Journal(), Channels(SystemClock())
+    async with channels.followed("key", journal.make, journal.changed) as channel:
+        feeds = [channel.follow("") for _ in range(2)]
+        for _ in range(2):
+            one, other = [await asyncio.wait_for(anext(feed), 20) for feed in feeds]
+            assert one.data is other.data
+            journal.write(a="2", b="1")
+
+
 async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
     journal, channels = Journal(), Channels(SystemClock())
     async with channels.followed("key", journal.make, journal.changed) as channel:
@@ -77,7 +102,7 @@ async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
         waiting = asyncio.ensure_future(anext(back))
         await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
         journal.write(a="2", b="1")
-        assert (await asyncio.wait_for(waiting, 20)).data == {"a": "2"}
+        assert msgspec.json.decode((await asyncio.wait_for(waiting, 20)).data) == {"a": "2"}
         assert (await first(channel.follow(sent.id))).data == {"a": "2", "b": "1"}
 
 

@@ -130,15 +130,19 @@ class History:
 
     def fold(self, events: Iterable[Event]) -> None:
         """Fold more events, in order."""
-        folds = self._folds
         for event in events:
             payload = k.decode(event.kind, event.data)
-            fold = folds.get(type(payload))
-            if fold is not None:
-                fold(self, payload)
-            if isinstance(payload, _EFFECTS):
-                self.execution = self.under
-                self.began = self.began or self.execution
+            if payload is not None:
+                self.take(payload)
+
+    def take(self, payload: k.Payload) -> None:
+        """Fold one more event, decoded."""
+        fold = self._folds.get(type(payload))
+        if fold is not None:
+            fold(self, payload)
+        if isinstance(payload, _EFFECTS):
+            self.execution = self.under
+            self.began = self.began or self.execution
 
     def call(self, step: str) -> CallRecord:
         """The record of a call, made if there is none."""

@@ -70,7 +70,7 @@ class Live:
         self._clock = clock
         self._places = Places(STREAMS)
         self._channels = Channels(clock)
-        self._mark = salt(16).hex()
+        self._mark = salt(16).hex().encode()
         """Stands for a reader's form token in what is made once for all."""
 
     def close(self) -> None:
@@ -133,7 +133,9 @@ class Live:
             if mark != marked:
                 view = await page.handler(asked)
                 if isinstance(view, View):
-                    shell = await shell_for(self._service, self._entry, visitor, self._mark, asked.now, zone, here)
+                    shell = await shell_for(
+                        self._service, self._entry, visitor, self._mark.decode(), asked.now, zone, here
+                    )
                     made = render(view, shell)
                 marked = mark
             return made
@@ -145,8 +147,8 @@ class Live:
         async for sent in events:
             if not self._entry.lasts(visitor):
                 return
-            regions = {name: html.replace(self._mark, visitor.csrf) for name, html in sent.data.items()}
-            yield Sent(sent.id, sent.event, regions)
+            own = bytes(sent.data).replace(self._mark, visitor.csrf.encode())
+            yield Sent(sent.id, sent.event, msgspec.Raw(own))
 
 
 async def _status(send: Send, status: int) -> None:

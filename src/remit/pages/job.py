@@ -6,13 +6,14 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from remit.journal.kinds import JobCreated
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Only, Row, chosen, lines, scale_of
+from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
 from remit.pages.value import INLINE, Shown, shown
 from remit.service.standing import Standing, standing
-from remit.service.views import ConfirmationView, JobView, OpenWait, StepView
-from remit.trace.narrative import Narrative
+from remit.service.story import JobStory
+from remit.service.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.trace.step import Drift, StepNarrative
 from remit.trace.words import words
 
@@ -62,8 +63,13 @@ class Job(View, frozen=True, kw_only=True):
     """A job, whole."""
 
     template: ClassVar[str] = "job.html"
-    job: JobView
-    told: Narrative
+    row: JobRow
+    created: JobCreated
+    """As it was started."""
+    created_at: int
+    ended_at: int | None
+    error: TaskError | None
+    events: int
     query: Query
     standing: Standing
     why: tuple[str, ...]
@@ -114,40 +120,40 @@ async def job(asked: PageRequest) -> Job:
     """The job's page. Raises NotFoundError."""
     query: Query = asked.query
     name = await asked.service.jobs.find(asked.path["job"])
-    row, questions = await asked.service.jobs.row(name), await asked.service.confirmations.pending(name)
-    # A job of ten thousand steps takes a third of a second to read; to look at its steps must not.
-    view, told = await asked.memory.get(("job", name), (row, questions), lambda: _read(asked, name))
-    by_step = {step.step: step for step in told.steps}
-    until = told.ended_at if told.ended_at is not None else asked.now
-    scale = scale_of(told, asked.now, fold=query.time != "whole")
-    steps = chosen(view.steps, by_step, query.only, query.find)
-    rows = lines(steps, by_step, scale, until, query.open)
+    questions = await asked.service.confirmations.pending(name)
+    known = await asked.memory.story(name)
+    story, until = known.story, known.story.ended_at or asked.now
+    drifted = {drift.subject for drift in story.drifts}
+    scale = scale_of(story, until, fold=query.time != "whole")
+    steps = known.previewed() if query.find else known.steps
+    rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
-    stands = standing(view.row, asked.now)
+    shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
+    stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     return Job(
-        title=f"{view.task_type} {name[-6:]}",
-        job=view,
-        told=told,
+        title=f"{known.row.name} {name[-6:]}",
+        row=known.row,
+        created_at=story.created_at,
+        ended_at=story.ended_at,
+        created=created,
+        error=known.error,
+        events=story.events,
         query=query,
         standing=stands,
-        why=_why(view, stands),
+        why=_why(known, stands),
         questions=tuple(questions),
-        decisions=tuple(wait for wait in view.waits if wait.attempt or wait.key == "undo"),
-        signals=tuple(wait for wait in view.waits if wait.type == "signal"),
-        drifts=told.drifts,
+        decisions=tuple(wait for wait in known.waits if wait.attempt or wait.key == "undo"),
+        signals=tuple(wait for wait in known.waits if wait.type == "signal"),
+        drifts=tuple(story.drifts),
         until=until,
-        rows=tuple(rows if len(rows) <= WHOLE else rows[start : start + WINDOW]),
-        steps=len(view.steps),
+        rows=tuple(lines(shown_now, story.told, scale, until)),
+        steps=len(known.steps),
         found=len(rows),
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
-        detail=await _detail(asked, name, query.step, by_step.get(query.step)) if query.step else None,
-        input=shown(view.input),
-        result=shown(view.result) if view.state == "completed" else None,
+        detail=await _detail(asked, known, query.step) if query.step else None,
+        input=shown(known.input),
+        result=shown(known.result) if known.completed else None,
     )
-
-
-async def _read(asked: PageRequest, name: str) -> tuple[JobView, Narrative]:
-    return await asked.service.jobs.view(name), await asked.service.streams.narrative(name)
 
 
 async def moved(asked: PageRequest) -> object:
@@ -173,11 +179,11 @@ async def events(asked: PageRequest) -> Events:
     )
 
 
-async def _detail(asked: PageRequest, name: str, step: str, told: StepNarrative | None) -> Detail:
-    view = await asked.service.steps.view(name, step)
+async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
+    view = await asked.service.steps.view_in(known.story.history, known.row.job, step)
     return Detail(
         view=view,
-        told=told,
+        told=await asked.service.streams.told(known.story, step),
         args=shown(view.args) if view.args is not None else None,
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
@@ -205,7 +211,7 @@ def _python(view: StepView) -> str:
     return call if len(call) <= INLINE else ""
 
 
-def _why(view: JobView, stands: Standing) -> tuple[str, ...]:
+def _why(view: JobStory, stands: Standing) -> tuple[str, ...]:
     if view.error is not None:
         where = f"Step {view.error.step}: " if view.error.step else ""
         return (f"{where}{view.error.message}",)

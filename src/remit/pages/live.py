@@ -1,8 +1,9 @@
 """Pages that stay as they are now: what changed is made once for everyone who sees the same, and sent to all of them.
 
 A channel stands for one page as one sort of reader sees it. It waits for news of the journal, makes the page again, and
-keeps those regions that came out differently. Its followers get them as server-sent events. The identifier of an event
-says what the regions then were, so that a browser that comes back with it gets what changed since, or nothing.
+keeps those regions that came out differently. Its followers get them as server-sent events: a region whole, or of a log
+only the rows that changed. The identifier of an event says what the regions then were, so that a browser that
+comes back with it gets what changed since, or nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from remit.api.route import Sent
 from remit.redact import line
 
@@ -23,13 +26,14 @@ if TYPE_CHECKING:
 
 COALESCE_S: Final = 0.05
 """Seconds in which news are gathered before a page is made again."""
-SPACING_S: Final = 0.25
+SPACING_S: Final = 0.1
 """Seconds at least from one making of a page to the next."""
 _REST: Final = 10
 """A large page is made again only after so many times the time that it took: a tenth of a core at most."""
 _LONGEST_S: Final = 2.0
 """Seconds at most from one making of a page to the next."""
-_REGION: Final = re.compile(rb'id="([a-z-]+)" data-live="[a-z]*"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
+_REGION: Final = re.compile(rb'id="([a-z-]+)" data-live="([a-z]*)"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
+_ROW: Final = re.compile(rb'<tr id="([^"]+)".*?</tr>', re.DOTALL)
 _log: Final = logging.getLogger("remit.pages")
 _EVENT: Final = "regions"
 
@@ -45,15 +49,47 @@ class Made(NamedTuple):
     state: str
     """Names what they are."""
     regions: dict[str, bytes]
+    logs: dict[str, dict[str, bytes]]
+    """The rows of those that are logs, by their identifiers."""
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """What changed of a log."""
+
+    rows: str
+    """Those that are new, or others now."""
+    gone: list[str]
+    """Identifiers of those that are no longer there."""
 
 
 def regions_of(page: bytes) -> Made:
     """The regions of a page. Text in it cannot look like one: what others wrote is escaped."""
-    regions = {name.decode(): html for name, html in _REGION.findall(page)}
+    regions, logs = dict[str, bytes](), dict[str, dict[str, bytes]]()
     digest = hashlib.sha256()
-    for name, html in sorted(regions.items()):
-        digest.update(b"%b\0%b\0" % (name.encode(), html))
-    return Made(digest.hexdigest()[:16], regions)
+    for found in sorted(_REGION.findall(page)):
+        name, kind, html = found[0].decode(), found[1], found[2]
+        regions[name] = html
+        if kind == b"log":
+            logs[name] = {row[1].decode(): row[0] for row in _ROW.finditer(html)}
+        digest.update(b"%b\0%b\0" % (found[0], html))
+    return Made(digest.hexdigest()[:16], regions, logs)
+
+
+def changes(old: Made | None, new: Made) -> dict[str, str | Rows]:
+    """What a reader with the `old` regions needs for the new ones; without old ones they get all, whole."""
+    if old is None:
+        return {name: html.decode() for name, html in new.regions.items()}
+    found: dict[str, str | Rows] = {}
+    for name, html in new.regions.items():
+        if old.regions.get(name) == html:
+            continue
+        before, now = old.logs.get(name), new.logs.get(name)
+        if before and now:
+            rows = b"".join(row for key, row in now.items() if before.get(key) != row)
+            found[name] = Rows(rows.decode(), [key for key in before if key not in now])
+        else:
+            found[name] = html.decode()
+    return found
 
 
 class Channel:
@@ -67,6 +103,7 @@ class Channel:
         self._made: Made | None = None
         self._news = asyncio.Event()
         self._over = False
+        self._written: tuple[Made | None, Made, msgspec.Raw] | None = None
         self.followers = 0
 
     async def run(self) -> None:
@@ -91,19 +128,24 @@ class Channel:
             self._tell()
 
     async def follow(self, last: str) -> AsyncIterator[Sent]:
-        """The regions that differ from those of `last`, then each time those that changed."""
+        """The regions as JSON, unless they are those of `last`; then each time what changed."""
         before: Made | None = None
         while True:
             news, made = self._news, self._made
             if made is not None and made is not before:
-                old = before.regions if before is not None else {}
-                changed = {name: html.decode() for name, html in made.regions.items() if old.get(name) != html}
                 if before is not None or made.state != last:
-                    yield Sent(made.state, _EVENT, changed)
+                    yield Sent(made.state, _EVENT, self._changes(before, made))
                 before = made
             if self._over:
                 return
             await news.wait()
+
+    def _changes(self, old: Made | None, new: Made) -> msgspec.Raw:
+        """What changed, written once for all who had the same."""
+        known = self._written
+        if known is None or known[0] is not old or known[1] is not new:
+            known = self._written = old, new, msgspec.Raw(msgspec.json.encode(changes(old, new)))
+        return known[2]
 
     def _tell(self) -> None:
         self._news.set()

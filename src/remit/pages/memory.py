@@ -1,30 +1,37 @@
-"""What was made for a page, kept while what it was made from stays the same."""
+"""Stories of jobs that pages were made from, kept so that the next page reads only what came since."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-T = TypeVar("T")
+from remit.service.story import JobStory
+
+if TYPE_CHECKING:
+    from remit.service.jobs import Jobs
+
 KEPT: Final = 16
-"""Things kept at once; the one that was asked for longest ago goes first."""
+"""Stories kept at once; the one that was asked for longest ago goes first."""
+BYTES: Final = 64 * 1024 * 1024
+"""Of the events that kept stories were read from, at most."""
 
 
 class Memory:
-    """A few things by name, each with what it was made from."""
+    """The stories of the jobs that were looked at last."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+    def __init__(self, jobs: Jobs) -> None:
+        """Read them from `jobs`."""
+        self._jobs = jobs
+        self._kept: OrderedDict[str, JobStory] = OrderedDict()
 
-    async def get(self, name: Hashable, source: object, make: Callable[[], Awaitable[T]]) -> T:
-        """The thing of this name if it was made from an equal `source`; else it is made now."""
-        known = self._kept.get(name)
-        if known is None or known[0] != source:
-            known = source, await make()
-            self._kept[name] = known
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(name)
-        made: T = known[1]
-        return made
+    async def story(self, job: str) -> JobStory:
+        """A job as it is now. Raises NotFoundError."""
+        story = await self._jobs.story(job, self._kept.get(job))
+        self._kept[job] = story
+        self._kept.move_to_end(job)
+        while len(self._kept) > KEPT or (self._kept and self._size() > BYTES):
+            self._kept.popitem(last=False)
+        return story
+
+    def _size(self) -> int:
+        return sum(story.story.size for story in self._kept.values())

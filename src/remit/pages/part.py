@@ -61,7 +61,7 @@ class Pages:
         self._sessions = HttpSessions(service)
         self._places = places
         self._clock = clock
-        self._memory = Memory()
+        self._memory = Memory(service.jobs)
         self._live = Live(service, pages, entry, clock, self._sessions, self._memory)
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import ClassVar, Final
 
 import msgspec
@@ -9,9 +10,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Row, lines, scale_of
+from remit.pages.steps import Row, groups, lines, scale_of
 from remit.service.views import StepMeta, StepRow
-from remit.trace.narrative import Narrative
 from remit.trace.step import StepNarrative
 
 _MOST: Final = 500
@@ -31,7 +31,12 @@ class Session(View, frozen=True, kw_only=True):
     """A session, whole."""
 
     template: ClassVar[str] = "session.html"
-    told: Narrative
+    name: str
+    """The program that calls."""
+    session: str
+    principal: str
+    created_at: int
+    events: int
     query: Query
     calls: int
     rows: tuple[Row, ...]
@@ -46,17 +51,22 @@ async def session(asked: PageRequest) -> Session:
     if not name.startswith("ses_"):
         why = f"There is no session {name!r:.80}."
         raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page MCP lists them.")
-    told = await asked.service.streams.narrative(name)
-    steps = told.steps[-_MOST:]
+    story = await asked.service.streams.story(name)
+    steps = [told for step in islice(reversed(story.steps), _MOST) if (told := story.told(step)) is not None][::-1]
     by_step = {step.step: step for step in steps}
     last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
-    scale = scale_of(msgspec.structs.replace(told, ended_at=last, steps=steps), last, fold=True)
+    scale = scale_of(story, last, fold=True)
+    found = groups([_row(step) for step in steps], {drift.subject for drift in story.drifts}, query.open)
     return Session(
-        title=f"{told.name or 'Session'} {name[-6:]}",
-        told=told,
+        title=f"{story.name or 'Session'} {name[-6:]}",
+        name=story.name,
+        session=name,
+        principal=story.principal,
+        created_at=story.created_at,
+        events=story.events,
         query=query,
-        calls=len(told.steps),
-        rows=tuple(lines([_row(step) for step in steps], by_step, scale, last, query.open)),
+        calls=sum(1 for step in story.steps if step),
+        rows=tuple(lines(found, by_step.get, scale, last)),
         folds=tuple(round(fold.x, 1) for fold in scale.folds),
         detail=by_step.get(query.step),
     )

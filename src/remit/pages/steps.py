@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import groupby
 from typing import Final, Literal
 
@@ -10,8 +10,8 @@ import msgspec
 
 from remit.pages.scale import Scale, Span
 from remit.service.views import StepRow
-from remit.trace.narrative import Narrative
 from remit.trace.step import StepNarrative
+from remit.trace.story import Story
 
 SegmentKind = Literal["work", "failed", "wait", "backoff", "doubt"]
 ALIKE: Final = 5
@@ -66,54 +66,65 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 Only = Literal["", "failed", "waiting", "writes", "drift"]
 
 
-def chosen(rows: Iterable[StepRow], told: Mapping[str, StepNarrative], only: Only, find: str) -> list[StepRow]:
+Group = list[StepRow]
+"""Steps that one row stands for."""
+Told = Callable[[str], StepNarrative | None]
+"""Tells of a step."""
+
+
+def chosen(rows: Iterable[StepRow], drifted: Container[str], only: Only, find: str) -> list[StepRow]:
     """The steps that are asked for: of one sort, or with a text in place, name, arguments, result or reason."""
     wanted = find.casefold()
-    return [row for row in rows if _is(row, told.get(row.step), only) and (not wanted or wanted in _text(row))]
+    return [row for row in rows if _is(row, drifted, only) and (not wanted or wanted in _text(row))]
 
 
-def scale_of(told: Narrative, now: int, *, fold: bool) -> Scale:
-    """The scale of a job's whole time: it ends with the job, or now."""
-    until = told.ended_at if told.ended_at is not None else now
-    busy = [
-        Span(attempt.started_at, attempt.ended_at or attempt.started_at)
-        for step in told.steps
-        for attempt in step.attempts
-    ]
-    instants = [Span(step.started_at, step.started_at) for step in told.steps]
-    models = [Span(step.started_at, step.ended_at or until) for step in told.steps if step.llm_invocation]
-    return Scale([*busy, *instants, *models], told.created_at, until, fold=fold)
+def scale_of(story: Story, until: int, *, fold: bool) -> Scale:
+    """The scale of a whole time, which ends `until` then."""
+    return Scale((Span(*span) for span in story.busy(until)), story.created_at, until, fold=fold)
 
 
-def lines(
-    rows: Sequence[StepRow], told: Mapping[str, StepNarrative], scale: Scale, until: int, opened: Container[str]
-) -> list[Row]:
-    """The rows; runs of alike successes as one, unless their first step is `opened`. Failures are never folded."""
-    made = [_row(row, told.get(row.step), scale, until) for row in rows]
-    found: list[Row] = []
-    for alike, group in groupby(made, key=_alike):
+def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[str]) -> list[Group]:
+    """Runs of alike successes together, unless their first step is `opened`; every other step, and each failure, alone.
+
+    `drifted` holds the names of tools that are others today.
+    """
+    found: list[Group] = []
+    for alike, group in groupby(rows, key=lambda row: _alike(row, drifted)):
         run = list(group)
         if alike and len(run) >= ALIKE and run[0].step not in opened:
-            found.append(_folded(run))
+            found.append(run)
         else:
-            found += run
+            found += [[row] for row in run]
     return found
 
 
-def _alike(row: Row) -> tuple[str, int] | None:
-    plain = row.state == "ok" and row.attempts <= 1 and not row.drift
-    return (row.name, row.depth) if plain else None
+def lines(shown: Iterable[Group], told: Told, scale: Scale, until: int) -> list[Row]:
+    """A row for each group."""
+    return [
+        _row(group[0], told(group[0].step), scale, until) if len(group) == 1 else _folded(group, told, scale, until)
+        for group in shown
+    ]
 
 
-def _folded(run: list[Row]) -> Row:
-    bars = [segment for row in run for segment in row.segments]
+def _alike(row: StepRow, drifted: Container[str]) -> tuple[str, int] | None:
+    plain = row.state == "ok" and row.attempt <= 1 and row.meta.tool_name not in drifted
+    return (row.name, _depth(row)) if plain else None
+
+
+def _depth(row: StepRow) -> int:
+    return min(4, row.step.count(".") // 2)
+
+
+def _folded(group: Group, told: Told, scale: Scale, until: int) -> Row:
+    made = _row(group[0], told(group[0].step), scale, until)
+    stories = [story for row in group if (story := told(row.step)) is not None]
     joined: tuple[Segment, ...] = ()
-    if bars:
-        x = min(bar.x for bar in bars)
-        joined = (Segment("work", x, max(bar.x + bar.width for bar in bars) - x),)
-    spoken = f"{len(run)} steps {run[0].name}: all {run[0].state}"
-    took = sum(row.took for row in run)
-    return msgspec.structs.replace(run[0], number=len(run), note="", segments=joined, took=took, spoken=spoken)
+    if stories:
+        since, end = min(one.started_at for one in stories), max(_end(one) for one in stories)
+        joined = (_segment("work", since, end, scale),)
+    spoken = f"{len(group)} steps {made.name}: all {made.state}"
+    took = sum(row.duration_us or (_took(one) if (one := told(row.step)) else 0) for row in group)
+    return msgspec.structs.replace(made, number=len(group), note="", segments=joined, took=took, spoken=spoken)
 
 
 def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> Row:
@@ -128,8 +139,8 @@ def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> 
         state=row.state,
         mark=mark,
         tone=tone,
-        depth=min(4, row.step.count(".") // 2),
-        note=_note(row),
+        depth=_depth(row),
+        note=_note(row, told),
         rule=told.rule_id if told else "",
         version=told.tool_invocation.version if told and told.tool_invocation else "",
         drift=bool(told and told.drifts),
@@ -139,12 +150,14 @@ def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> 
     )
 
 
-def _note(row: StepRow) -> str:
+def _note(row: StepRow, told: StepNarrative | None) -> str:
     if row.error_code:
         return f"{row.error_code}: {row.reason}"
     if row.state == "waiting" and row.reason and row.reason != "approval":
         return row.reason
-    return row.meta.args_preview or row.meta.result_preview
+    if told is None:
+        return row.meta.args_preview or row.meta.result_preview
+    return row.meta.args_preview or told.args_preview or told.result_preview
 
 
 def _took(told: StepNarrative) -> int:
@@ -176,7 +189,7 @@ def _segment(kind: SegmentKind, since: int, until: int, scale: Scale) -> Segment
     return Segment(kind, round(min(x, 1_000 - width), 1), round(width, 1))
 
 
-def _is(row: StepRow, told: StepNarrative | None, only: Only) -> bool:
+def _is(row: StepRow, drifted: Container[str], only: Only) -> bool:
     match only:
         case "failed":
             return row.state in {"failed", "blocked"}
@@ -185,7 +198,7 @@ def _is(row: StepRow, told: StepNarrative | None, only: Only) -> bool:
         case "writes":
             return row.meta.risk_level not in {"", "read_only"}
         case "drift":
-            return bool(told and told.drifts)
+            return row.meta.tool_name in drifted
         case _:
             return True
 

@@ -14,6 +14,8 @@ NAMES: Final = (
     *(f"{of}{between}key" for of in _KEYS for between in ("", "_", "-", " ")),
 )
 """Parts of names that hold secrets, in lower case."""
+_WORDS: Final = tuple(name for name in NAMES if not name.endswith("key"))
+_KEY_NAMES: Final = tuple(name for name in NAMES if name.endswith("key"))
 _ESCAPES: Final = ("\\u", "\\/")
 """In which any clue may be written."""
 
@@ -38,7 +40,9 @@ def clues_of(text: str) -> Clues | None:
     if any(escape in text for escape in _ESCAPES):
         return Clues(NAMES, SHAPES)
     lowered = lower(text)
-    names = tuple([name for name in NAMES if name in lowered])
+    names = tuple([name for name in _WORDS if name in lowered])
+    if "key" in lowered:  # most texts hold none, and need not be searched for each
+        names += tuple([name for name in _KEY_NAMES if name in lowered])
     shapes = tuple([shape for shape in SHAPES if shape.clue in text])
     return Clues(names, shapes) if names or shapes else None
 

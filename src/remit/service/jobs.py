@@ -40,6 +40,7 @@ from remit.service.retrying import RETRY_OF, Retried, checked_step, not_retried,
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, search
 from remit.service.steps import decided_since
+from remit.service.story import JobStory
 from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import encoded, value_of
 from remit.service.views import JobRow, JobView, job_row
@@ -178,6 +179,12 @@ class Jobs:
             retry_of=history.forked.job if history.forked else "",
             trace_id=trace_id(job),
         )
+
+    async def story(self, job: str, known: JobStory | None = None) -> JobStory:
+        """The job as a page shows it; `known` is one of earlier, carried on. Raises NotFoundError."""
+        story = known or JobStory(await self.row(job))
+        await story.carry_on(self._journal)
+        return story
 
     async def result(self, job: str) -> Any:
         """What a completed job returned; None for any other."""

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import UNDO_DECISION, History, doubt_of, is_undo
+from remit.journal.kinds import OptionalRaw, OptionalRef
 from remit.service.views import OpenWait, StepMeta, StepRow
 from remit.trace.step import call_state, shown
 
+Preview = Callable[[OptionalRaw, OptionalRef], str]
+"""Shows a recorded value on one line."""
 
-def step_rows(history: History) -> tuple[StepRow, ...]:
-    """Every effect in the order it was first recorded."""
+
+def step_rows(history: History, preview: Preview = shown) -> tuple[StepRow, ...]:
+    """Every effect in the order it was first recorded; most of the time goes into previews."""
     waits: dict[str, list[WaitRecord]] = {}
     for (step, _), record in history.waits.items():
         waits.setdefault(step, []).append(record)
     undoing = [(step, "call") for step in history.calls if is_undo(step)]
-    return tuple(_row(history, step, kind, waits.get(step, [])) for step, kind in [*history.places.items(), *undoing])
+    places = [*history.places.items(), *undoing]
+    return tuple(_row(history, step, kind, waits.get(step, []), preview) for step, kind in places)
+
+
+def step_row(history: History, step: str) -> StepRow | None:
+    """One of them; None if there is no such step."""
+    kind = "call" if is_undo(step) and step in history.calls else history.places.get(step)
+    waits = [record for (place, _), record in history.waits.items() if place == step]
+    return None if kind is None else _row(history, step, kind, waits, shown)
 
 
 def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
@@ -57,12 +69,12 @@ def _open(history: History, step: str, key: str, record: WaitRecord) -> OpenWait
     )
 
 
-def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> StepRow:
+def _row(history: History, step: str, kind: str, waits: list[WaitRecord], preview: Preview) -> StepRow:
     waiting = any(record.completed is None for record in waits)
     if kind == "call":
-        return _call(history, step, history.calls[step], waiting=waiting)
+        return _call(history, step, history.calls[step], preview, waiting=waiting)
     if kind == "model":
-        return _model(step, history.models[step], waiting=waiting, over=history.end is not None)
+        return _model(step, history.models[step], preview, waiting=waiting, over=history.end is not None)
     if kind in {"time", "random", "uuid"}:
         return _step(step, kind, "ok", meta=StepMeta(result_preview=str(history.values[step].value)))
     if kind == "child":
@@ -81,7 +93,7 @@ def _row(history: History, step: str, kind: str, waits: list[WaitRecord]) -> Ste
     )
 
 
-def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> StepRow:
+def _call(history: History, step: str, record: CallRecord, preview: Preview, *, waiting: bool) -> StepRow:
     refused, started, finished = record.refused, record.started, record.finished
     state = call_state(record, waiting=waiting, ended=history.end is not None)
     if refused is not None:
@@ -107,8 +119,8 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
         duration_ms=finished.duration_us / 1_000 if finished else 0.0,
         error_code=error.code if error else "",
         meta=StepMeta(
-            args_preview=shown(started.args, started.args_blob),
-            result_preview=shown(finished.result, finished.result_blob) if finished else "",
+            args_preview=preview(started.args, started.args_blob),
+            result_preview=preview(finished.result, finished.result_blob) if finished else "",
             provider_id=started.provider_id,
             risk_level=started.risk_level,
             capability_level=f"L{started.capability_level}",
@@ -122,7 +134,7 @@ def _call(history: History, step: str, record: CallRecord, *, waiting: bool) -> 
     )
 
 
-def _model(step: str, record: ModelRecord, *, waiting: bool, over: bool) -> StepRow:
+def _model(step: str, record: ModelRecord, preview: Preview, *, waiting: bool, over: bool) -> StepRow:
     refused, started, committed = record.refused, record.started, record.committed
     confirmation = record.confirmation or ""
     if refused is not None:
@@ -144,7 +156,7 @@ def _model(step: str, record: ModelRecord, *, waiting: bool, over: bool) -> Step
         error_code=error.code if error else "",
         meta=StepMeta(
             args_preview=f"{len(started.added)} new messages",
-            result_preview=shown(committed.result, committed.result_blob),
+            result_preview=preview(committed.result, committed.result_blob),
             provider_id=started.llm_provider,
         ),
         reason=error.message if error else "",

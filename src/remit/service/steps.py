@@ -12,7 +12,7 @@ from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided, WaitCompleted
 from remit.service.heads import head_of, open_job
-from remit.service.rows import step_rows
+from remit.service.rows import step_row
 from remit.service.task import error_view
 from remit.service.values import encoded, value_of
 from remit.service.views import StepView, TaskError
@@ -37,8 +37,11 @@ class Steps:
     async def view(self, job: str, step: str) -> StepView:
         """One step, whole. Raises NotFoundError (STEP_NOT_FOUND)."""
         await head_of(self._journal, job)
-        history = History(await self._journal.read(stream_of(job)))
-        row = next((row for row in step_rows(history) if row.step == step), None)
+        return await self.view_in(History(await self._journal.read(stream_of(job))), job, step)
+
+    async def view_in(self, history: History, job: str, step: str) -> StepView:
+        """The same of a job whose history is at hand."""
+        row = step_row(history, step)
         if row is None:
             remedy = f"`remit show {job}` lists its steps."
             raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)

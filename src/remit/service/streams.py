@@ -9,20 +9,20 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
-from remit.gateway.confirmations import KIND as CONFIRMATION
 from remit.journal.event import UNSET, Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
-from remit.service.heads import CALL, PART, head_of, stream_named
+from remit.service.heads import CALL, head_of, stream_named
+from remit.service.story import beside, story_of
 from remit.service.views import VerifyReport
-from remit.trace.narrative import Narrative, narrate
+from remit.trace.narrative import Narrative
 from remit.trace.step import StepNarrative
 from remit.trace.untrusted import arguments
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.models.tail import Piece, Tails
+    from remit.trace.story import Story
 
-_RECENT: Final = 10_000
 _PAGE: Final = 500
 
 
@@ -62,28 +62,26 @@ class Streams:
 
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""
-        await head_of(self._journal, identifier)
-        streams = [stream_named(identifier), *await self._beside(identifier)]
-        # Before its questions: a call that ran is never shown as one that waits for approval.
-        events = [event for stream in streams for event in await self._journal.read(stream)]
-        if len(streams) > 1:
-            events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
-        asked: dict[str, list[Event]] = {}
-        for stream in streams:
-            query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
-            for head in await self._journal.heads(query):
-                asked[head.labels.get("id", head.stream)] = await self._journal.read(head.stream)
-        told = narrate(events, asked)
-        if not any(step.untrusted is not None and step.untrusted.kept for step in told.steps):
-            return told
-        return msgspec.structs.replace(told, steps=tuple([await self._whole(step) for step in told.steps]))
+        narrative = (await story_of(self._journal, identifier)).narrative()
+        if not any(step.untrusted is not None and step.untrusted.kept for step in narrative.steps):
+            return narrative
+        return msgspec.structs.replace(narrative, steps=tuple([await self._whole(step) for step in narrative.steps]))
+
+    async def story(self, identifier: str) -> Story:
+        """The same, told step by step. Raises NotFoundError."""
+        return await story_of(self._journal, identifier)
+
+    async def told(self, story: Story, step: str) -> StepNarrative | None:
+        """One step of a story, with its untrusted arguments whole; None if there is no such step."""
+        found = story.told(step)
+        return await self._whole(found) if found is not None else None
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
         roots = [""]
         if identifier is not None:
             await head_of(self._journal, identifier)
-            calls = [stream for stream in await self._beside(identifier) if stream.startswith(f"{CALL}/")]
+            calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
         streams = events = erased = sealed = 0
         problems: list[tuple[str, str]] = []
@@ -130,15 +128,6 @@ class Streams:
         return msgspec.structs.replace(
             step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None)
         )
-
-    async def _beside(self, identifier: str) -> list[str]:
-        """The other streams of a session: of processes that joined it, and of calls with streams of their own."""
-        if not identifier.startswith("ses_"):
-            return []
-        parts = HeadQuery(kind=PART, prefix=f"{stream_named(identifier)}/", limit=_RECENT)
-        calls = HeadQuery(kind=CALL, labels={"session": identifier}, limit=_RECENT)
-        heads = [*await self._journal.heads(parts), *await self._journal.heads(calls)]
-        return [head.stream for head in reversed(heads)]
 
     async def _heads(self, stream: str) -> AsyncIterator[Head]:
         if stream:

@@ -26,18 +26,19 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 def segments(events: Iterable[Event]) -> tuple[Segment, ...]:
     """The timeline of a job, in order and without gaps; stretches of no length are left out."""
-    line = _Line()
+    line = Timeline()
     for event in events:
         payload = k.decode(event.kind, event.data)
         if payload is not None:
             line.add(payload, event.at)
-    return line.done()
+    return line.segments()
 
 
-class _Line:
-    """The timeline as far as it is read."""
+class Timeline:
+    """The times of a job as far as its events are read."""
 
     def __init__(self) -> None:
+        """Without any event."""
         self._found: list[Segment] = []
         self._kind: SegmentKind = "queued"
         self._since: int | None = None
@@ -60,11 +61,10 @@ class _Line:
         if isinstance(payload, k.JobCompleted | k.JobFailed | k.JobCancelled):
             self._ended = True
 
-    def done(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[Segment, ...]:
         """What was found, with the last stretch."""
-        if self._since is not None:
-            self._close(self._last if self._ended else None)
-        return tuple(self._found)
+        last = () if self._since is None else _stretch(self._kind, self._since, self._last if self._ended else None)
+        return (*self._found, *last)
 
     def _fold(self, payload: k.Payload) -> None:
         match payload:
@@ -90,10 +90,9 @@ class _Line:
 
     def _turn(self, kind: SegmentKind, at: int) -> None:
         if kind != self._kind:
-            self._close(at)
+            self._found += _stretch(self._kind, self._since or 0, at)
             self._kind, self._since = kind, at
 
-    def _close(self, until: int | None) -> None:
-        since = self._since or 0
-        if until is None or until > since:
-            self._found.append(Segment(kind=self._kind, since=since, until=until))
+
+def _stretch(kind: SegmentKind, since: int, until: int | None) -> tuple[Segment, ...]:
+    return (Segment(kind=kind, since=since, until=until),) if until is None or until > since else ()

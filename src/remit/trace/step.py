@@ -8,7 +8,14 @@ import msgspec
 
 from remit.jobs.records import CallRecord
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import OptionalRaw, OptionalRef, UntrustedArgument
+from remit.journal.kinds import (
+    OptionalRaw,
+    OptionalRef,
+    StepCompensated,
+    ToolInvocationFinished,
+    ToolInvocationStarted,
+    UntrustedArgument,
+)
 from remit.redact import preview
 
 StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
@@ -195,3 +202,21 @@ def shown(inline: OptionalRaw, ref: OptionalRef) -> str:
     if isinstance(ref, BlobRef):
         return ref.preview
     return preview(bytes(inline)) if isinstance(inline, msgspec.Raw) else ""
+
+
+def state_diff(
+    started: ToolInvocationStarted,
+    finished: ToolInvocationFinished | None,
+    *,
+    unknown: bool,
+    undone: StepCompensated | None,
+) -> StateDiff | None:
+    """What a call changed; None for one that only reads."""
+    if started.side_effect == "read":
+        return None
+    committed = finished is not None and finished.outcome == "success"
+    effect: Literal["none", "committed", "undone", "unknown"]
+    effect = "unknown" if unknown else "committed" if committed else "none"
+    if undone is not None and undone.outcome == "compensated":
+        effect = "undone"
+    return StateDiff(side_effect=started.side_effect, effect=effect, idempotency_key=started.idempotency_key)

@@ -56,7 +56,10 @@ function select(element) {
     source.addEventListener("open", () => { tries = 0; say("live", "Live"); });
     source.addEventListener("regions", (event) => {
       last = event.lastEventId;
-      for (const [id, html] of Object.entries(JSON.parse(event.data))) take(id, html);
+      for (const [id, what] of Object.entries(JSON.parse(event.data))) {
+        if (typeof what === "string") take(id, what);
+        else part(id, what);
+      }
     });
     source.addEventListener("error", () => {
       const refused = source.readyState === EventSource.CLOSED;
@@ -95,6 +98,29 @@ function select(element) {
     if (region.dataset.live === "rows") rows(region, fresh.content, true);
     else if (region.dataset.live === "log") rows(region, fresh.content, false);
     else whole(region, fresh.content);
+  }
+
+  // Of a log come only the rows that changed.
+  function part(id, what) {
+    const region = document.getElementById(id);
+    if (!region) return;
+    const fresh = document.createElement("template");
+    fresh.innerHTML = what.rows;
+    for (const gone of what.gone) document.getElementById(gone)?.remove();
+    for (const row of [...fresh.content.children]) {
+      const old = document.getElementById(row.id);
+      if (old) put(old, row);
+      else region.append(row);
+      htmx.process(row);
+    }
+  }
+
+  // One row instead of another; whoever stands on a link in it still does.
+  function put(old, row) {
+    const address = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if (old.classList.contains("current")) row.classList.add("current");
+    old.replaceWith(row);
+    if (address) [...row.querySelectorAll("a")].find((one) => one.getAttribute("href") === address)?.focus({ preventScroll: true });
   }
 
   // Somebody types here, or has a form open.
