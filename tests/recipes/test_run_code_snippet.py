@@ -43,6 +43,20 @@ async def test_code_that_fails_is_a_result_and_replays(remit_in: OpenRemit, flag
         assert report.verdict == "same"
 
 
+async def test_what_cannot_be_taken_is_listed_with_the_reason(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
+    async with remit_in(flags=flags) as remit:
+        code = "ln -s /etc/passwd link; mkfifo pipe; echo x > one; ln one two; echo y > kept; mkdir d; ln -s .. d/up"
+        found = await (await remit.start(run_code_snippet("bash", code)))
+        assert [one["path"] for one in found["artifacts"]] == ["kept"]
+        assert {one["path"]: one["why"] for one in found["left_out"]} == {
+            "link": "a symbolic link",
+            "d/up": "a symbolic link",
+            "pipe": "a named pipe",
+            "one": "it has more than one name (hard link)",
+            "two": "it has more than one name (hard link)",
+        }
+
+
 async def test_code_that_takes_too_long_is_ended(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
     async with remit_in(flags=flags) as remit:
         found = await (await remit.start(run_code_snippet("bash", "echo so far; sleep 60", timeout_ms=300)))

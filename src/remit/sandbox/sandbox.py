@@ -188,10 +188,17 @@ def _full(execution: Execution) -> Execution:
 
 
 def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:
+    """All but folders; a link, a pipe or the like has no bytes."""
     found = []
     for path, now in after.entries.items():
         was = before.entries.get(path)
-        if now.kind == "file" and (was is None or was.sha256 != now.sha256):
+        if now.kind != "folder" and (was is None or (was.sha256, was.target) != (now.sha256, now.target)):
             found.append(Changed(path, "created" if was is None else "changed", now.size))
-    gone = [path for path, was in before.entries.items() if was.kind == "file" and path not in after.entries]
+    known, there = {*before.entries, *before.unkept}, {*after.entries, *after.unkept}
+    found += [
+        Changed(path, "changed" if path in before.entries else "created", 0)
+        for path in after.unkept
+        if path not in before.unkept
+    ]
+    gone = [path for path in sorted(known - there) if path in before.unkept or before.entries[path].kind != "folder"]
     return found + [Changed(path, "deleted", 0) for path in gone]

@@ -38,6 +38,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """All of a workspace."""
 
     entries: dict[str, Saved]
+    unkept: list[str] = []
+    """Paths of what is not restored: pipes, sockets, devices, files that are closed to us."""
 
     @property
     def digest(self) -> str:
@@ -60,13 +62,16 @@ class Snapshots:
     def take(self, work: Path, now_ns: int, *, keep: bool) -> Snapshot:
         """The workspace as it is; `keep`: so that it can be restored. Raises OSError or TooManyError."""
         entries: dict[str, Saved] = {}
+        unkept = []
         for entry in walk(work):
             with suppress(UnicodeEncodeError):
                 entry.path.encode()  # a name that is not UTF-8 is not kept
                 saved = self._saved(entry, now_ns, keep=keep)
                 if saved is not None:
                     entries[entry.path] = saved
-        return Snapshot(entries)
+                else:
+                    unkept.append(entry.path)
+        return Snapshot(entries, unkept)
 
     def restore(self, snapshot: Snapshot, work: Path) -> None:
         """Make the workspace what it was. Raises SnapshotLostError or OSError."""
