@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -55,6 +57,35 @@ def test_only_processes_with_a_mark_that_was_left_are_killed() -> None:
         assert [ended(one, 0) for one in found] == [False, True, False, False, False]
 
 
+HIDING = """
+import ctypes, sys
+words = open("/proc/self/stat").read().rpartition(")")[2].split()
+begin, end = int(words[45]), int(words[46])
+ctypes.memset(begin, 0, end - begin)
+print("hidden", flush=True)
+mark = sys.stdin.readline().strip().encode()
+ctypes.memmove(begin, mark, len(mark))
+sys.stdin.readline()
+"""
+"""Has no words until it is told one, as a program that becomes another."""
+
+
+def test_a_process_without_words_is_waited_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", HIDING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as found:
+        assert found.stdout is not None
+        assert found.stdin is not None
+        assert found.stdout.readline() == b"hidden\n"
+        killing = threading.Thread(target=kill_marked, args=(lambda mark: not lives(mark),))
+        killing.start()
+        killing.join(0.5)
+        assert killing.is_alive()
+        found.stdin.write(f"{DEAD}\n".encode())
+        found.stdin.flush()
+        killing.join()
+        assert ended(found, 0)
+        found.kill()
+
+
 def test_the_next_runtime_ends_what_an_earlier_one_left() -> None:
     with process(DEAD) as left, process(OURS) as used:
         made = CleanupProcess()
@@ -88,6 +119,20 @@ def test_a_folder_that_is_in_use_is_not_swept(tmp_path: Path) -> None:
     sweep("folder", tmp_path, lambda _mark: True)
     assert made.work.exists()
     made.close()
+    assert not folder.exists()
+
+
+def test_a_folder_of_the_dead_that_is_still_held_is_deleted_once_it_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / f"{DEAD}-a"
+    folder.mkdir()
+    fd = os.open(folder, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    sweeping = threading.Thread(target=sweep, args=("folder", tmp_path, lambda mark: not lives(mark)))
+    sweeping.start()
+    sweeping.join(0.05)
+    assert sweeping.is_alive()
+    os.close(fd)
+    sweeping.join()
     assert not folder.exists()
 
 

@@ -26,15 +26,19 @@ PREFIX = "remit-sandbox-"
 _MARK = re.compile(rb"remit-sandbox-(\d+)-(\d+)-(\d+)")
 _PAUSE_S = 0.01
 _QUIET = 3
-"""Looks that find nothing before nothing is there: a program that becomes another has no words for a moment."""
+"""Looks that find nothing before nothing is there."""
+_WORDLESS_S = 2.0
+"""A program that becomes another has no words for a moment, on a busy machine a long one; later it hides them."""
 _PATIENCE_S = 60.0
 _SERVICE_S = 20.0
 """For a service of containers to make one, or delete it."""
 _TRIES = 100
 _FRESH_S = 60.0
 """A folder that was made just now may not be locked yet."""
-_STARTED = 19
-"""Where a process' start stands in /proc/PID/stat after its name (`proc_pid_stat(5)`, field 22)."""
+_FLAGS, _STARTED = 6, 19
+"""Where a process' flags and start stand in /proc/PID/stat after its name (`proc_pid_stat(5)`, fields 9 and 22)."""
+_KERNEL = 0x00200000
+"""PF_KTHREAD among the flags."""
 
 
 def mark_of(pid: int) -> str:
@@ -82,10 +86,11 @@ def members(cgroup: Path) -> list[int]:
 def kill_marked(left: Callable[[str], bool]) -> None:
     """Kill all processes with a mark that was left, until there is none."""
     quiet, until = 0, time.monotonic() + _PATIENCE_S
+    wordless: dict[int, float] = {}
     while quiet < _QUIET and time.monotonic() < until:
         quiet += 1
         for pid in _processes():
-            if _killed(pid, left):
+            if _killed(pid, left) or _becomes(pid, wordless):
                 quiet = 0
         _pause()
 
@@ -99,10 +104,22 @@ def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
         for found in place.iterdir():
             if found.name.startswith(PREFIX):
                 if kind == "folder":
-                    with suppress(OSError):
-                        _unlocked(found, sure=left(found.name))
+                    _delete_left(found, sure=left(found.name))
                 elif left(found.name):
                     remove(found)
+
+
+def _delete_left(folder: Path, *, sure: bool) -> None:
+    """Delete a folder whose maker is dead; `sure`: it is, so that whatever still holds it, or writes to it, is dying."""
+    for _ in range(_TRIES if sure else 1):
+        try:
+            _unlocked(folder, sure=sure)
+        except (FileNotFoundError, PermissionError):
+            return
+        except OSError:
+            _pause()  # nothing tells of the end of a process that is not ours
+        else:
+            return
 
 
 def _unlocked(folder: Path, *, sure: bool) -> None:
@@ -208,6 +225,14 @@ def _is_left(pid: int, left: Callable[[str], bool]) -> bool:
     return any(_MARK.fullmatch(word) and left(word.decode()) for word in _words(pid))
 
 
+def _becomes(pid: int, wordless: dict[int, float]) -> bool:
+    """Whether a process may just be becoming another program; `wordless` keeps since when each has no words."""
+    words = _words(pid)
+    if not words or any(words) or _started(pid) == 0 or _is_kernel(pid):
+        return False
+    return time.monotonic() - wordless.setdefault(pid, time.monotonic()) < _WORDLESS_S
+
+
 def _words(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -222,10 +247,23 @@ def _namespace() -> int:
 def _started(pid: int) -> int:
     """When a process was started, in ticks; 0 if it is not there, or dead."""
     try:
-        words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        words = _state(pid)
     except OSError:
         return 0
     return 0 if words[0] in {b"Z", b"X"} else int(words[_STARTED])
+
+
+def _is_kernel(pid: int) -> bool:
+    """Whether it is a thread of the kernel, which never has words."""
+    try:
+        return bool(int(_state(pid)[_FLAGS]) & _KERNEL)
+    except OSError:
+        return True
+
+
+def _state(pid: int) -> list[bytes]:
+    """What /proc/PID/stat says after the name. Raises OSError."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def _pause() -> None:
