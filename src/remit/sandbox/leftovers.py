@@ -110,7 +110,7 @@ def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
 
 
 def _delete_left(folder: Path, *, sure: bool) -> None:
-    """Delete a folder whose maker is dead; `sure`: it is, so that whatever still holds it, or writes to it, is dying."""
+    """Delete a folder whose maker is dead; `sure`: so that whatever still holds it, or writes to it, is dying."""
     for _ in range(_TRIES if sure else 1):
         try:
             _unlocked(folder, sure=sure)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import importlib.metadata
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,7 +23,7 @@ from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Spec
 from remit.sandbox.supervised import Supervised
-from remit.sandbox.wasm.guest import TRAPPED
+from remit.sandbox.wasm.guest import SEALS, TRAPPED
 
 INSTALL: Final = "Install the extra: `pip install 'remit[wasm]'`, or name a WASI module in sandbox.wasm."
 _HELD: Final = {
@@ -46,6 +47,14 @@ _INHERITED: Final = ("cpu", "fsize", "core")
 _SPARE_DESCRIPTORS: Final = 16
 
 
+class _State(NamedTuple):
+    """Tells a module from what replaces it."""
+
+    module: str
+    changed: int
+    size: int
+
+
 class WasmDriver(SupervisingDriver):
     """Runs WASI modules."""
 
@@ -56,6 +65,8 @@ class WasmDriver(SupervisingDriver):
         super().__init__()
         self._modules = modules
         self._version = ""
+        self._compiled: dict[_State, int] = {}
+        """Descriptors of modules that a run has compiled; that takes ten times as long as all the rest of a start."""
 
     async def look(self) -> Capability:
         """Run one of the interpreters."""
@@ -83,20 +94,46 @@ class WasmDriver(SupervisingDriver):
         """Run the module that the first word of `argv` names."""
         run = self.runs[spec.id] = Supervised(spec, listener)
         receipt = Receipt(driver=self.name, version=self._version, isolation=Isolation.kernel.name, limits=_HELD)
-        fd = os.memfd_create("remit-task", os.MFD_CLOEXEC)
+        state = _state_of(spec.argv[0])
+        fd, compiled = os.memfd_create("remit-task", os.MFD_CLOEXEC), self._compilation(state)
         try:
-            os.write(fd, msgspec.json.encode(_task(spec)))
+            os.write(fd, msgspec.json.encode(_task(spec) | {"compiled": compiled}))
             os.lseek(fd, 0, os.SEEK_SET)
             env = {"PATH": "/usr/bin:/bin", "PYTHONSAFEPATH": "1"}
             # It becomes another user by itself: as that one it could not read the module, nor Python's own files.
-            run.start(
-                [sys.executable, str(_GUEST), str(fd), cleanup_process().mark], Identity(), env=env, pass_fds=(fd,)
-            )
+            words = [sys.executable, str(_GUEST), str(fd), cleanup_process().mark]
+            run.start(words, Identity(), env=env, pass_fds=(fd, compiled))
             return await run.ended(receipt)
         finally:
             os.close(fd)
             await asyncio.shield(run.close())
+            self._keep(state, compiled)
             del self.runs[spec.id]
+
+    async def close(self) -> None:
+        """End every run, and forget what was compiled."""
+        await super().close()
+        while self._compiled:
+            os.close(self._compiled.popitem()[1])
+
+    def _compilation(self, state: _State) -> int:
+        """A descriptor of the compiled module, or of an empty file for it."""
+        known = self._compiled.get(state)
+        if known is None:
+            return os.memfd_create("remit-module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        return os.open(f"/proc/self/fd/{known}", os.O_RDWR | os.O_CLOEXEC)
+
+    def _keep(self, state: _State, compiled: int) -> None:
+        """Keep what a run compiled, if it came to its end with that."""
+        if state in self._compiled or fcntl.fcntl(compiled, fcntl.F_GET_SEALS) != SEALS:
+            os.close(compiled)
+        else:
+            self._compiled[state] = compiled
+
+
+def _state_of(module: str) -> _State:
+    info = os.stat(module)
+    return _State(module, info.st_mtime_ns, info.st_size)
 
 
 def _task(spec: Spec) -> dict[str, object]:
