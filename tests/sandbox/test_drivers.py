@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
@@ -48,7 +49,7 @@ def trial(name: str) -> Trial:
     return Trial(WasmDriver({"python": wasm_module()}), (str(wasm_module()),))
 
 
-@pytest.fixture(params=["bwrap", "landlock", "wasm", "container"])
+@pytest_asyncio.fixture(params=["bwrap", "landlock", "wasm", "container"], scope="module", loop_scope="module")
 async def tried(request: pytest.FixtureRequest) -> AsyncIterator[Trial]:
     if request.param == "container" and not IMAGE:
         pytest.skip("REMIT_TEST_CONTAINER_IMAGE names no image")
@@ -57,6 +58,7 @@ async def tried(request: pytest.FixtureRequest) -> AsyncIterator[Trial]:
     await made.driver.close()
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", DRIVER_CHECKS, ids=lambda check: check.__name__)
 async def test_a_driver_keeps_the_promises_of_the_port(check: Check, tried: Trial) -> None:
     await check(tried)

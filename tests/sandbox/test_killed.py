@@ -16,7 +16,7 @@ from tests.sandbox.abuse.plain import NOBODY, plain_python
 from tests.sandbox.abuse.subjects import HERE
 from tests.sandbox.killed import IMAGE, RUNTIMES
 
-ROUNDS = int(os.environ.get("REMIT_TEST_SANDBOX_KILLS", "6"))
+ROUNDS = int(os.environ.get("REMIT_TEST_SANDBOX_KILLS", "3"))
 """Runtimes that are killed, of each sort; `REMIT_TEST_SANDBOX_KILLS=500` takes some minutes."""
 
 

@@ -20,7 +20,7 @@ from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
 
-RUNS = int(os.environ.get("REMIT_TEST_SANDBOX_RUNS", "200"))
+RUNS = int(os.environ.get("REMIT_TEST_SANDBOX_RUNS", "64"))
 """Executions by each driver; `REMIT_TEST_SANDBOX_RUNS=10000` takes a quarter of an hour."""
 MARK = f"1000.{os.getpid()}"
 DRIVERS = {"bwrap": BwrapDriver, "landlock": LandlockDriver}

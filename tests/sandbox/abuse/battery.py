@@ -6,9 +6,8 @@ import asyncio
 import socket
 from typing import Final
 
-from remit.clock import SystemClock
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.execution import quiet
+from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.limits import MB, Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
@@ -57,23 +56,21 @@ async def _judged(one: Check, tried: Trial, made: World) -> Finding:
         env={"HIDDEN": "hidden-value"},
         limits=Limits(**(_TIGHT | one.limits)),
     )
-    watching = asyncio.create_task(_watched(before))
-    try:
-        execution = await tried.driver.exec(spec, quiet)
-    finally:
-        watching.cancel()
-        await asyncio.wait([watching])
+    run = asyncio.ensure_future(tried.driver.exec(spec, quiet))
+    if one.watched:
+        await _watched(before, run)
+    execution = await run
     leaked = one.judge(Seen(execution, made.workspace.work, made, before))
     return Finding(OUTSIDE, one.title, "leaked" if leaked else "held", leaked[:200])
 
 
-async def _watched(seen: dict[str, set[str]]) -> None:
-    """While the program runs: every command line of the machine, and whether its port answers."""
+async def _watched(seen: dict[str, set[str]], run: asyncio.Future[Execution]) -> None:
+    """While a program runs: every command line of the machine, and whether its port answers."""
     seen["commands"] = set()
     seen["reached"] = set()
-    while True:
+    while not run.done():
         seen["commands"] |= {words for words in commands() if "hidden-value" in words}
         with socket.socket() as one:
             if one.connect_ex(("127.0.0.1", _PORT)) == 0:
                 seen["reached"].add("reached")
-        await SystemClock().sleep(0.02)
+        await asyncio.wait([run], timeout=0.02)

@@ -44,6 +44,8 @@ class Check(NamedTuple):
     judge: Judge
     limits: dict[str, int]
     everywhere: bool
+    watched: bool
+    """Whether the machine is looked at while the program runs."""
 
 
 CHECKS: Final[list[Check]] = []
@@ -51,9 +53,11 @@ SLEEPER: Final = f"1000.{os.getpid()}"
 """Names what is not to outlive its sandbox."""
 
 
-def check(title: str, code: str, *, everywhere: bool = False, **limits: int) -> Callable[[Judge], Judge]:
+def check(
+    title: str, code: str, *, everywhere: bool = False, watched: bool = False, **limits: int
+) -> Callable[[Judge], Judge]:
     def add(judge: Judge) -> Judge:
-        CHECKS.append(Check(title, code, judge, limits, everywhere))
+        CHECKS.append(Check(title, code, judge, limits, everywhere, watched))
         return judge
 
     return add
@@ -122,14 +126,14 @@ check(
     f"['sleep', '{SLEEPER}'])",
 )(_left)
 check(
-    "a program that stops itself is never ended", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", wall_ms=700
+    "a program that stops itself is never ended", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", wall_ms=300
 )(_ended_for("wall_ms"))
 check(
     "a program that closed its output is never ended",
     "import os\nos.close(1); os.close(2)\nfor _ in range(10**10): pass",
-    wall_ms=700,
+    wall_ms=300,
 )(_ended_for("wall_ms"))
-check("a program that does nothing is never ended", "for _ in range(10**10): pass", everywhere=True, wall_ms=700)(
+check("a program that does nothing is never ended", "for _ in range(10**10): pass", everywhere=True, wall_ms=300)(
     _ended_for("wall_ms")
 )
 
@@ -306,7 +310,7 @@ def core(seen: Seen) -> str:
 # --- the machine around it
 
 
-@check("a secret variable stands in a process list", "import os, time\ntime.sleep(0.3)")
+@check("a secret variable stands in a process list", "import os, time\ntime.sleep(0.3)", watched=True)
 def listed(seen: Seen) -> str:
     return "it did" if any("hidden-value" in words for words in seen.before["commands"]) else ""
 
@@ -321,6 +325,7 @@ def other(seen: Seen) -> str:
 @check(
     "a server in the sandbox can be reached",
     "import socket, time\ns = socket.socket()\ns.bind(('0.0.0.0', 18761))\ns.listen()\ntime.sleep(0.4)",
+    watched=True,
 )
 def reached(seen: Seen) -> str:
     return "it was" if seen.before["reached"] else ""
