@@ -130,8 +130,15 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     patch: HeadPatch = NO_PATCH
     expect_wakes: int | None = None
     """Refuse if something woke the stream since the writer last looked, so that no wake-up is slept through."""
-    seal: bytes = b""
-    """The head's seal afterwards; empty: it has none then."""
+    sealer: Callable[[bytes], bytes] | None = None
+    """Makes the head's seal out of its chain value (seals.py); None: it has no seal then."""
+
+    @property
+    def seal(self) -> bytes:
+        """The head's seal afterwards. Of appends that are written as one, only the last one's is made."""
+        if self.sealer is None:
+            return b""
+        return self.sealer(self.events[-1].hash if self.events else self.expect_hash)
 
 
 class Commit(msgspec.Struct, kw_only=True, eq=False):

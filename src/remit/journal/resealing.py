@@ -71,7 +71,7 @@ async def _seal(journal: Journal, head: Head, seal: bytes) -> bool:
         epoch=head.epoch,
         events=(),
         at=head.updated_at,
-        seal=seal,
+        sealer=lambda _: seal,
     )
     try:
         await journal.replicate(append)

@@ -48,7 +48,7 @@ class StreamWriter:
     """
 
     __slots__ = (
-        *("__weakref__", "_clock", "_covered", "_hash", "_seal", "_sealer", "_seals", "announced", "announced_before"),
+        *("__weakref__", "_clock", "_covered", "_hash", "_kept", "_sealer", "_seals", "announced", "announced_before"),
         *("began", "doubt", "epoch", "failure", "kind", "root", "seq", "stream", "subject", "wakes"),
     )
 
@@ -79,7 +79,8 @@ class StreamWriter:
         self._clock = clock
         self._seals = seals
         self.doubt = seals.doubt(head) if seals is not None and head is not None else None
-        self._seal = head.seal if head is not None and self.doubt is not None else b""
+        seal = head.seal if head is not None and self.doubt is not None else b""
+        self._kept: Sealer | None = (lambda _: seal) if seal else None
         """What a head in doubt keeps: it is not made better by letting go of its lease."""
         self._covered = covered(head) if head is not None else Covered(kind)
         self._sealer: Sealer | None = None
@@ -103,7 +104,7 @@ class StreamWriter:
         """Give a draft its place. The append must be submitted before this writer's next one: await nothing between."""
         if self.failure is not None:
             raise copy_error(self.failure)
-        if self._seals is not None:
+        if self._seals is not None and (self._sealer is None or draft.patch is not NO_PATCH):
             self._take_in(draft, self._seals)
         at, stream, expect_seq, expect_hash = self._clock.now(), self.stream, self.seq, self._hash
         seq, previous, events = expect_seq, expect_hash, []
@@ -122,17 +123,16 @@ class StreamWriter:
             at=at,
             patch=draft.patch,
             expect_wakes=draft.expect_wakes,
-            seal=self._sealer(previous) if self._sealer is not None else self._seal,
+            sealer=self._sealer or self._kept,
         )
 
     def _take_in(self, draft: Draft, seals: Seals) -> None:
         """What the next seals cover. Raises the doubt about the head."""
-        if self.doubt is not None:
-            if draft.events:
-                raise copy_error(self.doubt)
-        elif draft.patch is not NO_PATCH or self._sealer is None:
+        if self.doubt is None:
             fields = self._covered.patched(draft.patch, created=self.seq == 0)
             self._sealer, self._covered = seals.over(fields), fields
+        elif draft.events:
+            raise copy_error(self.doubt)
 
     def follows(self, events: Sequence[Event]) -> None:
         """Raise ChainBrokenError unless these events, the whole stream, are those that it goes on from (rule 14)."""
