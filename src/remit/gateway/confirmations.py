@@ -24,6 +24,7 @@ import msgspec
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
+from remit.gateway.afterwards import Checked, check
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.gateway.proof import ProofMode, Proofs
@@ -246,6 +247,10 @@ class Confirmations:
         writer = self._journal.writer(found.stream, KIND, found.head)
         used = ConfirmationUsed(confirmation=found.id, invocation_id=invocation_id)
         return writer.draft(used, patch=HeadPatch(state="used", closed=True, due_at=None))
+
+    async def check(self, head: Head) -> Checked:
+        """Whether the answers to a question prove what they have to; its chain holds."""
+        return await check(self._journal, self._proofs, head)
 
     # --- common
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from remit.canonical import canonical
+from remit.clock import SECOND
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,12 +54,20 @@ class Proofs:
     def __init__(self, mode: ProofMode = "any", signers: Path | None = None, *, own: bool = False) -> None:
         """`signers` is a file in ssh-keygen's format of allowed signers; `own`: the requester may approve too."""
         self.mode = mode
-        self._signers = signers
+        self.signers = signers
         self._own = own
-        self._verified: dict[tuple[bytes, str], bool] = {}
+        self._verified: dict[tuple[bytes, str, int | None], bool] = {}
 
-    async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided) -> str:
-        """Why an approval does not count; empty: it does."""
+    @property
+    def words(self) -> str:
+        """How an approval has to be given, for people."""
+        return _WORDS.get(self.mode, "given")
+
+    async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> str:
+        """Why an approval does not count; empty: it does.
+
+        A key counts if it is valid now, or was `at` that moment, in microseconds since the Unix epoch.
+        """
         if self.mode == "any":
             return ""
         if self.mode != "terminal" and not self._own and said.by == request.principal:
@@ -66,18 +76,22 @@ class Proofs:
             return ""
         if not said.signature:
             return f"an approval has to be {_WORDS[self.mode]}"
-        text = statement(request.confirmation, request.digest, said.decision, said.by)
-        return "" if await self._holds(text, said.signature, said.by) else f"the signature is not one of {said.by}"
+        return "" if await self.signed(request, said, at) else f"the signature is not one of {said.by}"
 
-    async def _holds(self, text: bytes, signature: str, by: str) -> bool:
-        if self._signers is None or len(signature) > _LONGEST or not by or by.startswith("-"):
+    async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
+        """Whether an answer is signed by the person whom it names, with a key that is valid now, or was `at` then."""
+        text = statement(request.confirmation, request.digest, said.decision, said.by)
+        return await self._holds(text, said.signature, said.by, at)
+
+    async def _holds(self, text: bytes, signature: str, by: str, at: int | None) -> bool:
+        if self.signers is None or len(signature) > _LONGEST or not by or by.startswith("-"):
             return False
-        known = self._verified.get((text, signature))
+        known = self._verified.get((text, signature, at))
         if known is None:
-            known = await _verified(text, signature, by, self._signers)
+            known = await _verified(text, signature, by, self.signers, at)
             if len(self._verified) >= _KEPT:
                 self._verified.clear()
-            self._verified[text, signature] = known
+            self._verified[text, signature, at] = known
         return known
 
 
@@ -101,11 +115,13 @@ async def signed(text: bytes, key: Path) -> str:
     return out.decode()
 
 
-async def _verified(text: bytes, signature: str, by: str, signers: Path) -> bool:
+async def _verified(text: bytes, signature: str, by: str, signers: Path, at: int | None) -> bool:
     with tempfile.NamedTemporaryFile(suffix=".sig") as file:
         file.write(signature.encode())
         file.flush()
         words = ["-Y", "verify", "-f", str(signers), "-I", by, "-n", NAMESPACE, "-s", file.name]
+        if at is not None:  # in local time: older versions know no other
+            words += ["-O", f"verify-time={datetime.fromtimestamp(at / SECOND):%Y%m%d%H%M%S}"]  # noqa: DTZ006
         status, _ = await _ran(words, text)
     return status == 0
 

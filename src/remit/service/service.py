@@ -79,7 +79,7 @@ def service_over(
         jobs=jobs,
         steps=Steps(journal, services.catalog, principal, wake),
         artifacts=Artifacts(journal),
-        streams=Streams(journal, services.tails),
+        streams=Streams(journal, services.confirmations, services.tails),
         sessions=Sessions(gateway, principal),
         confirmations=Confirmations(services, principal, wake),
         approvals=Approvals(services, principal, wake),

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
+from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.journal.event import UNSET, Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.service.heads import CALL, head_of, stream_named
@@ -19,6 +20,7 @@ from remit.trace.step import StepNarrative
 from remit.trace.untrusted import arguments
 
 if TYPE_CHECKING:
+    from remit.gateway.confirmations import Confirmations
     from remit.journal.journal import Journal
     from remit.models.tail import Piece, Tails
     from remit.trace.story import Story
@@ -29,9 +31,10 @@ _PAGE: Final = 500
 class Streams:
     """The streams of one journal."""
 
-    def __init__(self, journal: Journal, tails: Tails) -> None:
-        """Look at `journal`, and at what models are saying."""
+    def __init__(self, journal: Journal, confirmations: Confirmations, tails: Tails) -> None:
+        """Look at `journal`, at the questions in it, and at what models are saying."""
         self._journal = journal
+        self._confirmations = confirmations
         self._tails = tails
 
     # --- queries
@@ -83,7 +86,7 @@ class Streams:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
-        streams = events = erased = sealed = 0
+        streams = events = erased = sealed = signed = unchecked = 0
         problems: list[tuple[str, str]] = []
         for root in roots:
             async for head in self._heads(root):
@@ -94,6 +97,11 @@ class Streams:
                     sealed += examined.sealed
                 except ChainBrokenError as error:
                     problems.append((error.code.name, error.message))
+                    continue
+                if head.kind == CONFIRMATION:
+                    checked = await self._confirmations.check(head)
+                    signed, unchecked = signed + checked.signed, unchecked + checked.unchecked
+                    problems += [(code.name, text) for code, text in checked.problems]
         if identifier is None:
             problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
         return VerifyReport(
@@ -103,6 +111,8 @@ class Streams:
             erased=erased,
             codes=tuple(code for code, _ in problems),
             sealed=sealed,
+            signed=signed,
+            unchecked=unchecked,
         )
 
     async def seal(self) -> Resealed:

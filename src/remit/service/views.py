@@ -254,6 +254,10 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The code of each problem, in their order."""
     sealed: int = 0
     """Streams whose head has a seal that holds; 0 also if the journal's key is not here."""
+    signed: int = 0
+    """Approvals whose signature holds."""
+    unchecked: int = 0
+    """Signatures that were not checked, since `confirm.allowed_signers` names no file."""
 
     @property
     def ok(self) -> bool:

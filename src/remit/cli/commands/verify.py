@@ -74,6 +74,10 @@ def _print(state: State, report: VerifyReport) -> None:
     sealed = report.sealed == report.streams > 0
     if report.ok:
         out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
+        if report.signed:
+            out.line(f"{report.signed} approvals are signed, and every signature holds")
+        if report.unchecked:
+            state.note(f"{report.unchecked} signatures of approvals are not checked: set confirm.allowed_signers")
         if not sealed and report.streams:
             state.note("heads without a seal can be forged by who can write the journal: see `remit journal seal`")
         if report.erased:
