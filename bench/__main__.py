@@ -47,6 +47,7 @@ ALL = (
     agents.turns_one_call,
     agents.agents_at_once,
     agents.journal_of_turns,
+    agents.journal_of_chats,
     first_token.first_token,
     journal.appends,
     journal.gateway,

@@ -23,6 +23,8 @@ TURNS: Final = 100
 """As the peers' programs do (bench/peers/program.py)."""
 AGENTS, EACH = 64, 10
 MANY: Final = 1_000
+_QUESTION: Final = "What changed in the notes since yesterday, and who changed it? " * 4
+_ANSWER: Final = "Three notes changed; the newest one is about the plan for the week. " * 12
 
 
 async def turns_three_calls(lab: Lab) -> list[Result]:
@@ -56,14 +58,45 @@ async def journal_of_turns(lab: Lab) -> list[Result]:
             path = Path(own) / "kept.db"
             async with _scripted(lab.folder, turns, 3, {"journal.url": str(path)}) as remit:
                 await remit.run(_agent(turns))
-            db = apsw.Connection(str(path))
-            said = db.execute("SELECT sum(length(data)) FROM events").get
-            db.close()
-        return Reading(int(said) / turns)
+            return Reading(_kept(path) / turns)
 
     name, note = "journal, agent turn of 1,000", "floor: a turn of 100"
     mark = Mark(1.1, "floor")
     return await against(name, "bytes", lambda: of(MANY), lambda: of(TURNS), note, mark=mark, rounds=1)
+
+
+async def journal_of_chats(lab: Lab) -> list[Result]:
+    """Bytes of a turn of `remit chat`, each in a job of its own, in a long conversation beside a short one."""
+
+    async def of(turns: int) -> Reading:
+        with tempfile.TemporaryDirectory(dir=lab.folder) as own:
+            path, script = Path(own) / "kept.db", Path(own) / "script.json"
+            script.write_bytes(msgspec.json.encode([{"say": _ANSWER} for _ in range(turns)]))
+            flags = {"models.default": f"scripted:{script}", "journal.url": str(path)}
+            async with remit_in(lab.folder, flags=flags) as remit:
+                job = (await remit.start(agent(task=_QUESTION))).id
+                await remit.job(job).result()
+                for _ in range(turns - 1):
+                    job = await remit.service.conversations.say(job, _QUESTION)
+                    await remit.job(job).result()
+            return Reading(_kept(path) / turns)
+
+    name, note = "journal, chat turn of 1,000", "floor: a turn of 100"
+    mark = Mark(1.1, "floor")
+    return await against(name, "bytes", lambda: of(MANY), lambda: of(TURNS), note, mark=mark, rounds=1)
+
+
+_TABLES: Final = ("events", "blobs")
+
+
+def _kept(path: Path) -> int:
+    """Bytes of all events, and of the values beside them."""
+    db = apsw.Connection(str(path))
+    kept = db.execute(
+        "SELECT (SELECT sum(length(data)) FROM events) + (SELECT coalesce(sum(length(data)), 0) FROM blobs)"
+    ).get
+    db.close()
+    return int(kept)
 
 
 async def _turns(lab: Lab, calls: int) -> list[Result]:

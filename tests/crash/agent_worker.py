@@ -19,10 +19,10 @@ async def add(turn: int, number: int, ctx: CallContext) -> str:
     return f"booked {turn}/{number}"
 
 
-async def main(folder: Path, model: str, job: str) -> None:
+async def main(folder: Path, url: str, model: str, job: str) -> None:
     """Start the job, or go on with it; end when it has ended."""
     rules = [{"effect": "allow", "tools": ["ledger.*"]}]
-    flags = {"journal.url": str(folder / "j.db"), "jobs.lease_seconds": 1, "policy.rules": rules}
+    flags = {"journal.url": url, "jobs.lease_seconds": 1, "policy.rules": rules}
     settings = load(cwd=folder, file=None, env={}, flags=flags)
     async with Remit(settings=settings, tools=[add]) as remit:
         if await remit.runtime.journal.head(f"job/{job}") is None:
@@ -32,4 +32,4 @@ async def main(folder: Path, model: str, job: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:5]))

@@ -21,6 +21,10 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocation
 from remit.models.message import Message, ToolResult
 from remit.settings import load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, SceneCall, Streamed
+from tests.journal.postgres.conftest import postgres, schema, storage
+from tests.journal.storages import PostgresStorage
+
+__all__ = ["postgres", "schema", "storage"]
 
 WORKER = Path(__file__).with_name("agent_worker.py")
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "10"))
@@ -44,11 +48,11 @@ class Asked:
         return Streamed(events=ChatSpeech().events(Scene(calls=calls, stop="tools")))
 
 
-async def _worked(folder: Path, model: str, job: str, killed: Callable[[], Awaitable[None]] | None) -> bool:
+async def _worked(folder: Path, url: str, model: str, job: str, killed: Callable[[], Awaitable[None]] | None) -> bool:
     """Let a process work; whether it came to the end of the job."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(WORKER), str(folder), model, job, env=environment
+        sys.executable, str(WORKER), str(folder), url, model, job, env=environment
     )
     if killed is not None:
         end, kill = asyncio.create_task(process.wait()), asyncio.ensure_future(killed())
@@ -62,19 +66,19 @@ async def _worked(folder: Path, model: str, job: str, killed: Callable[[], Await
     return True
 
 
-async def _seen_through(folder: Path, model: str, killed: Callable[[], Awaitable[None]] | None) -> str:
+async def _seen_through(folder: Path, url: str, model: str, killed: Callable[[], Awaitable[None]] | None) -> str:
     """A job that ended, its process killed so often on the way."""
     (folder / "ledger").mkdir(parents=True)
     job, kills = new_id("job"), 0
-    while not await _worked(folder, model, job, killed if kills < KILLS else None):
+    while not await _worked(folder, url, model, job, killed if kills < KILLS else None):
         kills += 1
     assert kills == (KILLS if killed else 0), "it ended before it was killed so often"
     return job
 
 
-async def _read(folder: Path, job: str) -> tuple[list[Message], list[Any]]:
+async def _read(folder: Path, url: str, job: str) -> tuple[list[Message], list[Any]]:
     """The conversation, and all events of the job; a replay, which has no model, agrees."""
-    flags = {"journal.url": str(folder / "j.db")}
+    flags = {"journal.url": url}
     async with Remit(settings=load(cwd=folder, file=None, env={}, flags=flags), work=False) as remit:
         assert (await remit.service.jobs.replay(job)).verdict == "same"
         events = await remit.runtime.journal.read(f"job/{job}")
@@ -83,6 +87,15 @@ async def _read(folder: Path, job: str) -> tuple[list[Message], list[Any]]:
 
 @pytest.mark.slow
 async def test_an_agent_that_is_killed_again_and_again_ends_with_the_same_conversation(tmp_path: Path) -> None:
+    await _ends_the_same(tmp_path, str(tmp_path / "journal.db"))
+
+
+@pytest.mark.slow
+async def test_the_same_on_postgresql(tmp_path: Path, storage: PostgresStorage) -> None:
+    await _ends_the_same(tmp_path, storage.url)
+
+
+async def _ends_the_same(tmp_path: Path, url: str) -> None:
     asked, chance = Asked(), random.Random(7)
 
     async def soon_after_a_question() -> None:
@@ -92,10 +105,10 @@ async def test_an_agent_that_is_killed_again_and_again_ends_with_the_same_conver
 
     async with ModelServer(asked).listening() as server:
         model = f"openai-compatible:{server.url}#m"
-        calm = await _seen_through(tmp_path / "calm", model, None)
-        killed = await _seen_through(tmp_path / "killed", model, soon_after_a_question)
-    expected, _ = await _read(tmp_path / "calm", calm)
-    found, events = await _read(tmp_path / "killed", killed)
+        calm = await _seen_through(tmp_path / "calm", url, model, None)
+        killed = await _seen_through(tmp_path / "killed", url, model, soon_after_a_question)
+    expected, _ = await _read(tmp_path / "calm", url, calm)
+    found, events = await _read(tmp_path / "killed", url, killed)
     assert found == expected
     assert found[-1].text == "All booked."
     results = [block for message in found for block in message.blocks if isinstance(block, ToolResult)]

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit import Remit, tool
+from remit import Job, Remit, tool
 from remit.agents.openai_messages import from_openai, to_openai
-from remit.errors import NotFoundError, UsageError
+from remit.app import JobEndedError
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError, UsageError
+from remit.journal.erasing import erase
+from remit.models.message import Message, ToolCall, ToolResult, results, user
+from remit.models.thread import EMPTY
 from remit.recipes.agent import agent
 from remit.recipes.conversation import conversation
 from remit.service.jobs import Options
@@ -59,6 +64,65 @@ async def test_a_conversation_is_shown_exported_and_gone_on_with(tmp_path: Path)
         assert (await remit.service.jobs.replay(later)).verdict == "same"
         with pytest.raises(NotFoundError):
             await conversations.messages("job_none")
+
+
+async def test_whoever_goes_on_refers_to_what_was_said_and_records_only_what_is_new(tmp_path: Path) -> None:
+    script = [_call(("notes.read", {"name": "a"})), *({"say": f"Answer {number}."} for number in range(9))]
+    async with Remit(settings=_scripted(tmp_path, *script), tools=[read]) as remit:
+        job: Job[Any] = await remit.start(agent(task="Read a.", tools=["notes.*"]))
+        await job
+        sizes: list[int] = []
+        for number in range(8):
+            before, job = job, remit.job(await remit.service.conversations.say(job.id, f"Question {number}?"))
+            assert (await job)["answer"] == f"Answer {number + 1}."
+            given = (await remit.service.jobs.view(job.id)).input
+            assert (given["earlier"]["job"], set(given["earlier"])) == (before.id, {"job", "tip"})
+            assert (given["results"], given["task"]) == (None, f"Question {number}?")
+            events = await remit.runtime.journal.read(f"job/{job.id}")
+            sizes.append(sum(len(event.data) for event in events))
+            assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+        assert max(sizes) < min(sizes) * 1.05, sizes
+        texts = [message.text for message in await remit.service.conversations.messages(job.id)]
+        assert texts[4:6] == ["Question 0?", "Answer 1."]
+        assert texts[-2:] == ["Question 7?", "Answer 8."]
+
+
+async def test_a_conversation_goes_on_from_a_job_that_was_given_all_of_it_by_an_older_version(tmp_path: Path) -> None:
+    whole = "b" * 20_000
+    shown = f'{whole[:16_000]}\n[cut: characters 0 to 16000 of 20000; read on with id "1-0" and offset 16000]'
+    earlier = [user("Read b."), Message("assistant", (ToolCall("1-0", "notes__read", "{}"),), "scripted/x")]
+    earlier += [results(ToolResult("1-0", "notes__read", shown))]
+    more = {"tool": "agent.read_result", "args": {"id": "1-0", "offset": 16_000}}
+    script = [{"say": "unasked"}, {"say": "Long."}, {"call": [more]}, {"say": "Done."}]
+    async with Remit(settings=_scripted(tmp_path, *script)) as remit:
+        given = [msgspec.to_builtins(one) for one in earlier]
+        job = await remit.start(agent(task="And?", tools=["notes.*"], earlier=given, results={"1-0": whole}))
+        assert (await job).answer == "Long."
+        later = await remit.service.conversations.say(job.id, "Read on.")
+        assert (await remit.job(later))["answer"] == "Done."
+        said = await remit.service.conversations.messages(later)
+        assert said[:3] == earlier
+        assert said[-2].blocks == (ToolResult("2/1-0", "agent__read_result", "b" * 4_000),)
+
+
+async def test_a_conversation_that_was_erased_or_is_not_there_is_not_gone_on_with(tmp_path: Path) -> None:
+    async with Remit(settings=_scripted(tmp_path, {"say": "Hello."}, {"say": "Again."})) as remit:
+        job = await remit.start(agent(task="Hi."), Options(subject="ann"))
+        await job
+        said = await remit.service.conversations.messages(job.id)
+        tip = EMPTY.add(*said).tip
+        other = await remit.start(agent(task="And?", earlier={"job": job.id, "tip": "sha256:" + "0" * 64}))
+        with pytest.raises(JobEndedError) as missing:
+            await other
+        assert missing.value.code is Code.JOB_NOT_CONVERSATION
+        await erase(remit.runtime.journal, "ann")
+        with pytest.raises(StateError) as erased:
+            await remit.service.conversations.say(job.id, "And?")
+        assert erased.value.code is Code.PAYLOAD_ERASED
+        other = await remit.start(agent(task="And?", earlier={"job": job.id, "tip": tip}))
+        with pytest.raises(JobEndedError) as gone:
+            await other
+        assert gone.value.code is Code.PAYLOAD_ERASED
 
 
 async def test_calls_of_a_later_job_have_identifiers_of_their_own_and_earlier_results_are_read_on(

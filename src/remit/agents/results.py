@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +23,8 @@ SPEC: Final = ToolSpec(
         "additionalProperties": False,
     },
 )
+LEFT_OUT: Final = re.compile(r"\n\[(?:cut: characters \d|left out to make room;)[^\n]*\]\Z")
+"""Ends a text that is not whole, and says how to read on."""
 NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

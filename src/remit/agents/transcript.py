@@ -1,14 +1,14 @@
-"""What an agent's job has recorded, as a conversation that can be gone on with: whole, and every call with a result."""
+"""What an agent's job has recorded, as a conversation: the newest prompt, its answer, and results of its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from remit.agents import words
 from remit.agents.goal import LONG_RESULT
 from remit.agents.helpers import RUN
-from remit.agents.results import Results, text_of
+from remit.agents.results import Results
 from remit.agents.shortening import is_brief
 from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
@@ -17,8 +17,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, MessageKept, d
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import Message, ToolCall, ToolResult
 from remit.models.message import decode as message_of
-from remit.models.message import results as results_message
-from remit.models.thread import START, tip_of
+from remit.models.thread import EMPTY, START, Thread, tip_of
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
 
+Answers = list[tuple[str, tuple[ToolCall, ...]]]
+"""The calls of every answer, with the step of its question."""
 _OWN: Final = 3
 """Parts of the steps at which an agent itself asks; agents that it has as tools ask at longer ones."""
 
@@ -34,12 +35,16 @@ _OWN: Final = 3
 class Prompts:
     """The newest prompt of a job, and the answer to it."""
 
-    def __init__(self, journal: Journal, *, own: bool) -> None:
-        """`own`: only what the job's recipe asks itself, and no summaries, as an agent's conversation."""
-        self.answers: list[tuple[str, tuple[ToolCall, ...]]] = []
+    def __init__(self, journal: Journal, *, own: bool, base: Thread = EMPTY) -> None:
+        """`own`: only what the job's recipe asks itself, and no summaries, as an agent's conversation.
+
+        `base` is the conversation of an earlier job that this one goes on with.
+        """
+        self.answers: Answers = []
         """The calls of every answer, with the step of its question."""
         self._journal = journal
         self._own = own
+        self._base = base
         self._bodies: dict[str, bytes] = {}
         self._before: dict[str, tuple[str, str]] = {START: ("", "")}
         self._step, self._tip, self._answer = "", START, b""
@@ -53,10 +58,31 @@ class Prompts:
             elif isinstance(payload, CommandCommitted) and payload.error is None:
                 await self._answered(payload)
 
+    @property
+    def tip(self) -> str:
+        """Digest of the conversation; empty: nothing was asked."""
+        return tip_of(self._tip, sha256(self._answer)) if self._answer else self._tip
+
+    @property
+    def answer(self) -> Message | None:
+        """The answer to the newest prompt, if it has come."""
+        return message_of(self._answer) if self._answer else None
+
     def messages(self) -> list[Message]:
         """The conversation, oldest first."""
-        found = self._until(self._tip)
-        return [*found, message_of(self._answer)] if self._answer else found
+        found = self.thread(self.tip)
+        return found.messages() if found is not None else []
+
+    def thread(self, tip: str) -> Thread | None:
+        """The conversation up to a tip; None if that is not among what was folded."""
+        digests: list[str] = []
+        while tip not in {START, self._base.tip}:
+            if tip not in self._before:
+                return None
+            tip, newest = self._before[tip]
+            digests.append(newest)
+        start = self._base if tip == self._base.tip else EMPTY
+        return start.add(*(message_of(self._bodies[one]) for one in reversed(digests)))
 
     async def _asked(self, started: CommandStarted) -> None:
         tip = started.after
@@ -71,6 +97,7 @@ class Prompts:
         self._bodies[sha256(answer)] = answer
         if committed.step == self._step:
             self._answer = answer
+            self._before[self.tip] = (self._tip, sha256(answer))
             self.answers.append((committed.step, message_of(answer).calls))
 
     async def _add(self, before: str, one: MessageKept) -> str:
@@ -82,58 +109,23 @@ class Prompts:
         return tip
 
     def _newest(self, tip: str) -> Message | None:
-        _, newest = self._before[tip]
+        _, newest = self._before.get(tip, ("", ""))
         return message_of(self._bodies[newest]) if newest else None
 
-    def _until(self, tip: str) -> list[Message]:
-        digests: list[str] = []
-        while tip != START:
-            tip, newest = self._before[tip]
-            digests.append(newest)
-        return [message_of(self._bodies[one]) for one in reversed(digests)]
 
-
-class Transcript(NamedTuple):
-    """A conversation."""
-
-    messages: list[Message]
-    results: dict[str, str]
-    """Results that are cut in it, whole, by identifier."""
-
-
-async def transcript_of(prompts: Prompts, history: History, journal: Journal, earlier: Mapping[str, str]) -> Transcript:
-    """The conversation of a job that has ended; what its last answer asked for has a result, whatever its outcome.
-
-    `earlier` are whole results that the job was given.
-    """
-    messages = prompts.messages()
-    steps = _steps_of(prompts.answers, history)
-    texts = dict(earlier)
-    for call, step in steps.items():
-        record = history.calls[step]
-        if record.ended and (outcome := await recorded_outcome(record, journal)).ok:
-            texts[call] = text_of(outcome.value)
-    if messages and messages[-1].calls:
-        kept = Results(LONG_RESULT)
-        made = {call: history.calls[step] for call, step in steps.items()}
-        last = [await _result(call, made.get(call.id), kept, journal) for call in messages[-1].calls]
-        messages.append(results_message(*last))
-    shown = {block.id: block.text for each in messages for block in each.blocks if isinstance(block, ToolResult)}
-    return Transcript(messages, {call: text for call, text in texts.items() if shown.get(call, text) != text})
-
-
-async def _result(call: ToolCall, record: CallRecord | None, kept: Results, journal: Journal) -> ToolResult:
+async def result_of(call: ToolCall, record: CallRecord | None, journal: Journal) -> ToolResult:
+    """What a model is told of a call of a job that has ended, even if no one knows its outcome."""
     if record is None:
         text = words.UNKNOWN if call.name.startswith(RUN) else words.STOPPED
         return ToolResult(call.id, call.name, text, failed=True)
     if not record.ended:
         return ToolResult(call.id, call.name, words.UNKNOWN if record.unknown else words.STOPPED, failed=True)
     outcome: Outcome = await recorded_outcome(record, journal)
-    text = kept.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
+    text = Results(LONG_RESULT).keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
     return ToolResult(call.id, call.name, text, failed=not outcome.ok)
 
 
-def _steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: History) -> dict[str, str]:
+def steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: History) -> dict[str, str]:
     """The step at which each call was made, by the call's identifier.
 
     An agent makes the calls of one answer after it and in their order, and leaves out those that it refuses, so a walk

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.errors import RunError, UsageError
@@ -60,3 +61,18 @@ current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
 """The branch that the running code belongs to."""
 asking: Final[ContextVar[Conversation | None]] = ContextVar("remit_asking", default=None)
 """What the model knew for which the running code works; None: it works for no model."""
+
+
+class Countdown:
+    """Calls `end` when so many tasks have ended, at the very moment the last one does."""
+
+    def __init__(self, count: int, end: Callable[[], object]) -> None:
+        """Count from `count` down."""
+        self._count = count
+        self._end = end
+
+    def one(self, _task: asyncio.Task[Any]) -> None:
+        """One task has ended."""
+        self._count -= 1
+        if self._count == 0:
+            self._end()

@@ -18,7 +18,7 @@ from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
 from remit.jobs.bound import RecipeCall
-from remit.jobs.branch import Branch, asking, current
+from remit.jobs.branch import Branch, Countdown, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
     from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
+    from remit.journal.journal import Journal
     from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec
     from remit.tools.function import FunctionTool
@@ -253,7 +254,7 @@ class Run:
         if not tasks:
             return []
         activity, matching = self._effects.activity, self._effects.matching
-        ends = _Countdown(len(tasks), activity.unblock)
+        ends = Countdown(len(tasks), activity.unblock)
         for task in tasks:
             task.add_done_callback(ends.one)
         activity.block()
@@ -351,6 +352,17 @@ class Run:
         """Show people how far the run is; never recorded."""
         self._effects.handler.progress(done, total, message)
 
+    # --- what other jobs have recorded
+
+    @property
+    def journal(self) -> Journal:
+        """To be read only, and only what cannot change: else a replay takes another way."""
+        return self._effects.journal
+
+    def adopt(self, tip: str, job: str) -> None:
+        """Questions may refer to a conversation, by its digest, that another job has recorded."""
+        self._effects.history.known.adopt(tip, job)
+
     # --- branches
 
     def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
@@ -385,16 +397,3 @@ def _undo(undo: Undo | None) -> Undo | None:
 def question_id(job: str, step: str) -> str:
     """The confirmation that a recipe's question at a place is; the same in every pass."""
     return "c_" + encode(int.from_bytes(sha256(f"{job}/{step}".encode()).digest()[:16], "big"))
-
-
-class _Countdown:
-    """Calls `end` when so many tasks have ended, at the very moment the last one does."""
-
-    def __init__(self, count: int, end: Any) -> None:
-        self._count = count
-        self._end = end
-
-    def one(self, _task: asyncio.Task[Any]) -> None:
-        self._count -= 1
-        if self._count == 0:
-            self._end()

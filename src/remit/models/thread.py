@@ -25,6 +25,13 @@ class Known(msgspec.Struct, frozen=True):
     """Conversations, as recorded prompts left them."""
     messages: set[str]
     """Messages by digest."""
+    elsewhere: dict[str, str] = msgspec.field(default_factory=dict)
+    """Those of `tips` that another job has recorded, with that job."""
+
+    def adopt(self, tip: str, job: str) -> None:
+        """Take a conversation that another job has recorded for known."""
+        self.tips.add(tip)
+        self.elsewhere[tip] = job
 
 
 def tip_of(before: str, message: str) -> str:

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from remit.agents.earlier import Earlier, recall
 from remit.agents.goal import Goal
 from remit.agents.loop import Agent
 from remit.agents.openai_messages import from_openai
+from remit.errors import PayloadErasedError, RunError
 from remit.gateway.asking import Budget
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
@@ -32,7 +34,7 @@ async def agent(
     calls_per_tool: int | None = None,
     context_tokens: int | None = None,
     messages: list[dict[str, Any]] | None = None,
-    earlier: list[dict[str, Any]] | None = None,
+    earlier: dict[str, Any] | list[dict[str, Any]] | None = None,
     results: dict[str, str] | None = None,
     recipes: list[str] | None = None,
 ) -> AgentAnswer:
@@ -40,8 +42,8 @@ async def agent(
 
     It may also run `recipes`, named likewise, as parts of its own job.
     `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
-    `messages` is a conversation to go on with, in OpenAI's format; `earlier` is one in Remit's own, and `results` are
-    those that are cut in it, whole, as `remit chat` gives them.
+    `messages` is a conversation to go on with, in OpenAI's format. `earlier` refers to one that another job recorded,
+    as `remit chat` does; jobs of older versions hold its messages, and in `results` those that are cut in it, whole.
     """
     goal = Goal(
         task=task,
@@ -56,8 +58,16 @@ async def agent(
         budget=Budget(tokens=tokens, cost=dollars),
         context_tokens=context_tokens,
     )
-    before = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
-    return await Agent(run, goal, EMPTY.add(*before), results or {}).run()
+    if isinstance(earlier, dict):
+        named = msgspec.convert(earlier, Earlier)
+        try:
+            before, whole = await recall(run.journal, named)
+        except PayloadErasedError as error:  # forever: nothing is gained by waiting
+            raise RunError(error.message, code=error.code, remedy="Start a new conversation.") from error
+        run.adopt(named.tip, named.job)
+        return await Agent(run, goal, before.add(*named.more), whole).run()
+    told = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
+    return await Agent(run, goal, EMPTY.add(*told), results or {}).run()
 
 
 def _patterns(given: list[str] | None) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.agents.earlier import Earlier, prompts_of, recall, referring
 from remit.agents.goal import CHAT
 from remit.agents.openai_messages import from_openai, to_openai
 from remit.agents.results import text_of
-from remit.agents.transcript import Prompts, transcript_of
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.jobs.inbox import Inbox
@@ -19,7 +19,7 @@ from remit.models.message import Message, user
 from remit.policy.overlay import within
 from remit.service.heads import head_of
 from remit.service.jobs import Options
-from remit.service.values import value_of
+from remit.service.values import ERASED, value_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
@@ -52,7 +52,7 @@ class Conversations:
         Raises NotFoundError.
         """
         found = await self._found(job)
-        said = found.prompts.messages() or await found.given(self._journal)
+        said = await found.said(self._journal) or await found.given(self._journal)
         return [*said, *(user(text) for text in await found.unheard(self._journal))]
 
     async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
@@ -103,34 +103,33 @@ class Conversations:
     async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
         """The input of a job that goes on with a conversation."""
         given = await found.input(self._journal)
-        said = await transcript_of(found.prompts, found.history, self._journal, given.get("results") or {})
         kept = {name: value for name, value in given.items() if name not in _OWN}
-        if said.messages:
-            kept["earlier"] = [msgspec.to_builtins(message) for message in said.messages]
-            kept["results"] = said.results
+        earlier = await referring(found.job, found.events, self._journal)
+        if earlier is not None:
+            kept["earlier"] = msgspec.to_builtins(earlier)
         else:  # nothing was asked yet
             kept |= {name: given[name] for name in _OWN if given.get(name)}
-        unheard = [given["task"]] if not said.messages and given.get("task") else []
+        unheard = [given["task"]] if earlier is None and given.get("task") else []
         unheard += await found.unheard(self._journal)
         return {**kept, "task": "\n\n".join([*unheard, text])}
 
     async def _found(self, job: str) -> _Found:
         await head_of(self._journal, job)
-        events = await self._journal.read(stream_of(job))
-        history = History(events)
-        prompts = Prompts(self._journal, own=history.created is not None and history.created.name == AGENT)
-        await prompts.fold(events)
-        return _Found(job, events, history, prompts)
+        return _Found(job, await self._journal.read(stream_of(job)))
 
 
 class _Found:
     """A job that holds a conversation."""
 
-    def __init__(self, job: str, events: list[Event], history: History, prompts: Prompts) -> None:
-        self.history = history
-        self.prompts = prompts
-        self._job = job
-        self._events = events
+    def __init__(self, job: str, events: list[Event]) -> None:
+        self.history = History(events)
+        self.job = job
+        self.events = events
+
+    async def said(self, journal: Journal) -> list[Message]:
+        """The newest prompt and its answer."""
+        own = self.created is not None and self.created.name == AGENT
+        return (await prompts_of(journal, self.events, own=own)).messages()
 
     @property
     def created(self) -> JobCreated | None:
@@ -141,8 +140,8 @@ class _Found:
         """What the job was given. Raises StateError if it was erased."""
         created = self.history.created
         given = await value_of(journal, created.input, created.input_blob) if created else None
-        if not isinstance(given, dict):
-            why = f"what {self._job} was given is erased"
+        if given is ERASED or not isinstance(given, dict):
+            why = f"what {self.job} was given is erased"
             raise StateError(why, code=Code.PAYLOAD_ERASED, remedy="Start a new conversation.")
         return given
 
@@ -151,20 +150,25 @@ class _Found:
         if self.created is None or self.created.name not in {AGENT, IMPORTED}:
             return []
         given = await self.input(journal)
-        before = [msgspec.convert(one, Message) for one in given.get("earlier") or ()]
+        earlier = given.get("earlier") or ()
+        if isinstance(earlier, dict):
+            named = msgspec.convert(earlier, Earlier)
+            before = [*(await recall(journal, named)).thread.messages(), *named.more]
+        else:
+            before = [msgspec.convert(one, Message) for one in earlier]
         before = before or from_openai(given.get("messages") or [])
         return [*before, user(given["task"])] if given.get("task") else before
 
     async def unheard(self, journal: Journal) -> list[str]:
         """What was said to the agent and asked of no model."""
         heard: list[WaitCompleted] = []
-        for event in self._events:
+        for event in self.events:
             payload = decode(event.kind, event.data) if event.kind in _HEARING else None
             if isinstance(payload, CommandStarted):
                 heard.clear()
             elif isinstance(payload, WaitCompleted) and payload.correlation_key == CHAT:
                 heard.append(payload)
-        inbox = Inbox(journal, self._job)
+        inbox = Inbox(journal, self.job)
         await inbox.refresh()
         waiting = [message for seq, message in inbox.messages if _is_said(message) and seq not in self.history.consumed]
         found: list[Any] = [*heard, *waiting]

@@ -48,7 +48,7 @@ class AnnounceModel:
         request, sending, confirmation = asking.request, asking.sending, call.confirmation
         added, blobs = _added(asking)
         prompt = pack(msgspec.json.encode(sending.ask.prompt))
-        name = asking.model.name
+        name, after = asking.model.name, _after(asking)
         event = CommandStarted(
             invocation_id=call.invocation_id,
             step=request.step,
@@ -68,7 +68,8 @@ class AnnounceModel:
             span_id=call.span_id,
             api=sending.api,
             wire_hash=sending.hash,
-            after=_after(asking),
+            after=after,
+            after_job=request.known.elsewhere.get(after, ""),
             added=added,
             confirmation=confirmation.id if confirmation else "",
             reserved_tokens=asking.reserved_tokens,

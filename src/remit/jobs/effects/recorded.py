@@ -41,7 +41,7 @@ class Effects:
         self.handler = handler
         self.activity = activity
         self.matching = Matching(history, activity)
-        self._journal = journal
+        self.journal = journal
 
     async def call(
         self,
@@ -75,7 +75,7 @@ class Effects:
                 if held is not None:
                     return held
                 with matching.guarded(step):
-                    outcome = await recorded_outcome(record, self._journal)
+                    outcome = await recorded_outcome(record, self.journal)
                     if undo is not None:
                         await self._declare(step, undo, outcome)
                 return outcome
@@ -116,7 +116,7 @@ class Effects:
             await self._compare_model(question, record.started)
         if record.ended:
             with matching.guarded(step):
-                return await recorded_reply(record, self._journal)
+                return await recorded_reply(record, self.journal)
         matching.begin(step, "model")
         with matching.guarded(step):
             outcome = await self.handler.ask(question, record)
@@ -150,7 +150,7 @@ class Effects:
             raise matching.fail(NondeterminismError(step, asked_before, f"another one: {line(wait.reason)!r}"))
         with matching.guarded(step):
             if record is not None and record.completed is not None:
-                return await recorded_answer(record.completed, self._journal)
+                return await recorded_answer(record.completed, self.journal)
             return await self.handler.wait(wait, record)
 
     async def poll(self, wait: Wait) -> Answer | None:

@@ -44,6 +44,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """Digest of the exact bytes that are sent."""
     after: str = ""
     """The conversation, as an earlier event of this stream left it, that `added` continues; empty: from the start."""
+    after_job: str = ""
+    """The job that recorded `after`; empty: this one."""
     added: tuple[MessageKept, ...] = ()
     """Messages of the prompt that are new since then."""
     confirmation: str = ""
