@@ -25,7 +25,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks conformance screenshots clean lock
+.PHONY: help setup demo format check static quick test bench peers frameworks conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,8 +63,8 @@ static: setup
 quick: setup ## The fast tests: under a minute
 	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)
 
-test: ## Everything: setup, check and every test
-	@$(MAKE) --jobs=2 static peers
+test: ## Everything: setup, check, the site and every test
+	@$(MAKE) --jobs=2 static peers docs
 	$(BIN)/pytest --quiet -n $(JOBS)
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
@@ -120,8 +120,19 @@ conformance: setup peers ## Run the official MCP conformance suite on both eras;
 screenshots: setup ## Photograph the console's pages to docs/images, with the system's Chromium
 	$(BIN)/python -m scripts.screenshots
 
+recording: setup ## Record the terminal session of README to docs/images
+	$(BIN)/python -m scripts.recording
+
+docs: .venv-docs/.ready ## Build the documentation as a site, build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --quiet --strict
+
+.venv-docs/.ready: requirements/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
 clean: ## Remove what these targets make, .venv too
-	rm -rf .venv .venv-bench .venv-gateway build dist src/*.egg-info .hypothesis
+	rm -rf .venv .venv-bench .venv-gateway .venv-docs build dist src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)
@@ -143,6 +154,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
+	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
 	for name in adk claude crewai git sqlite time packages; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done
