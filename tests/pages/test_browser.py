@@ -101,6 +101,7 @@ async def filled(opened: Remit) -> list[str]:
     return [
         *fixed,
         "/jobs?state=failed",
+        "/bulk?action=cancel",
         f"/jobs/{done.id}",
         f"/jobs/{asking.id}?step=1",
         f"/jobs/{asking.id}?step=2",

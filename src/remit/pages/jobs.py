@@ -9,7 +9,10 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.page import Page, PageRequest, See, View
+from remit.pages.text import link
+from remit.service.saved_views import SavedView
+from remit.service.search import Found, JobSearch
 from remit.service.standing import Standing, standing
 from remit.service.views import JobRow
 
@@ -41,6 +44,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
     label: str = ""
     """`KEY=VALUE`."""
+    principal: str = ""
+    """Who asked for it."""
     text: str = ""
     """Stands in the title, which begins with the input if none was given."""
     within: Literal["", "1h", "1d", "7d"] = ""
@@ -51,7 +56,20 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def narrow(self) -> bool:
         """Whether anything is left out."""
-        return bool(self.state or self.recipe or self.label or self.text or self.within)
+        return bool(self.state or self.recipe or self.label or self.principal or self.text or self.within)
+
+
+class Save(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter to keep."""
+
+    name: str
+    query: str = ""
+
+
+class Remove(msgspec.Struct, frozen=True, kw_only=True):
+    """A view to keep no more."""
+
+    view: str
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -71,6 +89,12 @@ class Jobs(View, frozen=True, kw_only=True):
     recipes: tuple[str, ...]
     """Names to choose from."""
     lines: tuple[Line, ...]
+    views: tuple[SavedView, ...]
+    """The reader's own."""
+    view: SavedView | None
+    """The one whose filter this is."""
+    address: str
+    """The filter as it stands in the address."""
     kept: dict[str, object]
     """The filter without the place in the list, for links to other pages of it."""
     next: str
@@ -82,24 +106,62 @@ async def jobs(asked: PageRequest) -> Jobs:
     query: Filter = asked.query
     if wrong := set(query.state) - set(_STATES):
         raise UsageError(f"There is no state {min(wrong)!r:.60}.", code=Code.INVALID_INPUT)
-    rows = await asked.service.jobs.rows(
-        query.state,
-        labels=_labels(query),
-        limit=_PAGE + 1,
-        before=query.before or None,
-        text=query.text,
-        since=asked.now - _WITHIN[query.within] if query.within else 0,
-    )
+    found = await matching(asked, query, _PAGE)
+    kept = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
+    address = link("", **kept).removeprefix("?")
+    views = await asked.service.saved_views.of(asked.principal)
     counts = await asked.service.jobs.counts()
     return Jobs(
         title="Jobs",
         filter=query,
         choices=tuple(Choice(state, counts.get(state, 0), state in query.state) for state in _STATES),
         recipes=tuple(asked.service.recipes.names()),
-        lines=tuple(line_of(row, asked.now) for row in rows[:_PAGE]),
-        kept={name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"},
-        next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
+        lines=tuple(line_of(row, asked.now) for row in found.rows),
+        views=tuple(views),
+        view=next((one for one in views if one.query == address), None),
+        address=address,
+        kept=kept,
+        next=found.next or "",
     )
+
+
+async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[str, ...] = ()) -> Found:
+    """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
+    since = asked.now - _WITHIN[query.within] if query.within else 0
+    states = states or query.state
+    if query.principal:
+        wanted = JobSearch(
+            states=states,
+            labels=_labels(query),
+            since=since,
+            text=query.text,
+            principal=query.principal,
+            before=query.before,
+            limit=limit,
+        )
+        return await asked.service.jobs.search(wanted)
+    rows = await asked.service.jobs.rows(
+        states,
+        labels=_labels(query),
+        limit=limit + 1,
+        before=query.before or None,
+        text=query.text,
+        since=since,
+    )
+    return Found(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)
+
+
+async def save(asked: PageRequest) -> See:
+    """Keep a filter under a name."""
+    form: Save = asked.form
+    saved = await asked.service.saved_views.save(form.name, form.query, by=asked.principal)
+    return See(f"/jobs?{saved.query}")
+
+
+async def remove(asked: PageRequest) -> See:
+    """Keep a view no more."""
+    await asked.service.saved_views.remove(asked.form.view, by=asked.principal)
+    return See("/jobs")
 
 
 def line_of(row: JobRow, now: int) -> Line:
@@ -126,4 +188,8 @@ def _labels(query: Filter) -> dict[str, str]:
     return labels
 
 
-PAGES: Final = (Page(path="/jobs", scope="read", handler=jobs, query=Filter, live="heads"),)
+PAGES: Final = (
+    Page(path="/jobs", scope="read", handler=jobs, query=Filter, live="heads"),
+    Page(path="/views/save", scope="read", handler=save, form=Save),
+    Page(path="/views/remove", scope="read", handler=remove, form=Remove),
+)

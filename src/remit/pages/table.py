@@ -7,6 +7,7 @@ from typing import Final
 from remit.pages import (
     actions,
     agents,
+    bulk,
     inbox,
     job,
     jobs,
@@ -25,6 +26,7 @@ from remit.pages.page import Page
 PAGES: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *jobs.PAGES,
+    *bulk.PAGES,
     *job.PAGES,
     *actions.PAGES,
     *inbox.PAGES,

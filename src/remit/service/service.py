@@ -21,6 +21,7 @@ from remit.service.mcp import McpServers
 from remit.service.policy import PolicyRules
 from remit.service.recipes import KnownRecipes
 from remit.service.requests import Requests
+from remit.service.saved_views import SavedViews
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
@@ -55,6 +56,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     conversations: Conversations
     health: Health
     requests: Requests
+    saved_views: SavedViews
 
 
 def service_over(
@@ -92,4 +94,5 @@ def service_over(
         conversations=Conversations(journal, jobs),
         health=Health(services),
         requests=Requests(journal),
+        saved_views=SavedViews(journal, principal),
     )

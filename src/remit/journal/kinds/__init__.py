@@ -54,6 +54,8 @@ from remit.journal.kinds.people import (
     ConfirmationDecided,
     ConfirmationRequested,
     ConfirmationUsed,
+    ViewRemoved,
+    ViewSaved,
 )
 from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
 from remit.journal.kinds.subjects import SubjectErased
@@ -135,6 +137,8 @@ __all__ = [
     "UntrustedArgument",
     "UuidRecorded",
     "VersionMismatchRecorded",
+    "ViewRemoved",
+    "ViewSaved",
     "WaitCompleted",
     "WaitType",
     "decode",
@@ -169,7 +173,15 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "waits": (JobWaiting, WaitCompleted, TimerFired),
     "readings": (TimeRecorded, RandomRecorded, UuidRecorded),
     "inbox": (SignalSent, CancelRequested, StepDecided),
-    "people": (ConfirmationRequested, ConfirmationDecided, ConfirmationUsed, ApprovalRemembered, ApprovalRevoked),
+    "people": (
+        ConfirmationRequested,
+        ConfirmationDecided,
+        ConfirmationUsed,
+        ApprovalRemembered,
+        ApprovalRevoked,
+        ViewSaved,
+        ViewRemoved,
+    ),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
     "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),

@@ -74,3 +74,19 @@ class ApprovalRevoked(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "approval_revoked"
     by: str = ""
     reason: str = ""
+
+
+class ViewSaved(Payload, frozen=True, kw_only=True):
+    """Ours, in a view's own stream: someone keeps a filter of the list of jobs under a name."""
+
+    KIND: ClassVar[str] = "view_saved"
+    name: str
+    query: str
+    by: str = ""
+
+
+class ViewRemoved(Payload, frozen=True, kw_only=True):
+    """Ours, in a view's own stream: it is kept no more."""
+
+    KIND: ClassVar[str] = "view_removed"
+    by: str = ""

@@ -1,0 +1,186 @@
+"""Many jobs at once: first what a filter finds, then the same done to each of them and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import ClassVar, Final, Literal
+
+import msgspec
+
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import RemitError
+from remit.http.access import Scope
+from remit.pages.jobs import Filter, Line, line_of, matching
+from remit.pages.page import Page, PageRequest, View
+from remit.service.views import JobRow
+
+Action = Literal["cancel", "resume", "retry"]
+MOST: Final = 500
+"""Jobs of one round; a larger filter takes several."""
+TYPED: Final = 20
+"""Jobs above which their number has to be typed."""
+_EXAMPLES: Final = 10
+_OPEN: Final = ("pending", "running", "waiting")
+_STATES: Final[dict[Action, tuple[str, ...]]] = {
+    "cancel": _OPEN,
+    "resume": _OPEN,
+    "retry": ("failed", "cancelled"),
+}
+"""In which states a job can be."""
+_SCOPES: Final[dict[Action, Scope]] = {"cancel": "decide", "resume": "decide", "retry": "call"}
+
+
+class Query(Filter, frozen=True, kw_only=True):
+    """What to do, and with which jobs."""
+
+    action: Action = "cancel"
+
+
+class Form(Filter, frozen=True, kw_only=True):
+    """The same, confirmed."""
+
+    seen: str
+    """The digest of the jobs that were shown."""
+    number: str = ""
+    """How many there are, typed."""
+    reason: str = ""
+
+
+class Preview(View, frozen=True, kw_only=True):
+    """What would be done."""
+
+    template: ClassVar[str] = "bulk.html"
+    action: Action
+    filter: Filter
+    kept: dict[str, object]
+    """The filter, for links and hidden fields."""
+    number: int
+    more: bool
+    """Whether there are more than one round takes."""
+    examples: tuple[Line, ...]
+    seen: str
+    typed: bool
+    """Whether the number has to be typed."""
+    able: bool
+    """Whether the reader may do this."""
+    wrong: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out of one job."""
+
+    line: Line
+    made: str
+    """The job that was created, for a retry."""
+    code: str
+    """Why it was refused; empty: it was done."""
+    message: str
+
+
+class Done(View, frozen=True, kw_only=True):
+    """What was done."""
+
+    template: ClassVar[str] = "bulk_done.html"
+    action: Action
+    kept: dict[str, object]
+    outcomes: tuple[Outcome, ...]
+    done: int
+
+
+async def preview(asked: PageRequest) -> Preview:
+    """What a filter finds that this can be done to."""
+    return await _preview(asked, asked.query.action, asked.query)
+
+
+async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
+    """Do it to the jobs that were shown; if there are others by now, show those instead."""
+    form: Form = asked.form
+    found, _ = await _found(asked, action, form)
+    if form.seen != _seen(action, found):
+        changed = "Other jobs match by now. Look at them, and confirm again."
+        return await _preview(asked, action, form, wrong=changed, status=Code.CONFIRMATION_MISMATCH.http)
+    if len(found) > TYPED and form.number.strip() != str(len(found)):
+        return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(found)}.", status=400)
+    outcomes = [await _one(asked, action, row, form.reason) for row in found]
+    done = sum(not outcome.code for outcome in outcomes)
+    return Done(
+        title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
+        action=action,
+        kept=_kept(form),
+        outcomes=tuple(sorted(outcomes, key=lambda outcome: not outcome.code)),
+        done=done,
+    )
+
+
+async def _preview(asked: PageRequest, action: Action, query: Filter, *, wrong: str = "", status: int = 200) -> Preview:
+    found, more = await _found(asked, action, query)
+    return Preview(
+        title=f"{action.capitalize()} {len(found)} {'job' if len(found) == 1 else 'jobs'}",
+        status=status,
+        action=action,
+        filter=query,
+        kept=_kept(query),
+        number=len(found),
+        more=more,
+        examples=tuple(line_of(row, asked.now) for row in found[:_EXAMPLES]),
+        seen=_seen(action, found),
+        typed=len(found) > TYPED,
+        able=asked.access.allows(_SCOPES[action]),
+        wrong=wrong,
+    )
+
+
+async def _found(asked: PageRequest, action: Action, query: Filter) -> tuple[list[JobRow], bool]:
+    """The newest jobs that this can be done to, and whether there are more."""
+    states = tuple(state for state in _STATES[action] if not query.state or state in query.state)
+    if not states:
+        return [], False
+    found = await matching(asked, query, MOST, states)
+    return found.rows, found.next is not None
+
+
+def _seen(action: Action, rows: list[JobRow]) -> str:
+    return digest([action, [row.job for row in rows]])
+
+
+def _kept(query: Filter) -> dict[str, object]:
+    return {name: getattr(query, name) for name in Filter.__struct_fields__ if name != "before"}
+
+
+async def _one(asked: PageRequest, action: Action, row: JobRow, reason: str) -> Outcome:
+    made = code = message = ""
+    try:
+        made = await _ACTIONS[action](asked, row.job, reason)
+    except RemitError as error:
+        code, message = error.code.name, error.message
+    return Outcome(line=line_of(row, asked.now), made=made, code=code, message=message)
+
+
+async def _cancel(asked: PageRequest, job: str, reason: str) -> str:
+    await asked.service.jobs.cancel(job, by=asked.principal, reason=reason)
+    return ""
+
+
+async def _resume(asked: PageRequest, job: str, _reason: str) -> str:
+    await asked.service.jobs.resume(job)
+    return ""
+
+
+async def _retry(asked: PageRequest, job: str, reason: str) -> str:
+    return (await asked.service.jobs.retry(job, by=asked.principal, reason=reason)).job
+
+
+_ACTIONS: Final[dict[Action, Callable[[PageRequest, str, str], Awaitable[str]]]] = {
+    "cancel": _cancel,
+    "resume": _resume,
+    "retry": _retry,
+}
+
+PAGES: Final = (
+    Page(path="/bulk", scope="read", handler=preview, query=Query),
+    Page(path="/bulk/cancel", scope=_SCOPES["cancel"], handler=partial(carry_out, "cancel"), form=Form),
+    Page(path="/bulk/resume", scope=_SCOPES["resume"], handler=partial(carry_out, "resume"), form=Form),
+    Page(path="/bulk/retry", scope=_SCOPES["retry"], handler=partial(carry_out, "retry"), form=Form),
+)

@@ -1,0 +1,186 @@
+"""The list of jobs: saved views, and the same done to many jobs at once."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+
+from remit import Remit, Run, recipe, tool
+from remit.pages import bulk
+from remit.service.jobs import Options
+from tests.pages.conftest import Got, Served, token
+
+pytestmark = pytest.mark.slow
+
+
+@tool("shop.break", level="L0")
+def broken() -> str:
+    """Fail."""
+    raise ValueError("no")
+
+
+@recipe("waits")
+async def waits(run: Run, name: str) -> str:
+    """Wait for a signal."""
+    await run.wait_signal("go")
+    return name
+
+
+@recipe("fails")
+async def fails(run: Run) -> None:
+    """Fail."""
+    await run.call("shop.break", {})
+
+
+def remit() -> Remit:
+    return Remit(":memory:", tools=[broken], recipes=[waits, fails])
+
+
+async def waiting(opened: Remit, *names: str, principal: str = "") -> list[str]:
+    jobs = [(await opened.start(waits(name=name), Options(principal=principal))).id for name in names]
+    await opened.service.jobs.settled(jobs)
+    return jobs
+
+
+def hidden(page: Got) -> list[tuple[str, str]]:
+    """The hidden fields of the form that confirms."""
+    form = page.text.partition('action="/bulk/')[2].partition("</form>")[0]
+    found = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', form)
+    return [(name, unescape(value)) for name, value in found if name != "csrf"]
+
+
+async def test_a_view_is_saved_found_and_removed(served: Served) -> None:
+    async with remit() as opened, served(opened, [token("ann", "read"), token("bob", "read")]) as server:
+        await server.log_in("secret-ann")
+        page = await server.get("/jobs?state=failed&text=a%26b")
+        assert "Save this view" in page.text
+        fields = [("csrf", page.csrf), ("query", "state=failed&text=a%26b"), ("name", "Broken ones")]
+        saved = await server.send("/views/save", fields)
+        assert saved.headers["location"] == "/jobs?state=failed&text=a%26b"
+        shown = await server.get("/jobs?state=failed&text=a%26b")
+        assert re.search(
+            r'<a href="/jobs\?state=failed&amp;text=a%26b" aria-current="page">Broken ones</a>', shown.text
+        )
+        await server.log_in("secret-bob")
+        assert "Broken ones" not in (await server.get("/jobs")).text
+        (view,) = await opened.service.saved_views.of("ann")
+        page = await server.get("/jobs?state=failed")
+        refused = await server.send("/views/remove", [("csrf", page.csrf), ("view", view.view)])
+        assert refused.status == 404
+        await server.log_in("secret-ann")
+        page = await server.get("/jobs?state=failed")
+        removed = await server.send("/views/remove", [("csrf", page.csrf), ("view", view.view)])
+        assert removed.status == 303
+        assert "Broken ones" not in (await server.get("/jobs")).text
+
+
+async def test_a_view_has_a_name_and_replaces_one_of_the_same_name(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        page = await server.get("/jobs?state=failed")
+        for name in ("", " ", "x" * 61):
+            refused = await server.send("/views/save", [("csrf", page.csrf), ("query", "state=failed"), ("name", name)])
+            assert refused.status == 400
+        for query in ("state=failed", "state=waiting"):
+            await server.send("/views/save", [("csrf", page.csrf), ("query", query), ("name", "Mine")])
+        assert [(one.name, one.query) for one in await opened.service.saved_views.of()] == [("Mine", "state=waiting")]
+
+
+async def test_jobs_are_found_by_who_asked_for_them(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        (hers,) = await waiting(opened, "milk", principal="ann")
+        (his,) = await waiting(opened, "tea", principal="bob")
+        page = await server.get("/jobs?principal=ann")
+        assert hers in page.text
+        assert his not in page.text
+
+
+async def test_many_jobs_are_cancelled_as_they_were_shown(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        jobs = await waiting(opened, "milk", "tea", "bread")
+        (other,) = await waiting(opened, "soap")
+        await opened.service.jobs.signal(other, "go")
+        await opened.service.jobs.settled([other])
+        page = await server.get("/bulk?action=cancel")
+        assert "Cancel 3 jobs" in page.text
+        assert all(job in page.text for job in jobs)
+        assert other not in page.text
+        done = await server.send("/bulk/cancel", [("csrf", page.csrf), *hidden(page), ("reason", "not now")])
+        assert "Cancel: 3 of 3 jobs" in done.text
+        rows = await opened.service.jobs.settled(jobs)
+        assert {row.state for row in rows} == {"cancelled"}
+        told = await opened.service.jobs.view(jobs[0])
+        assert told.error is not None
+        assert "not now" in told.error.message
+
+
+async def test_jobs_that_came_since_are_shown_before_anything_happens(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        jobs = await waiting(opened, "milk")
+        page = await server.get("/bulk?action=cancel&recipe=waits")
+        jobs += await waiting(opened, "tea")
+        again = await server.send("/bulk/cancel", [("csrf", page.csrf), *hidden(page)])
+        assert again.status == 409
+        assert "Other jobs match by now" in again.text
+        assert "Cancel 2 jobs" in again.text
+        assert [(await opened.service.jobs.row(job)).state for job in jobs] == ["waiting", "waiting"]
+        done = await server.send("/bulk/cancel", [("csrf", again.csrf), *hidden(again)])
+        assert "Cancel: 2 of 2 jobs" in done.text
+
+
+async def test_a_large_number_has_to_be_typed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "TYPED", 1)
+    async with remit() as opened, served(opened) as server:
+        jobs = await waiting(opened, "milk", "tea")
+        page = await server.get("/bulk?action=cancel")
+        assert "Type 2 to confirm" in page.text
+        for number in ("", "3"):
+            refused = await server.send("/bulk/cancel", [("csrf", page.csrf), *hidden(page), ("number", number)])
+            assert refused.status == 400
+        assert (await opened.service.jobs.row(jobs[0])).state == "waiting"
+        done = await server.send("/bulk/cancel", [("csrf", page.csrf), *hidden(page), ("number", "2")])
+        assert "Cancel: 2 of 2 jobs" in done.text
+
+
+async def test_a_round_takes_no_more_than_it_shows(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "MOST", 2)
+    async with remit() as opened, served(opened) as server:
+        jobs = await waiting(opened, "milk", "tea", "bread")
+        page = await server.get("/bulk?action=cancel")
+        assert "There are more: one round takes the newest 2" in page.text
+        await server.send("/bulk/cancel", [("csrf", page.csrf), *hidden(page)])
+        await opened.service.jobs.settled(jobs[1:])
+        assert [(await opened.service.jobs.row(job)).state for job in jobs] == ["waiting", "cancelled", "cancelled"]
+
+
+async def test_failed_jobs_are_retried_and_each_refusal_is_told(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        failed = [(await opened.start(fails())).id for _ in range(2)]
+        await opened.service.jobs.settled(failed)
+        page = await server.get("/bulk?action=retry&" + urlencode({"recipe": "fails"}))
+        assert "Retry 2 jobs" in page.text
+        fields = hidden(page)
+        await opened.service.jobs.retry(failed[0])
+        rows = await opened.service.jobs.rows(("failed", "pending", "running"))
+        assert len(rows) == 3
+        await opened.service.jobs.settled([row.job for row in rows])
+        again = await server.send("/bulk/retry", [("csrf", page.csrf), *fields])
+        assert again.status == 409
+        done = await server.send("/bulk/retry", [("csrf", again.csrf), *hidden(again)])
+        assert "Retry: 2 of 3 jobs" in done.text
+        assert "JOB_NOT_RETRYABLE" in done.text
+
+
+async def test_who_may_not_decide_can_look_and_not_confirm(served: Served) -> None:
+    async with remit() as opened, served(opened, [token("ann", "read")]) as server:
+        jobs = await waiting(opened, "milk")
+        await server.log_in("secret-ann")
+        page = await server.get("/bulk?action=cancel")
+        assert "Your token lacks the scope decide." in page.text
+        assert "Cancel…" not in (await server.get("/jobs?recipe=waits")).text
+        seen = bulk._seen("cancel", [await opened.service.jobs.row(jobs[0])])
+        refused = await server.send("/bulk/cancel", [("csrf", page.csrf), ("seen", seen)])
+        assert refused.status == 403
+        assert (await opened.service.jobs.row(jobs[0])).state == "waiting"
