@@ -35,13 +35,13 @@ class CallKeeper:
     async def get(self, digest: str) -> bytes | None:
         """The bytes of a digest; None if they are not kept, or no more. Raises JournalError."""
         if self._writer.subject:
-            return await self._sealed(digest)
+            return await self._beside(digest)
         data = await self._journal.blob(digest)
         if data is not None and sha256(data) != digest:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")
         return data
 
-    async def _sealed(self, digest: str) -> bytes | None:
+    async def _beside(self, digest: str) -> bytes | None:
         """In a stream with a subject bytes are not kept under their own digest: look at what was kept."""
         for event in await self._journal.read(self._writer.stream):
             kept = decode(event.kind, event.data)

@@ -9,7 +9,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob, Event, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import UNSET, EvidenceAttached, SubjectErased, decode
-from remit.journal.sealing import erasure_of, kept_evidence, references
+from remit.journal.salting import erasure_of, kept_evidence, references
 
 _KIND = "subject"
 """The kind of the streams that erasures are recorded in."""

@@ -12,7 +12,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.chain import verify
 from remit.journal.event import UNSET, Event, Head
 from remit.journal.heads import contradiction
-from remit.journal.sealing import references
+from remit.journal.salting import references
 from remit.journal.seals import Seals
 
 _RESTORE: Final = "Restore the journal from a backup."

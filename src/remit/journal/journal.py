@@ -33,7 +33,7 @@ from remit.journal.event import (
 from remit.journal.examining import Examined, examine, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
-from remit.journal.sealing import Salt, erasure_of, reveal, seal
+from remit.journal.salting import Salt, erasure_of, reveal, salted
 from remit.journal.seals import Seals
 from remit.journal.waiting import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
@@ -114,7 +114,7 @@ class Journal:
         """
         draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
         if writer.subject:
-            (draft,), blobs = self._sealed((draft,), blobs)
+            (draft,), blobs = self._salted((draft,), blobs)
         append = writer.chain(draft)
         commit = Commit(
             appends=(append,), blobs=tuple(blobs), wakes=wakes, synced=synced, at=append.at, on_error=writer.fail
@@ -140,7 +140,7 @@ class Journal:
             if draft.writer.failure is not None:
                 raise copy_error(draft.writer.failure)
         if any(draft.payloads for draft in drafts):
-            drafts, blobs = self._sealed(drafts, blobs)
+            drafts, blobs = self._salted(drafts, blobs)
         writers = [draft.writer for draft in drafts]
         appends = tuple([draft.writer.chain(draft) for draft in drafts])
         commit = Commit(appends=appends, blobs=tuple(blobs), wakes=wakes, synced=synced, at=appends[0].at)
@@ -150,14 +150,14 @@ class Journal:
         elif self._queued(commit, *writers):
             await self._store.drained()
 
-    def _sealed(self, drafts: Sequence[Draft], blobs: Sequence[Blob]) -> tuple[tuple[Draft, ...], tuple[Blob, ...]]:
+    def _salted(self, drafts: Sequence[Draft], blobs: Sequence[Blob]) -> tuple[tuple[Draft, ...], tuple[Blob, ...]]:
         """The drafts of streams with a subject, with their values where they can be erased."""
         for draft in drafts:
             self._know(draft.writer)
-        payloads, sealed_blobs = seal([one for draft in drafts for one in draft.payloads], blobs, self._salt)
+        payloads, salted_blobs = salted([one for draft in drafts for one in draft.payloads], blobs, self._salt)
         left = iter([(payload.KIND, encode(payload)) for payload in payloads])
-        sealed = [replace(draft, events=tuple(islice(left, len(draft.payloads)))) for draft in drafts]
-        return tuple(sealed), sealed_blobs
+        hiding = [replace(draft, events=tuple(islice(left, len(draft.payloads)))) for draft in drafts]
+        return tuple(hiding), salted_blobs
 
     def _queued(self, commit: Commit, *writers: StreamWriter) -> bool:
         """Submit what no one waits for; whether so much waits in memory that its writer should."""

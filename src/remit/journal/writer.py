@@ -28,7 +28,7 @@ class Draft(msgspec.Struct, frozen=True):
     patch: HeadPatch
     expect_wakes: int | None
     payloads: tuple[Payload, ...] = ()
-    """The payloads themselves if their values have to be sealed before they are chained."""
+    """The payloads themselves if their values have to be salted before they are chained."""
 
 
 def copy_error(error: JournalError) -> JournalError:
@@ -63,7 +63,7 @@ class StreamWriter:
         self.root = "/".join(stream.split("/", 2)[:2])
         """What the names of streams that are written together have in common."""
         self.subject = head.subject if head else ""
-        """Whom the stream's values are about; they are sealed then."""
+        """Whom the stream's values are about; they are salted then."""
         self.kind = kind
         self.seq = head.seq if head else 0
         self.began = self.seq

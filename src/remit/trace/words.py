@@ -100,7 +100,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
     k.CommandStarted: lambda one: _joined(one.step, one.llm_provider, one.llm_model),
     k.CommandCommitted: _answered,
-    k.EvidenceAttached: lambda one: _joined(one.step, f"{len(one.items)} pieces" if one.items else "sealed"),
+    k.EvidenceAttached: lambda one: _joined(one.step, f"{len(one.items)} pieces" if one.items else "kept erasable"),
     k.JobWaiting: _waiting,
     k.WaitCompleted: _came,
     k.TimerFired: lambda one: one.step,

@@ -74,8 +74,8 @@ async def recorded_reply(record: ModelRecord, journal: Journal) -> Outcome:
 
 
 async def _evidence(record: CallRecord, journal: Journal) -> tuple[EvidenceItem, ...]:
-    sealed = await journal.value(UNSET, record.evidence_blob)
-    items = msgspec.json.decode(sealed) if sealed is not None else record.evidence
+    kept = await journal.value(UNSET, record.evidence_blob)
+    items = msgspec.json.decode(kept) if kept is not None else record.evidence
     return tuple(msgspec.convert(item, EvidenceItem) for item in items)
 
 

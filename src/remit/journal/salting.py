@@ -27,7 +27,7 @@ from remit.journal.kinds import BytesKept, EvidenceAttached, Payload, decode
 SALT: Final = "salt"
 SALT_BYTES: Final = 32
 _KEPT_AS: Final = "kept_as"
-"""In a sealed item of evidence: the digest under which the bytes of `raw_pointer` are kept."""
+"""In a salted item of evidence: the digest under which the bytes of `raw_pointer` are kept."""
 _BLOB: Final = "_blob"
 
 _RESTORE: Final = "Restore the journal from a backup."
@@ -56,18 +56,18 @@ def reveal(ref: BlobRef, stored: bytes) -> bytes:
     return stored[SALT_BYTES:] if ref.key else stored
 
 
-def seal(payloads: Sequence[Payload], blobs: Sequence[Blob], salt: Salt) -> tuple[list[Payload], tuple[Blob, ...]]:
+def salted(payloads: Sequence[Payload], blobs: Sequence[Blob], salt: Salt) -> tuple[list[Payload], tuple[Blob, ...]]:
     """The payloads with every value behind a hiding reference, and the blobs to write instead of those given.
 
     Raises JournalError if a payload refers to bytes that are not among `blobs`.
     """
-    sealing = _Sealing({blob.digest: blob for blob in blobs}, salt)
-    sealed = [sealing.payload(payload) for payload in payloads]
-    rest = [blob for blob in blobs if blob.digest not in sealing.replaced]
-    return sealed, (*rest, *sealing.blobs)
+    salting = _Salting({blob.digest: blob for blob in blobs}, salt)
+    hiding = [salting.payload(payload) for payload in payloads]
+    rest = [blob for blob in blobs if blob.digest not in salting.replaced]
+    return hiding, (*rest, *salting.blobs)
 
 
-class _Sealing:
+class _Salting:
     """One commit's values."""
 
     def __init__(self, given: Mapping[str, Blob], salt: Salt) -> None:
@@ -130,6 +130,6 @@ def references(event: Event, now: int | None = None) -> list[BlobRef]:
 
 
 def kept_evidence(items: bytes) -> list[str]:
-    """The digests under which a sealed list of evidence keeps its bytes."""
+    """The digests under which a salted list of evidence keeps its bytes."""
     found: list[dict[str, Any]] = msgspec.json.decode(items)
     return [item[_KEPT_AS] for item in found if _KEPT_AS in item]
