@@ -107,6 +107,7 @@ PATHS = {
     "app.modules",
     "confirm.allowed_signers",
     "fs.roots",
+    "journal.key_file",
     "journal.url",
     "sandbox.bwrap",
     "sandbox.folder",

@@ -10,6 +10,7 @@ from remit.errors import NameInvalidError, SettingsError
 from remit.settings import load
 from remit.settings.mcp_servers import Servers, mcp_servers
 from remit.settings.mcp_table import NAME
+from remit.settings.places import server_folder
 from remit.tools.naming import check_provider_id
 
 FILES = '[[mcp.servers]]\nname = "files"\ncommand = ["npx", "files"]\n'
@@ -54,7 +55,7 @@ def test_a_command_may_be_written_as_other_clients_do(tmp_path: Path, command: s
     assert server.command == ("npx", "x")
 
 
-def test_a_command_starts_in_the_project_folder_or_where_it_says(tmp_path: Path) -> None:
+def test_a_command_starts_in_a_folder_of_its_own_or_where_it_says(tmp_path: Path) -> None:
     below = tmp_path / "below"
     below.mkdir()
     tables = "".join(
@@ -64,8 +65,31 @@ def test_a_command_starts_in_the_project_folder_or_where_it_says(tmp_path: Path)
     (tmp_path / "remit.toml").write_text(tables, encoding="utf-8")
     env = {"HOME": "/home/ann", "MCP_SERVERS_JSON": '[{"name":"d","cmd":"x","cwd":"sub"},{"name":"e","cmd":"x"}]'}
     folders = [server.cwd for server in mcp_servers(load(cwd=below, env=env), env).servers]
-    expected = [tmp_path, tmp_path / "sub", Path("/home/ann/n"), below / "sub", tmp_path]
+    own = [server_folder(env, tmp_path, name) for name in "ae"]
+    expected = [own[0], tmp_path / "sub", Path("/home/ann/n"), below / "sub", own[1]]
     assert folders == [str(folder) for folder in expected]
+    assert own[0] != own[1] != server_folder(env, below, "e")
+
+
+def test_what_a_command_names_in_the_project_is_found_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("server.py", "sub/data.json", "run"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    words = ["python", "server.py", ".", "sub/data.json", "sub", "sub/", "run"]
+    words += ["-y", "@scope/server", "https://h/x", "x" * 5_000]
+    (server,) = of_json(tmp_path, {"name": "a", "command": words}).servers
+    here = str(tmp_path)
+    assert server.command == (
+        *("python", f"{here}/server.py", here, f"{here}/sub/data.json", "sub", f"{here}/sub", f"{here}/run"),
+        *("-y", "@scope/server", "https://h/x", "x" * 5_000),
+    )
+    (there,) = of_json(tmp_path, {"name": "a", "command": words, "cwd": "."}).servers
+    assert (list(there.command), there.cwd) == (words, here)
+
+
+def test_in_the_sandbox_a_server_starts_in_the_project(tmp_path: Path) -> None:
+    (server,) = of_json(tmp_path, {"name": "a", "command": ["python", "server.py"], "sandbox": True}).servers
+    assert server.cwd == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +211,8 @@ def test_what_is_wrong_in_the_environment_is_skipped_with_a_warning_and_the_rest
 def test_a_key_that_is_null_counts_as_absent(tmp_path: Path, text: str) -> None:
     servers = found(tmp_path, MCP_SERVERS_JSON=text)
     (server,) = servers.servers
-    assert (server.name, server.command, server.cwd) == ("srv1", ("python", "server.py"), str(tmp_path))
+    assert (server.name, server.command) == ("srv1", ("python", "server.py"))
+    assert server.cwd.endswith(server_folder({}, tmp_path, "srv1").name)
     assert servers.warnings == ()
 
 

@@ -24,7 +24,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     command: tuple[str, ...] = ()
     """What to start, argument by argument, for a server on stdio; never a shell line."""
     cwd: str = ""
-    """Where to start it; absolute once loaded, and the project folder where nothing is given."""
+    """Where to start it; absolute once loaded. Without it a folder of its own, or the project's in the sandbox."""
     env: dict[str, str] = {}
     """Added to the few variables a server is given (PATH, HOME and the like); `${NAME}` takes it from our own."""
     url: str = ""

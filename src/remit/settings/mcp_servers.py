@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from remit.settings.mcp import McpServer
 from remit.settings.mcp_environment import Candidate, candidates
 from remit.settings.mcp_table import read_server
 from remit.settings.model import Settings
+from remit.settings.places import server_folder
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +45,7 @@ def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
     key; what is wrong in the contract's environment names is a warning, and the rest still loads.
     """
     home = _home(env)
-    found = _of_file(settings, home)
+    found = _of_file(settings, home, env)
     origins = dict.fromkeys(found, settings.sources["mcp.servers"])
     given, warnings = candidates(settings)
     base = Base(settings.working_folder, home)
@@ -53,18 +55,19 @@ def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
         except SettingsError as error:
             warnings.append(f"{error.message}; it is skipped")
         else:
-            found[server.name] = server
+            found[server.name] = server if candidate.table.get("cwd") else _apart(server, settings, env)
             origins[server.name] = candidate.source
     return Servers(servers=tuple(found.values()), origins=origins, warnings=tuple(warnings))
 
 
-def _of_file(settings: Settings, home: Path | None) -> dict[str, McpServer]:
+def _of_file(settings: Settings, home: Path | None, env: Mapping[str, str]) -> dict[str, McpServer]:
     source = settings.sources["mcp.servers"]
     folder = settings.folder if source == str(settings.file) else settings.working_folder
     found: dict[str, McpServer] = {}
     for number, table in enumerate(settings.mcp.servers, 1):
         where = f"{source}: mcp.servers number {number}"
         server = read_server(table, where, Base(folder, home), str(settings.folder))
+        server = server if table.get("cwd") else _apart(server, settings, env)
         if server.name in found:
             raise SettingsError(f"{where} ({server.name}): the name is taken", remedy="Give each server its own name.")
         found[server.name] = server
@@ -79,6 +82,27 @@ def _of_environment(candidate: Candidate, base: Base, settings: Settings, origin
     if taken is not None:
         raise SettingsError(f"{candidate.where}: {taken} has a server {server.name}, which wins")
     return server
+
+
+def _apart(server: McpServer, settings: Settings, env: Mapping[str, str]) -> McpServer:
+    """The server, started in a folder of its own and not in the project; what its command names there, it still finds.
+
+    One in the sandbox sees what its terms say, wherever it is started.
+    """
+    if not server.command or server.isolation == "sandbox":
+        return server
+    command = tuple([_named(word, settings.folder) for word in server.command])
+    return msgspec.structs.replace(server, command=command, cwd=str(server_folder(env, settings.folder, server.name)))
+
+
+def _named(word: str, folder: Path) -> str:
+    """The absolute path where a word of a command is the path of something in the folder, or the name of a file."""
+    place = Path(os.path.normpath(folder / word))
+    try:
+        found = place.is_file() or (place.exists() and (os.sep in word or word in {".", ".."}))
+    except (OSError, ValueError):  # too long for a name, or not one
+        return word
+    return str(place) if found else word
 
 
 def _home(env: Mapping[str, str]) -> Path | None:

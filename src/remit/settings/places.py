@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,3 +11,13 @@ from pathlib import Path
 def data_folder(env: Mapping[str, str]) -> Path:
     """Where a user's own things are kept: logins, what is trusted, the journal of wrapped servers."""
     return Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "remit"
+
+
+def server_folders(env: Mapping[str, str]) -> Path:
+    """What the folders lie in that MCP servers are started in unless they say another one."""
+    return data_folder(env) / "mcp-servers"
+
+
+def server_folder(env: Mapping[str, str], project: Path, name: str) -> Path:
+    """Where a project's MCP server of this name is started: a folder of its own, not the project."""
+    return server_folders(env) / f"{name}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:16]}"

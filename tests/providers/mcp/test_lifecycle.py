@@ -283,11 +283,12 @@ async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, mo
 
 
 @pytest.mark.parametrize("end", ["close", "exit", "kill"])
-async def test_what_a_server_started_ends_with_it(mcp: World, end: str) -> None:
+@pytest.mark.parametrize("sessions", [1, 2], ids=["in its group", "in a session of its own"])  # s10/W11, W12
+async def test_what_a_server_started_ends_with_it(mcp: World, end: str, sessions: int) -> None:
     provider = mcp.provider()
     await provider.list_tools()
     mcp.clock.advance(supervisor.STABLE_S)
-    mcp.strings.order(child=1)
+    mcp.strings.order(child=sessions)
     child = (await mcp.strings.report(lambda each: "child" in each))["child"]
     assert alive(child)
     if end == "close":

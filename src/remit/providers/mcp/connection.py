@@ -15,6 +15,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import mcp_types as types
@@ -37,6 +38,7 @@ from remit.providers.mcp.http import Http
 from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.session import Session
 from remit.providers.mcp.stdio import Stdio
+from remit.settings.places import server_folders
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
@@ -177,7 +179,13 @@ async def connected(
                     task.cancel()
 
 
+def _make_own_folder(cwd: str) -> None:
+    if Path(cwd).parent == server_folders(os.environ):
+        Path(cwd).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 async def _started(server: McpServer, max_message_bytes: int, launch: Launch | None) -> Stdio:
+    _make_own_folder(server.cwd)
     return await Stdio.run(
         server.command,
         cwd=server.cwd,

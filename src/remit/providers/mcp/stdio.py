@@ -11,6 +11,7 @@ from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message
 from remit.process.child import DRAIN_S, GRACE_S, STDIN, STDOUT, Child, Launch
+from remit.process.family import Family
 from remit.redact import line
 
 SHOWN: Final = 600
@@ -26,6 +27,8 @@ class Stdio(Child):
     def __init__(self, max_message_bytes: int) -> None:
         """Refuse messages of more than `max_message_bytes`."""
         super().__init__(grace_s=GRACE_S)
+        self._family: Family | None = None
+        """None in the sandbox, which ends as a whole."""
         self._lines = Lines(max_message_bytes)
         self._dying: asyncio.TimerHandle | None = None
         self.why_lost = ""
@@ -44,6 +47,9 @@ class Stdio(Child):
     ) -> Stdio:
         """Start a server, by `launch` if it is given. Raises OSError if the system cannot, and what `launch` raises."""
         server = cls(max_message_bytes)
+        if launch is None:
+            server._family = Family()
+            env = {**env, **server._family.env}
         await server.start(command, cwd=cwd, env=env, launch=launch)
         return server
 
@@ -65,7 +71,11 @@ class Stdio(Child):
         """End it and all that it started; what it is asked from now on fails at once."""
         if self._transport is not None:
             self._lost("the connection was closed")
-        await super().close()
+        try:
+            await super().close()
+        finally:
+            if self._family is not None:
+                await asyncio.to_thread(self._family.end)
 
     def send(self, message: Message) -> None:
         """Write a message to its stdin."""

@@ -89,7 +89,7 @@ class McpSettings(Section, frozen=True):
     server_cwd: Annotated[
         str,
         About(
-            "For the environment: the folder the single server is started in. Empty: the project folder.",
+            "For the environment: the folder the single server is started in. Empty: one of its own.",
             env=("MCP_SERVER_CWD",),
         ),
     ] = ""

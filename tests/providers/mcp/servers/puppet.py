@@ -95,8 +95,11 @@ class Puppet:
     def do_big(self, size: int) -> None:
         self.raw(b'{"jsonrpc":"2.0","method":"notifications/big","params":{"x":"' + b"x" * size + b'"}}\n')
 
-    def do_child(self, _: int) -> None:
-        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"])
+    def do_child(self, sessions: int) -> None:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"],
+            start_new_session=sessions > 1,
+        )
         self.report(child=child.pid)
 
     def do_close(self, fd: int) -> None:
