@@ -268,7 +268,7 @@ def test_verify_names_the_first_bad_event_and_exits_with_7(project: Project, ask
         assert db.execute(sql).rowcount == 1
     done = project.here("verify", asked)
     assert done.status == 7
-    assert f"damaged job/{asked}: event 5 (tool_invocation_started) does not match its hash" in done.out
+    assert f"damaged CHAIN_BROKEN: job/{asked}: event 5 (tool_invocation_started) does not match its hash" in done.out
     assert project.here("verify", "--json").json["ok"] is False
 
 

@@ -50,6 +50,8 @@ LOOKING: list[tuple[str, ...]] = [
     ("jobs", "--label", "team=a"),
     ("jobs", "--label", "team=none"),
     ("jobs", "--limit", "2", "--json"),
+    ("jobs", "--recipe", "fails", "--since", "1h", "--limit", "3"),
+    ("jobs", "--state", "stuck"),
     ("show", "last"),
     ("show", "{completed}"),
     ("show", "{completed}", "--json"),
@@ -391,7 +393,7 @@ def test_ctrl_c_stops_watching_and_the_server_goes_on(project: Project, stage: S
 
 def test_a_person_at_a_terminal_answers_a_question_of_a_job_at_the_server(project: Project, stage: Stage) -> None:
     with project.terminal("run", "notes", "--path", "n.txt", env={"REMIT_SERVER": stage.url}) as screen:
-        screen.expect(r"approve, edit, deny or later\? ")
+        screen.expect(r"approve, deny, edit or later\? ")
         screen.type("a\r")
         screen.expect("approved")
         screen.expect('"HELLO"')

@@ -43,7 +43,7 @@ def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None
 def show_value(channel: Channel, value: Any) -> None:
     """A value, whole and exact."""
     found = value_rows(value, _room(channel))
-    _write(channel, found)
+    show_rows(channel, found)
     if any(row.mark != "|" for row in found):
         channel.line("    " + channel.style(LEGEND, "dim"))
 
@@ -54,10 +54,11 @@ def _show_preview(channel: Channel, preview: Preview) -> None:
         if text:
             channel.line("    " + clean(text))
     if preview.diff:
-        _write(channel, diff_rows(preview.diff, _room(channel)))
+        show_rows(channel, diff_rows(preview.diff, _room(channel)))
 
 
-def _write(channel: Channel, rows: Iterable[Row]) -> None:
+def show_rows(channel: Channel, rows: Iterable[Row]) -> None:
+    """Rows of a value or a diff, behind their marks."""
     for mark, text in rows:
         style = _STYLES.get(mark[:1] if mark[:1] != ">" else mark[1:2], "")
         channel.line(" " * _MARGIN + (channel.style(f"{mark} {text}", style) if style else f"{mark} {text}").rstrip())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
 _MOST_SEGMENTS: Final = 40
+_DECISIONS: Final = {"revoke": "withdrawn", "expire": "expired"}
+"""Ends of questions that no answer is, in words."""
 _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",
@@ -102,9 +104,11 @@ class Story:
         for text, style in untrusted_lines(step.untrusted):
             self._more(text, style)
         for asked in step.confirmations:
-            self._asked(asked)
+            for text in asked_lines(asked):
+                self._more(text)
         for waited in step.waits:
-            self._waited(waited, asked={one.confirmation for one in step.confirmations})
+            for text, style in waited_lines(waited, asked={one.confirmation for one in step.confirmations}):
+                self._more(text, style)
         self._attempts(step)
         if step.evidence:
             self._more(f"{len(step.evidence)} pieces of evidence")
@@ -142,27 +146,6 @@ class Story:
             effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
             self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
 
-    def _asked(self, asked: QuestionRecord) -> None:
-        self._more(f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {_digest(asked.digest)}")
-        if asked.edited_from:
-            self._more(f"  in place of {asked.edited_from}")
-        for one in asked.decisions:
-            digest = f", shown {_digest(one.digest)}" if one.digest else ""
-            became = f", now {one.replaced_by}" if one.replaced_by else ""
-            reason = f": {clean(one.reason)}" if one.reason else ""
-            who = one_line(one.by) or "nobody"
-            self._more(f"  {one.decision} by {who} at {clock_time(one.at)}{digest}{became}{reason}")
-
-    def _waited(self, waited: Waited, *, asked: set[str]) -> None:
-        if waited.key in asked or waited.type == "timer":
-            return
-        what = _joined(waited.type, waited.key if waited.type == "signal" else "")
-        if waited.until is None:
-            self._more(f"waits for {what} since {clock_time(waited.since)}", "yellow")
-        else:
-            who = "no one answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'someone'}"
-            self._more(f"waited for {what}: {who} at {clock_time(waited.until)}")
-
     # --- the end
 
     def _end(self) -> None:
@@ -199,6 +182,34 @@ class Story:
         text = one_line(text)
         width = self._out.width
         return text if width is None else cut(text, width - before)
+
+
+def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
+    """A question to people and every answer; digests are `whole` or shortened."""
+    digest = str if whole else _digest
+    lines = [f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {digest(asked.digest)}"]
+    if asked.edited_from:
+        lines.append(f"  in place of {asked.edited_from}")
+    for one in asked.decisions:
+        seen = f", shown {digest(one.digest)}" if one.digest else ""
+        became = f", now {one.replaced_by}" if one.replaced_by else ""
+        reason = f": {clean(one.reason)}" if one.reason else ""
+        by = f" by {one_line(one.by)}" if one.by else ""
+        lines.append(
+            f"  {_DECISIONS.get(one.decision, one.decision)}{by} at {clock_time(one.at)}{seen}{became}{reason}"
+        )
+    return lines
+
+
+def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
+    """A wait that no question in `asked` stands for: lines and their styles."""
+    if waited.key in asked or waited.type == "timer":
+        return []
+    what = _joined(waited.type, waited.key if waited.type == "signal" else "")
+    if waited.until is None:
+        return [(f"waits for {what} since {clock_time(waited.since)}", "yellow")]
+    who = "no one answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'someone'}"
+    return [(f"waited for {what}: {who} at {clock_time(waited.until)}", "")]
 
 
 def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:

@@ -83,6 +83,21 @@ def _row(channel: Channel, row: Sequence[str], widths: list[int], styles: Sequen
     channel.line(" " * indent + "".join(parts).rstrip())
 
 
+# --- identifiers
+
+_SHORT: Final = 8
+"""Characters of an identifier's end that are shown: they are random, and commands take them."""
+
+
+def short_ids(channel: Channel, identifiers: Sequence[str]) -> list[str]:
+    """Identifiers for a table: at a terminal the shortest endings that tell them apart, elsewhere as they are."""
+    different = set(identifiers)
+    length = _SHORT
+    while len({one[-length:] for one in different}) < len(different):
+        length += 1
+    return [one[-length:] if channel.width is not None else one for one in identifiers]
+
+
 # --- times
 
 

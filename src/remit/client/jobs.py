@@ -44,12 +44,14 @@ class RemoteJobs:
         labels: dict[str, str] | None = None,
         limit: int = 20,
         before: str | None = None,
+        since: int = 0,
     ) -> list[JobRow]:
-        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        """Jobs, newest first; `before` continues after a job of an earlier page, `since` is the earliest creation."""
         wanted = tuple(f"{key}={value}" for key, value in (labels or {}).items())
         rows: list[JobRow] = []
         while len(rows) < limit:
-            query = JobQuery(state=states, label=wanted, limit=min(limit - len(rows), _PAGE), before=before or "")
+            most = min(limit - len(rows), _PAGE)
+            query = JobQuery(state=states, label=wanted, limit=most, before=before or "", since=since)
             page: JobPage = await self._connection.ask("jobs.page", query=query)
             rows += page.items
             before = page.next

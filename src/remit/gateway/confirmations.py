@@ -110,11 +110,13 @@ class Confirmations:
         return Recalled(newest, first.request.tool_name, digest(first.args))
 
     async def find(self, reference: str) -> Confirmation:
-        """By identifier, or by an ending of it that fits only one open confirmation. Raises NotFoundError."""
+        """By identifier, or by a beginning or ending that fits only one open confirmation. Raises NotFoundError."""
         heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=1)) if reference else []
         if not heads and reference:
             pending = await self._journal.heads(HeadQuery(kind=KIND, states=("pending",), limit=_LISTED))
-            heads = [head for head in pending if head.stream.endswith(reference)]
+            ids = [(head, head.stream.rpartition("/")[2]) for head in pending]
+            heads = [head for head, name in ids if name.endswith(reference)]
+            heads = heads or [head for head, name in ids if name.startswith(reference)]
         found = await self._fold(heads[0]) if len(heads) == 1 else None
         if found is None:
             why = "fits several open confirmations" if heads else "names no confirmation"

@@ -100,7 +100,7 @@ class Jobs:
     # --- queries
 
     async def find(self, reference: str) -> str:
-        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier.
+        """A job by identifier, by a beginning or an ending that fits only one, or `last`; or a session by identifier.
 
         Raises NotFoundError.
         """
@@ -113,6 +113,7 @@ class Jobs:
             return reference
         heads = await self._journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
         found = [head for head in heads if head.stream.endswith(reference)]
+        found = found or [head for head in heads if head.stream.startswith(stream_of(reference))]
         if len(found) != 1:
             why = f"fits {len(found)} jobs" if found else "names no job"
             raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")

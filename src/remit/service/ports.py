@@ -55,8 +55,12 @@ class JobsPort(Protocol):
         labels: dict[str, str] | None = None,
         limit: int = 20,
         before: str | None = None,
+        since: int = 0,
     ) -> list[JobRow]:
-        """Jobs, newest first; `before` continues after a job of an earlier page."""
+        """Jobs, newest first; `before` continues after a job of an earlier page.
+
+        `since` is the earliest creation, in microseconds since the Unix epoch.
+        """
         ...
 
     async def row(self, job: str) -> JobRow:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
+import msgspec
+
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import UNDO_DECISION, History, doubt_of, is_undo
 from remit.journal.kinds import OptionalRaw, OptionalRef
 from remit.service.views import OpenWait, StepMeta, StepRow
+from remit.trace.children import child_states
 from remit.trace.step import call_state, shown
 
 Preview = Callable[[OptionalRaw, OptionalRef], str]
@@ -22,14 +25,25 @@ def step_rows(history: History, preview: Preview = shown) -> tuple[StepRow, ...]
         waits.setdefault(step, []).append(record)
     undoing = [(step, "call") for step in history.calls if is_undo(step)]
     places = [*history.places.items(), *undoing]
-    return tuple(_row(history, step, kind, waits.get(step, []), preview) for step, kind in places)
+    rows = [_row(history, step, kind, waits.get(step, []), preview) for step, kind in places]
+    return tuple(_with_children(history, rows) if history.children else rows)
 
 
 def step_row(history: History, step: str) -> StepRow | None:
     """One of them; None if there is no such step."""
+    if step in history.children:  # it stands where its steps stand
+        return next((row for row in step_rows(history) if row.step == step), None)
     kind = "call" if is_undo(step) and step in history.calls else history.places.get(step)
     waits = [record for (place, _), record in history.waits.items() if place == step]
     return None if kind is None else _row(history, step, kind, waits, shown)
+
+
+def _with_children(history: History, rows: list[StepRow]) -> list[StepRow]:
+    found = child_states(history, ((row.step, row.state) for row in rows))
+    return [
+        msgspec.structs.replace(row, state=found[row.step], ok=found[row.step] == "ok") if row.step in found else row
+        for row in rows
+    ]
 
 
 def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:

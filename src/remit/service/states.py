@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final
 
 from remit.engines.owner import Owner
 
@@ -10,11 +11,26 @@ if TYPE_CHECKING:
     from remit.service.views import JobRow
 
 
+STATES: Final = ("pending", "running", "stopped", "waiting", "stuck", "completed", "failed", "cancelled")
+"""The states that people see."""
+_RECORDED: Final = {"stopped": "running", "stuck": "waiting"}
+
+
 def shown_state(row: JobRow) -> str:
     """The state, `stopped` where a running job has lost its worker, `stuck` where the code at hand cannot go on."""
     if row.state == "running" and not is_held(row):
         return "stopped"
     return "stuck" if row.state == "waiting" and row.code else row.state
+
+
+def recorded(wanted: Iterable[str]) -> tuple[str, ...]:
+    """The recorded states that jobs have which people see in these states."""
+    return tuple(dict.fromkeys(_RECORDED.get(state, state) for state in wanted))
+
+
+def is_in(row: JobRow, wanted: Collection[str]) -> bool:
+    """Whether a job is in one of these states, as recorded or as people see it; in any if there are none."""
+    return not wanted or row.state in wanted or shown_state(row) in wanted
 
 
 def is_held(row: JobRow) -> bool:

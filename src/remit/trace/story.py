@@ -10,6 +10,7 @@ import msgspec
 from remit.jobs.state import History
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.trace.children import child_states
 from remit.trace.narrative import Narrative, Recovery
 from remit.trace.question import read_question
 from remit.trace.segments import Timeline
@@ -120,8 +121,15 @@ class Story:
 
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""
+        if step in self.history.children:
+            return next((one for one in self._all() if one.step == step), None)
         one = self.steps.get(step)
         return self._told(step, one) if one is not None and step else None
+
+    def _all(self) -> tuple[StepNarrative, ...]:
+        steps = [self._told(step, one) for step, one in self.steps.items() if step]
+        found = child_states(self.history, ((one.step, one.state) for one in steps))
+        return tuple(msgspec.structs.replace(one, state=found[one.step]) if one.step in found else one for one in steps)
 
     def span(self, step: str) -> tuple[int, int]:
         """From the first to the last event of a step, in microseconds since the Unix epoch."""
@@ -171,7 +179,7 @@ class Story:
             error=end.error if isinstance(end, k.JobFailed) else None,
             cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
             segments=self._timeline.segments(),
-            steps=tuple(self._told(step, one) for step, one in self.steps.items() if step),
+            steps=self._all(),
             drifts=tuple(self.drifts),
             recoveries=tuple(self.recoveries),
         )

@@ -105,7 +105,7 @@ def command(
 
 
 async def _list(state: State) -> int:
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import Column, short_ids, table
     from remit.clock import SystemClock, age
 
     async with state.open(code="unused") as remit:
@@ -122,14 +122,16 @@ async def _list(state: State) -> int:
         Column("LEFT", style="dim"),
         Column("JOB"),
     )
+    names = short_ids(state.output.out, [one.confirmation for one in found])
+    callers = short_ids(state.output.out, [one.caller.removeprefix("job/") for one in found])
     rows = [
         (
-            one.confirmation,
+            name,
             one.tool or "(a question)",
             age(one.expires_at - now) if one.expires_at else "",
-            one.caller.removeprefix("job/"),
+            caller,
         )
-        for one in found
+        for name, caller, one in zip(names, callers, found, strict=True)
     ]
     table(state.output.out, columns, rows, below=[_about(one) for one in found])
     return exit_codes.OK

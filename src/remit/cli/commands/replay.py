@@ -89,10 +89,12 @@ def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
 def _print_many(state: State, found: list[Replayed]) -> None:
     from collections import Counter
 
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import Column, short_ids, table
 
     columns = (Column("JOB"), Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
-    table(state.output.out, columns, [(one.job, _verdict(one), one.name, _about(one)) for one in found])
+    jobs = short_ids(state.output.out, [one.job for one in found])
+    rows = [(job, _verdict(one), one.name, _about(one)) for job, one in zip(jobs, found, strict=True)]
+    table(state.output.out, columns, rows)
     counts = Counter(_verdict(one) for one in found)
     words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
     state.note(f"{len(found)} jobs: {words}" if found else "no such jobs")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from remit.cli.watch import Followed
     from remit.service.views import JobView, OpenWait, StepRow
-    from remit.trace.narrative import Narrative
 
 _VALUE: Final = 4_000
 """Characters of an input or result that are shown; `--json` has all of it."""
@@ -29,13 +28,16 @@ _VALUE: Final = 4_000
 def command(state: State, job: str, step: str | None) -> int:
     """Show one job: what it was given, its steps, its result; or one step.
 
-    With STEP, that step with its whole arguments and result. JOB is a job's id, an ending of it that fits only one, or
-    `last`. Secrets are masked; --json shows values as they are recorded.
+    With STEP, that step alone: its arguments and result whole, what failed and where, the tool's versions, the rule
+    that decided and who approved. JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are
+    masked; --json shows values as they are recorded.
     """
     from remit.cli.running import run_async
 
     if step is not None:
-        return run_async(lambda _stop: _one_step(state, job, step))
+        from remit.cli.step import show_step
+
+        return run_async(lambda _stop: show_step(state, job, step))
 
     async def look() -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
@@ -56,38 +58,6 @@ def command(state: State, job: str, step: str | None) -> int:
     else:
         _print(state, view, read)
     return exit_codes.OK
-
-
-async def _one_step(state: State, job: str, step: str) -> int:
-    async with state.open(code="unused") as remit:
-        found = await remit.service.jobs.find(job)
-        view = await remit.service.steps.view(found, step)
-        told = await remit.service.streams.narrative(found)
-    if state.as_json:
-        state.output.json(view)
-        return exit_codes.OK
-    _steps(state, (view.row,))
-    if view.args is not None:
-        _value(state, "arguments", view.args)
-    _untrusted(state, told, step)
-    if view.error is not None:
-        from remit.cli.ends import failed
-
-        state.output.out.flush()
-        failed(state, found, view.error)
-    else:
-        _value(state, "result", view.value)
-    return exit_codes.OK
-
-
-def _untrusted(state: State, told: Narrative, step: str) -> None:
-    from remit.cli.story import untrusted_lines
-
-    out, found = state.output.out, next((one.untrusted for one in told.steps if one.step == step), None)
-    if found is not None:
-        out.line()
-    for text, style in untrusted_lines(found):
-        out.line("  " + out.style(text, style))
 
 
 def _seen(waits: Iterable[OpenWait]) -> set[tuple[str, int]]:

@@ -1,0 +1,128 @@
+"""One step of a job, whole: nothing of it is cut, and what is masked says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.cli import exit_codes
+from remit.cli.exact import value_rows
+from remit.cli.live import short
+from remit.cli.question import show_rows
+from remit.cli.story import asked_lines, untrusted_lines, waited_lines
+from remit.cli.tables import fields, moment
+from remit.cli.text import clean, one_line
+from remit.clock import duration
+from remit.redact import MASK, mask
+
+if TYPE_CHECKING:
+    from remit.cli.context import State
+    from remit.cli.output import Channel
+    from remit.service.views import StepView, TaskError
+    from remit.trace.step import StepNarrative
+
+
+async def show_step(state: State, reference: str, step: str) -> int:
+    """Print a step; the exit status. Raises NotFoundError."""
+    async with state.open(code="unused") as remit:
+        job = await remit.service.jobs.find(reference)
+        view = await remit.service.steps.view(job, step)
+        if state.as_json:
+            state.output.json(view)
+            return exit_codes.OK
+        told = await remit.service.streams.narrative(job)
+    found = next((one for one in told.steps if one.step == step), None)
+    _print(state.output.out, job, view, found)
+    return exit_codes.OK
+
+
+def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -> None:
+    row = view.row
+    place = f"{out.style(f'step {row.step}', 'bold')} of {job}"
+    out.line(f"{place}  {one_line(short(row.name))}  {out.style(row.state, row.state)}")
+    fields(out, _facts(view, told))
+    if told is not None:
+        asked = [line for one in told.confirmations for line in asked_lines(one, whole=True)]
+        confirmations = {one.confirmation for one in told.confirmations}
+        waited = [line for one in told.waits for line in waited_lines(one, asked=confirmations)]
+        _section(out, "people", [(text, "") for text in asked] + untrusted_lines(told.untrusted) + waited)
+        _section(out, "attempts", [(text, "") for text in _attempts(told)])
+    if view.args is not None:
+        _value(out, "arguments", view.args)
+    if view.error is not None:
+        _failure(out, view.error)
+    elif row.state == "ok":
+        _value(out, "result", view.value)
+    for item in view.evidence:
+        _value(out, "evidence", item)
+
+
+def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
+    if told is None:
+        return []
+    tool, model, effect = told.tool_invocation, told.llm_invocation, told.state_diff
+    ended = f", ended {moment(told.ended_at)}" if told.ended_at is not None else ""
+    took = f", took {duration(view.row.duration_us)}" if view.row.duration_us else ""
+    said = [
+        ("began", f"{moment(told.started_at)}{ended}{took}"),
+        ("asked by", one_line(told.principal)),
+        ("level", " ".join(filter(None, (told.capability_level, told.risk_level)))),
+        ("rule", told.rule_id),
+        ("policy", told.policy_hash),
+        ("approval", told.approval),
+    ]
+    if tool is not None:
+        said += [
+            ("provider", f"{tool.provider}, version {tool.version}"),
+            ("schema of arguments", tool.request_schema_hash),
+            ("schema of result", tool.response_schema_hash),
+        ]
+    if model is not None:
+        said += [
+            ("model", f"{model.provider} {model.model}, {model.token_count:,} tokens"),
+            ("prompt", model.prompt_hash),
+        ]
+    if effect is not None:
+        said += [("side effect", f"{effect.side_effect}: {effect.effect}"), ("idempotency key", effect.idempotency_key)]
+    said += [("changed since", f"{one.subject}: was {one.recorded}, is {one.current or 'gone'}") for one in told.drifts]
+    return said
+
+
+def _attempts(told: StepNarrative) -> list[str]:
+    lines = []
+    for one in told.attempts:
+        ended = one.outcome or "its end was not recorded"
+        took = f" after {duration(one.duration_us)}" if one.duration_us else ""
+        why = f": {one.code}: {one.message}" if one.code else ""
+        by = f", resolved by {one.decided_by}" if one.decided_by else ""
+        lines.append(one_line(mask(f"{one.number} at {moment(one.started_at)}: {ended}{took}{by}{why}")))
+    return lines
+
+
+def _section(out: Channel, title: str, lines: list[tuple[str, str]]) -> None:
+    if lines:
+        out.line("  " + out.style(title, "dim"))
+    for text, style in lines:
+        out.line("    " + out.style(clean(text), style))
+
+
+def _failure(out: Channel, error: TaskError) -> None:
+    lines = [(mask(f"{error.code}: {error.message}"), "red")]
+    lines += [(f"at {frame}", "") for frame in error.frames]
+    lines += [(f"cause: {error.cause}", "")] if error.cause else []
+    lines += [(f"-> {error.remedy}", "cyan")] if error.remedy else []
+    _section(out, "error", lines)
+
+
+def _value(out: Channel, title: str, value: Any) -> None:
+    exact = msgspec.json.encode(value).decode()
+    masked = mask(exact)
+    hidden = masked.count(MASK) - exact.count(MASK)
+    note = f" ({hidden} masked: --json shows everything)" if hidden else ""
+    out.line("  " + out.style(title + note, "dim"))
+    try:
+        shown = msgspec.json.decode(masked)
+    except msgspec.DecodeError:  # what was masked is no JSON any more
+        shown = masked
+    show_rows(out, value_rows(shown, None if out.width is None else out.width - 4))

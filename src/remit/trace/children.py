@@ -1,0 +1,44 @@
+"""Where child recipes stand: nothing records their end, so their steps and what came after them tell. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from remit.jobs.state import History
+from remit.journal.kinds import JobFailed
+from remit.trace.step import StepState
+
+_BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
+"""What a child is in as long as one of its steps is; the first counts most."""
+
+
+def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:
+    """Where each child stands, by its place; `states` are those of the job's steps, by place."""
+    if not history.children:
+        return {}
+    busy: dict[str, StepState] = {}
+    newest: dict[str, int] = {}
+    for step, state in states:
+        own, place = "" if step in history.children else state, step
+        while place:
+            above, _, number = place.rpartition(".")
+            if number.isdigit():
+                newest[above] = max(newest.get(above, 0), int(number))
+            for kind in _BUSY:
+                if above and kind in {own, busy.get(above)}:
+                    busy[above] = kind
+                    break
+            place = above
+    return {child: _state(child, busy, newest, history) for child in history.children}
+
+
+def _state(child: str, busy: Mapping[str, StepState], newest: Mapping[str, int], history: History) -> StepState:
+    end = history.end
+    if child in busy:
+        return busy[child]
+    if end is not None:
+        failed_at = end.error.step if isinstance(end, JobFailed) else ""
+        return "failed" if failed_at == child or failed_at.startswith(f"{child}.") else "ok"
+    above, _, number = child.rpartition(".")
+    return "ok" if number.isdigit() and newest.get(above, 0) > int(number) else "running"

@@ -1,0 +1,54 @@
+"""`remit show JOB STEP`: one step, whole."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.conftest import Project
+
+
+def test_a_step_is_shown_with_everything_that_decided_about_it(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt", "--text", "one\n  two\n")
+    (question,) = project.here("confirm", "--json").json
+    name = question["confirmation"]
+    assert project.here("confirm", name, "--approve", "--as", "bob", "--reason", "looks right").status == 0
+    assert project.here("resume", job).status == 0
+    out = project.here("show", job, "1").out
+    assert out.startswith(f"step 1 of {job}  note.write  ok\n")
+    for fact in (
+        r"asked by +alice",
+        r"rule +default:L1",
+        rf"approval +{name}",
+        r"provider +local, version",
+        r"schema of arguments +sha256:[0-9a-f]{64}\n",
+        r"side effect +write: committed",
+        r"idempotency key +[0-9a-f]{64}\n",
+        rf"asked at .*: {name}, digest {question['digest']}\n",
+        rf"approve by bob at .*, shown {question['digest']}: looks right\n",
+        r"1 at .*: success after",
+    ):
+        assert re.search(fact, out), fact
+    assert '"text": (2 lines, 10 characters)\n    " one\n    "   two\n' in out
+
+
+def test_a_step_is_not_cut_however_long_its_values_are(project: Project) -> None:
+    job = project.job("file", "--path", "a.txt", "--content", "x" * 30_000)
+    assert project.here("confirm", project.here("confirm", "--json").json[0]["confirmation"], "--approve").status == 0
+    assert project.here("resume", job).status == 0
+    assert "x" * 30_000 in project.here("show", job, "1").out
+
+
+def test_a_failed_step_says_why_and_where(project: Project) -> None:
+    job = project.job("fails")
+    out = project.here("show", job, "1").out
+    assert "TOOL_EXEC_FAILED: bad.always: ValueError: no luck today" in out
+    assert re.search(r"at .*sample_module\.py:\d+ in fail\n", out)
+    assert "attempts\n    1 at" in out
+
+
+def test_what_is_masked_of_a_step_is_counted(project: Project) -> None:
+    job = project.job("fails", "--why", "api_key=sk-live-0123456789abcdef0123")
+    out = project.here("show", job, "1").out
+    assert "0123456789" not in out
+    assert "arguments (1 masked: --json shows everything)" in out
+    assert "sk-live-0123456789abcdef0123" in project.here("show", job, "1", "--json").out
