@@ -21,6 +21,15 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """From where, and whether side effects may happen again."""
+
+    step: str = ""
+    """Run again from there; empty: from where it failed."""
+    repeat: Literal["", "yes"] = ""
+    reason: str = ""
+
+
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """A signal; the payload is JSON, and may be left out."""
 
@@ -65,6 +74,15 @@ async def resume(asked: PageRequest) -> See:
     job = asked.path["job"]
     await asked.service.jobs.resume(job)
     return _back(job)
+
+
+async def retry(asked: PageRequest) -> See:
+    """Create a job that takes over what this one recorded, and goes on where it failed."""
+    form: Retry = asked.form
+    retried = await asked.service.jobs.retry(
+        asked.path["job"], form.step.strip(), repeat=form.repeat == "yes", by=asked.principal, reason=form.reason
+    )
+    return _back(retried.job)
 
 
 async def signal(asked: PageRequest) -> See:
@@ -137,6 +155,7 @@ _ONE: Final = "/jobs/{job}"
 PAGES: Final = (
     Page(path=f"{_ONE}/cancel", scope="decide", handler=cancel, form=Cancel),
     Page(path=f"{_ONE}/resume", scope="decide", handler=resume, form=Nothing),
+    Page(path=f"{_ONE}/retry", scope="call", handler=retry, form=Retry),
     Page(path=f"{_ONE}/signal", scope="decide", handler=signal, form=Signal),
     Page(path=f"{_ONE}/steps/{{step}}/decide", scope="decide", handler=decide, form=Decision),
     Page(path=f"{_ONE}/replay", scope="read", handler=replay, form=Nothing),

@@ -117,6 +117,13 @@ async def agent(asked: PageRequest) -> Agent:
     return await _agent(asked, everything=asked.query.all)
 
 
+async def moved(asked: PageRequest) -> object:
+    """What stays equal while nothing is said."""
+    job = await asked.service.jobs.find(asked.path["job"])
+    pending = await asked.service.confirmations.pending()
+    return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending)
+
+
 async def say(asked: PageRequest) -> Agent | See:
     """Say something: to this job if it is at work, else to a new one that goes on with the conversation."""
     job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
@@ -189,7 +196,7 @@ def _call(call: ToolCall, result: ToolResult | None) -> Call:
 
 
 PAGES: Final = (
-    Page(path="/agents", scope="read", handler=agents, query=Query),
-    Page(path="/agents/{job}", scope="read", handler=agent, query=Which),
+    Page(path="/agents", scope="read", handler=agents, query=Query, live="heads"),
+    Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="events", mark=moved),
     Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import ClassVar, Final, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from remit.journal.kinds import JobCreated
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
+from remit.pages.strip import Strip, strip_of
 from remit.pages.value import INLINE, Shown, shown
 from remit.service.standing import Standing, standing
 from remit.service.story import JobStory
@@ -57,6 +59,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """The same call over HTTP."""
     python: str
     """The same call from Python."""
+    command: str
+    """What shows the step at a terminal."""
 
 
 class Job(View, frozen=True, kw_only=True):
@@ -84,6 +88,8 @@ class Job(View, frozen=True, kw_only=True):
     steps: int
     found: int
     """Rows in all; a window shows some of them."""
+    strip: Strip | None
+    """All rows at a glance, if a page does not show all."""
     marks: tuple[Mark, ...]
     detail: Detail | None
     input: Shown
@@ -149,6 +155,7 @@ async def job(asked: PageRequest) -> Job:
         rows=tuple(lines(shown_now, story.told, scale, until)),
         steps=len(known.steps),
         found=len(rows),
+        strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
         detail=await _detail(asked, known, query.step) if query.step else None,
         input=shown(known.input),
@@ -188,6 +195,7 @@ async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
         python=_python(view),
+        command=f"remit show {known.row.job} {shlex.quote(step)}",
     )
 
 

@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from remit.http.access import Access, Scope
     from remit.service.service import Service
 
-_ENTRIES: Final[tuple[tuple[str, str, Scope], ...]] = (
-    ("Overview", "/", "read"),
-    ("Jobs", "/jobs", "read"),
-    ("Inbox", "/inbox", "read"),
-    ("Agents", "/agents", "read"),
-    ("Tools", "/tools", "read"),
-    ("Policy", "/policy", "read"),
-    ("Tickets", "/tickets", "tickets"),
-    ("MCP", "/servers", "read"),
-    ("Usage", "/usage", "read"),
+_ENTRIES: Final[tuple[tuple[str, str, Scope, str], ...]] = (
+    ("Overview", "/", "read", "o"),
+    ("Jobs", "/jobs", "read", "j"),
+    ("Inbox", "/inbox", "read", "i"),
+    ("Agents", "/agents", "read", "a"),
+    ("Tools", "/tools", "read", "t"),
+    ("Policy", "/policy", "read", "p"),
+    ("Tickets", "/tickets", "tickets", "k"),
+    ("MCP", "/servers", "read", "m"),
+    ("Usage", "/usage", "read", "u"),
 )
-"""Each with its path, and the scope without which there is nothing to see."""
+"""Each with its path, the scope without which there is nothing to see, and the key that leads there after `g`."""
 
 
 async def items(service: Service, access: Access, here: str, *, counted: bool) -> tuple[Item, ...]:
@@ -30,8 +30,8 @@ async def items(service: Service, access: Access, here: str, *, counted: bool) -
     path = here.partition("?")[0]
     waiting = await answerable(service, access) if counted and access.allows("read") else 0
     return tuple(
-        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0)
-        for name, at, scope in _ENTRIES
+        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key)
+        for name, at, scope, key in _ENTRIES
         if access.allows(scope)
     )
 

@@ -29,6 +29,8 @@ class Item(msgspec.Struct, frozen=True):
     current: bool
     count: int = 0
     """How many things there wait for this reader."""
+    key: str = ""
+    """The key that leads there after `g`."""
 
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,12 +25,22 @@ _ANSWER_S: Final = 5.0
 _TONES: Final = {"up": "quiet", "connecting": "busy", "failed": "bad", "off": "quiet"}
 
 
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions."""
+
+    before: str = ""
+    """Continue after this session of an earlier page."""
+
+
 class Mcp(View, frozen=True, kw_only=True):
     """Servers and sessions."""
 
     template: ClassVar[str] = "servers.html"
     servers: tuple[ServerRow, ...]
     sessions: tuple[SessionRow, ...]
+    before: str
+    next: str
+    """Continue after this session; empty: this is the last page."""
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +73,15 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def mcp(asked: PageRequest) -> Mcp:
-    """Every server, and the newest sessions."""
+    """Every server, and a page of sessions, newest first."""
+    before = asked.query.before
+    rows = await asked.service.sessions.rows(limit=_SESSIONS + 1, before=before)
     return Mcp(
         title="MCP",
         servers=tuple(await asked.service.servers.rows(PATIENCE_S)),
-        sessions=tuple(await asked.service.sessions.rows(limit=_SESSIONS)),
+        sessions=tuple(rows[:_SESSIONS]),
+        before=before,
+        next=rows[_SESSIONS - 1].session if len(rows) > _SESSIONS else "",
     )
 
 
@@ -124,7 +138,7 @@ async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | Non
 
 
 PAGES: Final = (
-    Page(path="/servers", scope="read", handler=mcp),
+    Page(path="/servers", scope="read", handler=mcp, query=Query, live="heads"),
     Page(path="/servers/{server}", scope="read", handler=server),
     Page(path="/servers/{server}/approve", scope="admin", handler=approve, form=Approve),
     Page(path="/servers/{server}/pin", scope="admin", handler=pin, form=Nothing),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import ClassVar, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from remit.service.views import StepMeta, StepRow
 from remit.trace.step import StepNarrative
 
 _MOST: Final = 500
-"""Calls of a page: the newest."""
+"""Calls of a page."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +24,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The call that is shown whole."""
     open: tuple[str, ...] = ()
     """The folded rows that are opened, by their first call."""
+    until: int = 0
+    """The number of the last call of the page; 0: the newest."""
 
 
 class Session(View, frozen=True, kw_only=True):
@@ -39,6 +40,9 @@ class Session(View, frozen=True, kw_only=True):
     events: int
     query: Query
     calls: int
+    first: int
+    """The number of the first call of the page."""
+    last: int
     rows: tuple[Row, ...]
     folds: tuple[float, ...]
     """Where idle time is folded on the scale."""
@@ -52,7 +56,10 @@ async def session(asked: PageRequest) -> Session:
         why = f"There is no session {name!r:.80}."
         raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page MCP lists them.")
     story = await asked.service.streams.story(name)
-    steps = [told for step in islice(reversed(story.steps), _MOST) if (told := story.told(step)) is not None][::-1]
+    calls = [step for step in story.steps if step]
+    number = min(query.until, len(calls)) if query.until > 0 else len(calls)
+    first = max(0, number - _MOST)
+    steps = [told for step in calls[first:number] if (told := story.told(step)) is not None]
     by_step = {step.step: step for step in steps}
     last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
     scale = scale_of(story, last, fold=True)
@@ -65,7 +72,9 @@ async def session(asked: PageRequest) -> Session:
         created_at=story.created_at,
         events=story.events,
         query=query,
-        calls=sum(1 for step in story.steps if step),
+        calls=len(calls),
+        first=first + 1 if calls else 0,
+        last=number,
         rows=tuple(lines(found, by_step.get, scale, last)),
         folds=tuple(round(fold.x, 1) for fold in scale.folds),
         detail=by_step.get(query.step),
@@ -94,4 +103,4 @@ def _row(step: StepNarrative) -> StepRow:
     )
 
 
-PAGES: Final = (Page(path="/sessions/{session}", scope="read", handler=session, query=Query),)
+PAGES: Final = (Page(path="/sessions/{session}", scope="read", handler=session, query=Query, live="events"),)

@@ -209,7 +209,7 @@ def _micros(text: str) -> int:
 
 
 PAGES: Final = (
-    Page(path="/tickets", scope="tickets", handler=board, query=Query),
-    Page(path="/tickets/{ticket}", scope="tickets", handler=ticket),
+    Page(path="/tickets", scope="tickets", handler=board, query=Query, live="heads"),
+    Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="heads"),
     Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Nothing),
 )

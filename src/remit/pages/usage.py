@@ -88,4 +88,4 @@ def _path(name: str) -> str:
     return link("/sessions/{}" if name.startswith("ses_") else "/jobs/{}", name.partition("/")[0])
 
 
-PAGES: Final = (Page(path="/usage", scope="read", handler=usage, query=Query),)
+PAGES: Final = (Page(path="/usage", scope="read", handler=usage, query=Query, live="heads"),)

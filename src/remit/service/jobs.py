@@ -151,6 +151,10 @@ class Jobs:
         """A job's row. Raises NotFoundError."""
         return job_row(await head_of(self._journal, job))
 
+    async def events(self, job: str) -> int:
+        """How many events are recorded of a job. Raises NotFoundError."""
+        return (await head_of(self._journal, job)).seq
+
     async def view(self, job: str) -> JobView:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
         head = await head_of(self._journal, job)

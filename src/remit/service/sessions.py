@@ -26,7 +26,7 @@ from remit.journal.kinds import decode as payload_of
 from remit.policy.overlay import parse_overlay
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
-from remit.service.heads import PART, SESSION
+from remit.service.heads import PART, SESSION, stream_named
 from remit.service.outcome import OutcomeView, outcome_view
 from remit.service.views import SessionRow, session_row
 
@@ -58,9 +58,11 @@ class Sessions:
 
     # --- queries
 
-    async def rows(self, *, limit: int = 20) -> list[SessionRow]:
-        """Sessions, newest first."""
-        return [session_row(head) for head in await self._journal.heads(HeadQuery(kind=SESSION, limit=limit))]
+    async def rows(self, *, limit: int = 20, before: str = "") -> list[SessionRow]:
+        """Sessions, newest first; `before` continues after a session of an earlier page."""
+        after = stream_named(before) if before else None
+        query = HeadQuery(kind=SESSION, limit=limit, before=after)
+        return [session_row(head) for head in await self._journal.heads(query)]
 
     # --- commands
 

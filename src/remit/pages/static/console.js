@@ -32,6 +32,21 @@ function select(element) {
   selection.addRange(range);
 }
 
+// A step was opened or closed in place: the focus goes there.
+(() => {
+  let stood = "";
+  document.addEventListener("htmx:after:swap", () => {
+    if (document.activeElement && document.activeElement !== document.body) return;
+    const title = document.getElementById("step-name");
+    if (title) {
+      stood = title.dataset.step;
+      title.focus();
+    } else if (stood) {
+      document.getElementById(`s-${stood}`)?.querySelector("a")?.focus();
+    }
+  });
+})();
+
 // Live: one stream for the tab that is seen. What changed comes as HTML of regions; nothing that is read is moved, and
 // nothing that was opened or typed is lost.
 
@@ -115,7 +130,7 @@ function select(element) {
     }
   }
 
-  // One row instead of another; whoever stands on a link in it still does.
+  // One row instead of another; a link in it that has the focus keeps it.
   function put(old, row) {
     const address = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     if (old.classList.contains("current")) row.classList.add("current");

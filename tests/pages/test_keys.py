@@ -1,0 +1,120 @@
+"""The pages by keyboard alone: everything is reached with Tab, and keys lead to pages and rows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.pages.browsing import browsing, window
+from tests.pages.conftest import Served
+from tests.pages.test_browser import filled, looks, orders, remit
+
+pytestmark = pytest.mark.slow
+REACHABLE = """() => {
+    const seen = (one) => one.checkVisibility({visibilityProperty: true}) && one.getClientRects().length > 0;
+    const all = [...document.querySelectorAll(
+        'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')];
+    const wanted = all.filter((one) => one.tabIndex >= 0 && !one.disabled && seen(one) && !one.closest('dialog')
+        && !(one.type === 'radio' && !one.checked));
+    wanted.forEach((one, number) => { one.dataset.reach = number; });
+    return wanted.length;
+}"""
+"""Numbers everything that can be used on a page; how many there are."""
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as found:
+        yield found
+
+
+@pytest.mark.timeout(240)
+async def test_everything_on_every_page_is_reached_with_tab(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        await shown.page.add_init_script("delete window.EventSource")  # the numbers are to stay
+        for path in await filled(opened):
+            page = await shown.open(path)
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            number = await page.evaluate(REACHABLE)
+            reached = set[str]()
+            for _ in range(number + 2):
+                await page.keyboard.press("Tab")
+                reached.add(await page.evaluate("document.activeElement.dataset.reach ?? ''"))
+            missing = [str(one) for one in range(number) if str(one) not in reached]
+            names = [
+                await page.locator(f'[data-reach="{one}"]').first.evaluate("one => one.outerHTML") for one in missing
+            ]
+            assert names == [], path
+
+
+async def test_keys_lead_to_pages_rows_and_search(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        jobs = [(await opened.start(looks(count=1))).id for _ in range(2)]
+        await opened.service.jobs.settled(jobs)
+        page = await shown.open("/")
+        await page.keyboard.press("?")
+        dialog = page.get_by_role("dialog", name="Keys")
+        await expect(dialog).to_be_visible()
+        await expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
+        assert await shown.troubles() == []
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_be_hidden()
+        await page.keyboard.press("g")
+        await page.keyboard.press("j")
+        await expect(page).to_have_url(f"{server.url}/jobs")
+        await page.keyboard.press("j")
+        await page.keyboard.press("j")
+        await expect(page.locator("#rows th a").nth(1)).to_be_focused()
+        await page.keyboard.press("k")
+        await expect(page.locator("#rows th a").first).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(f"{server.url}/jobs/{jobs[1]}")
+        await page.keyboard.press("/")
+        search = page.get_by_label("Find in steps")
+        await expect(search).to_be_focused()
+        await page.keyboard.type("gj?k/")
+        await expect(search).to_have_value("gj?k/")
+        await expect(dialog).to_be_hidden()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("g")
+        await page.keyboard.press("p")
+        await expect(page).to_have_url(f"{server.url}/policy")
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Text")).to_be_focused()
+
+
+async def test_a_step_is_opened_and_closed_and_the_focus_follows(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(looks(count=1))
+        await job
+        page = await shown.open(f"/jobs/{job.id}")
+        await page.keyboard.press("j")
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#step-name")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(page.locator("#step-name")).to_have_count(0)
+        await expect(page.locator("#step-rows a").nth(1)).to_be_focused()
+
+
+async def test_keys_can_be_turned_off_and_nothing_approves_by_a_key(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(orders(item="milk"))
+        await opened.service.jobs.settled([job.id])
+        (question,) = await job.questions()
+        page = await shown.open(f"/inbox/{question.confirmation}")
+        for key in "abcdefhilmnopqrstuvwxyzAY ":
+            await page.keyboard.press(key)
+        assert (await opened.service.confirmations.view(question.confirmation)).state == "pending"
+        await page.get_by_role("button", name="Keys").click()
+        await page.get_by_label("Use these keys").uncheck()
+        await page.get_by_role("button", name="Close").click()
+        for path in (f"/inbox/{question.confirmation}", "/jobs"):
+            await shown.open(path)
+            await page.keyboard.press("?")
+            await page.keyboard.press("g")
+            await page.keyboard.press("o")
+            await expect(page.get_by_role("dialog")).to_be_hidden()
+            assert page.url == server.url + path
