@@ -8,6 +8,9 @@ RemitError
 │   ├── SchemaError        a JSON schema that cannot be used
 │   ├── NotCanonicalError  a value without a canonical form
 │   ├── PlanError          a task graph that is not valid
+│   │   ├── InvalidPlanError      carries every problem, with its place (jobs/plans/problem.py)
+│   │   └── ReferenceSyntaxError  a text that begins like a reference (jobs/plans/references.py)
+│   ├── ResolveError       a name for which there is no single tool (tools/index.py)
 │   └── NotFoundError      a job, step, recipe or confirmation that is not there
 ├── StateError             the thing is there, but not in the state this needs
 ├── JournalError           the journal's storage refused or failed
@@ -15,11 +18,17 @@ RemitError
 │   └── ChainBrokenError     recorded bytes do not match their hash
 │       └── PayloadErasedError  or were erased with their subject
 ├── ServerError            a Remit server cannot be reached, or gives no answer of its own
-├── RunError               raised inside recipe code
-│   ├── CallError          a call did not end well; carries the outcome
-│   ├── NondeterminismError  the recipe left the recorded path; carries both sides
-│   └── VersionError       the recorded versions are not today's, and policy says refuse
-└── ProviderError          raised by a provider; the gateway turns it into an outcome
+├── JobEndedError          an awaited job failed or was cancelled (service/handle.py)
+├── InterruptedByUserError  Ctrl-C or SIGTERM (cli/errors.py)
+├── LackingError           this process lacks what a job needs; another may have it (jobs/routes.py)
+└── RunError               raised inside recipe code
+    ├── CallError          a call did not end well; carries the outcome (jobs/run.py)
+    ├── ModelError         a model gave no answer that can be used (jobs/answers.py)
+    ├── NondeterminismError  the recipe left the recorded path; carries both sides
+    └── VersionError       the recorded versions are not today's, and policy says refuse
+
+ProviderError              raised by a provider, and no RemitError: the gateway turns it into an outcome
+└── ListFailedError        an MCP server that could not be listed (providers/mcp/connection.py)
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def test_the_context_is_known_even_where_it_is_imported_for_the_type_checker_onl
     assert read(module["f"]).context == "ctx"
 
 
-def untyped(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+def untyped(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - what is tested
 
 
 def spread(*a: int) -> None: ...
@@ -227,7 +227,7 @@ def test_the_return_hint_becomes_the_output_schema_where_it_can(hint: Any, schem
 
 
 def test_without_a_return_hint_nothing_is_promised() -> None:
-    def f():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def f():  # type: ignore[no-untyped-def]  # noqa: ANN202 - what is tested
         ...
 
     assert output_of(f) is None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from remit.cli import exit_codes
 from remit.cli.output import Color, Output, reserved_stdout
 from remit.errors import UsageError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
     from remit.wiring.runtime import Report
+
+T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
@@ -167,6 +170,16 @@ class State:
         for name in self.modules:
             options += ["--module", name]
         return shlex.join(["remit", *options, *words])
+
+    def listing(self, rows: list[T], show: Callable[[State, list[T]], None], nothing: str) -> int:
+        """Print a list: as JSON where that is wanted, by `show`, or as the note `nothing` if it is empty."""
+        if self.as_json:
+            self.output.json(rows)
+        elif rows:
+            show(self, rows)
+        else:
+            self.note(nothing)
+        return exit_codes.OK
 
     def note(self, text: str) -> None:
         """Tell people something, on stderr; not where only the result is wanted."""

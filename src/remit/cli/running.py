@@ -93,6 +93,11 @@ def run_async(work: Callable[[Stop], Coroutine[Any, Any, T]], *, gentle: bool = 
             _close(loop)
 
 
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, if only a signal ends it early. Raises InterruptedByUserError."""
+    return run_async(lambda _stop: work)
+
+
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     """Everything but the thread pool is seen off: a tool's thread cannot be stopped and is not waited for."""
     left = asyncio.all_tasks(loop)

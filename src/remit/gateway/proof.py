@@ -121,7 +121,7 @@ async def _verified(text: bytes, signature: str, by: str, signers: Path, at: int
         file.flush()
         words = ["-Y", "verify", "-f", str(signers), "-I", by, "-n", NAMESPACE, "-s", file.name]
         if at is not None:  # in local time: older versions know no other
-            words += ["-O", f"verify-time={datetime.fromtimestamp(at / SECOND):%Y%m%d%H%M%S}"]  # noqa: DTZ006
+            words += ["-O", f"verify-time={datetime.fromtimestamp(at / SECOND):%Y%m%d%H%M%S}"]  # noqa: DTZ006 - ssh-keygen reads local time
         status, _ = await _ran(words, text)
     return status == 0
 

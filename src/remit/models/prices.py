@@ -79,8 +79,8 @@ def _amount(price: Price, usage: Usage) -> float:
 def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
     try:
         # An extra, and slow to import.
-        from genai_prices import Usage as Counted  # noqa: PLC0415
-        from genai_prices import calc_price  # noqa: PLC0415
+        from genai_prices import Usage as Counted  # noqa: PLC0415 - as above
+        from genai_prices import calc_price  # noqa: PLC0415 - as above
     except ModuleNotFoundError:
         return None
     counted = Counted(

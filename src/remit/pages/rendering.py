@@ -59,7 +59,7 @@ def render(view: View, shell: Shell) -> bytes:
 @cache
 def _environment() -> Environment:
     # Loaded with the first page: it takes a tenth of a second, and many servers are never looked at.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # noqa: PLC0415
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # noqa: PLC0415 - as above
 
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

@@ -184,7 +184,7 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     names = [tool.name for tool in scope.of(rule) if effective_level(tool) is Level.L2]
     if rule.effect != "allow" or not names:
         return
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as shown
     operators = {operator.name for constraint in rule.when for operator in constraint.operators}
     if not operators:
         message = f"allows {shown} (L2) with any arguments"

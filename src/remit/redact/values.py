@@ -105,7 +105,7 @@ class _Masking:
         before = items[index - 1] if index else None
         if not isinstance(before, str) or not _PLAIN_NAME.fullmatch(before):
             return False
-        return (before.startswith("-") or len(items) == 2) and names_secret(before, self._clues.names)  # noqa: PLR2004
+        return (before.startswith("-") or len(items) == 2) and names_secret(before, self._clues.names)  # noqa: PLR2004 - a pair
 
 
 def _decoded(text: str) -> Any:

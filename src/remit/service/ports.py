@@ -363,34 +363,34 @@ class ServicePort(Protocol):
     def jobs(self) -> JobsPort: ...  # noqa: D102 - the types say it, here and below
 
     @property
-    def steps(self) -> StepsPort: ...  # noqa: D102
+    def steps(self) -> StepsPort: ...  # noqa: D102 - as above
 
     @property
-    def artifacts(self) -> ArtifactsPort: ...  # noqa: D102
+    def artifacts(self) -> ArtifactsPort: ...  # noqa: D102 - as above
 
     @property
-    def streams(self) -> StreamsPort: ...  # noqa: D102
+    def streams(self) -> StreamsPort: ...  # noqa: D102 - as above
 
     @property
-    def sessions(self) -> SessionsPort: ...  # noqa: D102
+    def sessions(self) -> SessionsPort: ...  # noqa: D102 - as above
 
     @property
-    def confirmations(self) -> ConfirmationsPort: ...  # noqa: D102
+    def confirmations(self) -> ConfirmationsPort: ...  # noqa: D102 - as above
 
     @property
-    def approvals(self) -> ApprovalsPort: ...  # noqa: D102
+    def approvals(self) -> ApprovalsPort: ...  # noqa: D102 - as above
 
     @property
-    def policy(self) -> PolicyPort: ...  # noqa: D102
+    def policy(self) -> PolicyPort: ...  # noqa: D102 - as above
 
     @property
-    def tools(self) -> ToolsPort: ...  # noqa: D102
+    def tools(self) -> ToolsPort: ...  # noqa: D102 - as above
 
     @property
-    def recipes(self) -> RecipesPort: ...  # noqa: D102
+    def recipes(self) -> RecipesPort: ...  # noqa: D102 - as above
 
     @property
-    def conversations(self) -> ConversationsPort: ...  # noqa: D102
+    def conversations(self) -> ConversationsPort: ...  # noqa: D102 - as above
 
     @property
-    def tickets(self) -> TicketsPort: ...  # noqa: D102
+    def tickets(self) -> TicketsPort: ...  # noqa: D102 - as above

@@ -100,9 +100,9 @@ def mcp_providers(
         return []
     try:
         # An extra, and slow to import.
-        from remit.providers.mcp.enclosed import launch_of  # noqa: PLC0415
-        from remit.providers.mcp.oauth import Login  # noqa: PLC0415
-        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415
+        from remit.providers.mcp.enclosed import launch_of  # noqa: PLC0415 - as above
+        from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - as above
+        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
     login = Login(data_folder(os.environ) / "mcp-auth", authorizer)

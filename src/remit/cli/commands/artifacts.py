@@ -45,7 +45,7 @@ def command(
     it is all of them. If several steps left a file of one name, the last one counts; --step chooses another. JOB is a
     job's id, an ending of it that fits only one, `last`, or a session's id. Bytes are checked against their digests.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     if save is not None and cat:
         raise click.UsageError("Give --save or --cat, not both.", context)
@@ -60,7 +60,7 @@ def command(
                 await _save(remit.service, found, rows, save, force=force)
             return rows
 
-    rows = run_async(lambda _stop: work())
+    rows = run_to_end(work())
     if cat:
         return exit_codes.OK
     if state.as_json:

@@ -32,7 +32,7 @@ def command(state: State, job: str, reason: str) -> int:
     ending of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
     """
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def stop() -> JobRow:
         async with state.open(code="wanted") as remit:
@@ -42,7 +42,7 @@ def command(state: State, job: str, reason: str) -> int:
                 return await _ended(remit, found)
 
     with reserved_stdout():
-        row = run_async(lambda _stop: stop())
+        row = run_to_end(stop())
     if row.state == "cancelled":
         state.note(f"{row.job} is cancelled")
         return exit_codes.OK

@@ -53,13 +53,13 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
 
 
 def _show(state: State, job: str) -> int:
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[dict[str, Any]]:
         async with state.open(code="unused") as remit:
             return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
 
-    messages = run_async(lambda _stop: look())
+    messages = run_to_end(look())
     if state.as_json:
         state.output.json(messages)
         return exit_codes.OK

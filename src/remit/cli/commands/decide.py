@@ -48,7 +48,7 @@ def command(
     """
     if [done is not None, retry, fail].count(True) != 1:
         raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     decision: Literal["done", "retry", "fail"] = "done" if done is not None else "retry" if retry else "fail"
     value: Any = json_value(done, "--done") if done is not None else None
@@ -61,6 +61,6 @@ def command(
             )
             return found
 
-    found = run_async(lambda _stop: decide())
+    found = run_to_end(decide())
     state.note(f"recorded; where no worker runs, go on with: {state.command('resume', found)}")
     return exit_codes.OK

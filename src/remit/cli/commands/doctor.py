@@ -25,12 +25,12 @@ def command(state: State, live: bool) -> int:
     servers. Whatever is not in order comes with a way to fix it. Exits with status 1 if a check fails.
     """
     from remit.cli.checks import checks
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[Check]:
         return [check async for check in checks(state, live=live)]
 
-    found = run_async(lambda _stop: look())
+    found = run_to_end(look())
     if state.as_json:
         state.output.json([check._asdict() for check in found])
     else:

@@ -117,14 +117,14 @@ async def _plan(remit: Opened, file: str) -> Any:
 
 def _detach(state: State, start: _Start) -> int:
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def create() -> str:
         async with state.open(creates=True) as remit:
             return (await start(remit))[0]
 
     with reserved_stdout():
-        job = run_async(lambda _stop: create())
+        job = run_to_end(create())
     if state.as_json:
         state.output.json({"job": job, "state": "pending"})
     else:
@@ -138,7 +138,7 @@ def _detach(state: State, start: _Start) -> int:
 def _explain(context: click.Context, state: State, name: str) -> int:
     """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
     from remit.cli.runhelp import plan_help, recipe_help
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     if not state.server:
         state.journal = ":memory:"
@@ -147,7 +147,7 @@ def _explain(context: click.Context, state: State, name: str) -> int:
         async with state.open() as remit:
             return await _plan(remit, name) if is_plan(name) else await remit.service.recipes.view(name)
 
-    what = run_async(lambda _stop: found())
+    what = run_to_end(found())
     formatter = context.make_formatter()
     if is_plan(name):
         plan_help(formatter, name, what)

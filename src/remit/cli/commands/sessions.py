@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -24,20 +23,14 @@ def command(state: State, limit: int) -> int:
     Each MCP client has one for each connection, and so does each program that calls tools itself. Newest first;
     `remit trace SESSION` tells what one of them did.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[SessionRow]:
         async with state.open(code="unused") as remit:
             return await remit.service.sessions.rows(limit=limit)
 
-    rows = run_async(lambda _stop: look())
-    if state.as_json:
-        state.output.json(rows)
-    elif rows:
-        _print(state, rows)
-    else:
-        state.note("no sessions yet")
-    return exit_codes.OK
+    rows = run_to_end(look())
+    return state.listing(rows, _print, "no sessions yet")
 
 
 def _print(state: State, rows: list[SessionRow]) -> None:

@@ -21,7 +21,7 @@ def command(state: State, job: str, name: str, payload: str) -> int:
     PAYLOAD is JSON, or @FILE; without one it is null. It is kept if the job does not wait for it yet. JOB is a
     job's id, an ending of it that fits only one, or `last`.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     value = json_value(payload, "PAYLOAD")
 
@@ -31,6 +31,6 @@ def command(state: State, job: str, name: str, payload: str) -> int:
             await remit.service.jobs.signal(found, name, value)
             return found
 
-    found = run_async(lambda _stop: send())
+    found = run_to_end(send())
     state.note(f"sent {name} to {found}; where no worker runs, go on with: {state.command('resume', found)}")
     return exit_codes.OK

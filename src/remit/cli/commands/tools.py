@@ -37,7 +37,7 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     """
     from remit.app import Remit
     from remit.cli.recorded import record
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     if target is not None:
         return _export(state, name, target)
@@ -49,7 +49,7 @@ def command(state: State, name: str | None, target: Path | None) -> int:
                 await record(remit)
             return found, await remit.service.tools.failures()
 
-    found, failures = run_async(lambda _stop: look())
+    found, failures = run_to_end(look())
     if state.as_json:
         state.output.json(found if name is None else found[0])
     elif name is None:
@@ -65,7 +65,7 @@ def command(state: State, name: str | None, target: Path | None) -> int:
 
 def _export(state: State, name: str | None, target: Path) -> int:
     from remit.cli.recorded import export
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
     from remit.cli.saving import write
 
     if name is not None:
@@ -76,7 +76,7 @@ def _export(state: State, name: str | None, target: Path) -> int:
         async with state.remit() as remit:
             return await export(remit), await remit.service.tools.failures()
 
-    catalog, failures = run_async(lambda _stop: look())
+    catalog, failures = run_to_end(look())
     if failures:
         raise _incomplete(failures)
     if str(target) == "-":

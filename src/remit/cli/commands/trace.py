@@ -28,9 +28,9 @@ def command(state: State, job: str, follow: bool, events: bool) -> int:
     and schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it
     that fits only one, or `last`; or a session's id, as `remit sessions` lists them.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
-    return run_async(lambda _stop: _trace(state, job, follow=follow, events=events))
+    return run_to_end(_trace(state, job, follow=follow, events=events))
 
 
 async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:

@@ -26,7 +26,7 @@ def command(state: State, by: By, days: int) -> int:
 
     Costs are estimates from known prices. An answer that never arrived counts as the most that it could take.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[UsageRow]:
         from remit.clock import DAY
@@ -35,7 +35,7 @@ def command(state: State, by: By, days: int) -> int:
             since = remit.clock.now() - days * DAY
             return await remit.service.usage.rows(by, since=since)
 
-    rows = run_async(lambda _stop: look())
+    rows = run_to_end(look())
     if state.as_json:
         state.output.json(rows)
     elif rows:

@@ -36,14 +36,14 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> VerifyReport:
         async with state.open(code="unused") as remit:
             return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
 
     try:
-        report = run_async(lambda _stop: look())
+        report = run_to_end(look())
     except JournalError as error:
         if error.code not in _DAMAGE:
             raise

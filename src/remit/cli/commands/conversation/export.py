@@ -24,13 +24,13 @@ def command(state: State, job: str, file: Path | None) -> int:
     The file is a JSON list of messages as OpenAI's Chat Completions takes them. Without FILE it is printed. Values are
     written whole, as they are recorded; an existing FILE is not replaced.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[dict[str, Any]]:
         async with state.open(code="unused") as remit:
             return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
 
-    messages = run_async(lambda _stop: look())
+    messages = run_to_end(look())
     if file is None:
         state.output.json(messages)
         return exit_codes.OK

@@ -28,14 +28,14 @@ def command(state: State, source: str, target: str) -> int:
     FROM and TO are paths or URLs, as for --journal. Every event keeps its hash; at the end each stream of TO is checked
     against FROM. Stop the workers first. A copy that was broken off goes on where it was when you start it again.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     begin, end = (state.settings({"journal.url": url}).journal.url for url in (source, target))
     if begin == end:
         raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
     if (path := file_of(begin)) is not None and not path.exists():
         raise UsageError(f"there is no journal at {path}", remedy="Correct FROM.")
-    copied, where = run_async(lambda _stop: _copy(state, begin, end))
+    copied, where = run_to_end(_copy(state, begin, end))
     if state.as_json:
         import msgspec
 

@@ -29,9 +29,9 @@ def command(state: State, new_key: bool) -> int:
     and seals the heads of those that are whole. From then on a stream without a seal is not believed. Stop the workers
     first. Look at what `remit verify` says before you seal again: sealing says that what is there now is right.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
-    done, place = run_async(lambda _stop: _seal(state, new_key=new_key))
+    done, place = run_to_end(_seal(state, new_key=new_key))
     if state.as_json:
         import msgspec
 

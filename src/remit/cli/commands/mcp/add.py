@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import LEVELS, json_option, pass_state
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
-
-_LEVELS: Final = ("L0", "L1", "L2")
 
 
 @click.command("add")
@@ -149,7 +147,7 @@ def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
     level = ""
     for text in texts:
         tool, _, value = text.rpartition("=")
-        if value not in _LEVELS:
+        if value not in LEVELS:
             raise UsageError(f"--level {text} is no level", remedy="Write --level TOOL=L0, L1 or L2.")
         if tool:
             tools[tool] = value

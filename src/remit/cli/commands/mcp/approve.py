@@ -25,7 +25,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
     `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import show
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
     from remit.cli.wrapping import recorded, wrapped
 
     async def approve() -> dict[str, object] | None:
@@ -48,7 +48,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
             pin = await servers.approve(name, seen)
             return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
 
-    pinned = run_async(lambda _stop: approve())
+    pinned = run_to_end(approve())
     if state.as_json:
         state.output.json(pinned)
     elif pinned is None:

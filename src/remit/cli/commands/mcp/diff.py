@@ -22,7 +22,7 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
     the exit status says whether there are any. Of a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import plain, show
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
     from remit.cli.wrapping import recorded, wrapped
 
     async def look() -> object:
@@ -35,4 +35,4 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
                 show(state, found)
             return found.changes
 
-    return exit_codes.FAILED if run_async(lambda _stop: look()) else exit_codes.OK
+    return exit_codes.FAILED if run_to_end(look()) else exit_codes.OK

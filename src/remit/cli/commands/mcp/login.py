@@ -25,9 +25,9 @@ def command(state: State, name: str) -> int:
     Its entry in remit.toml has an `oauth` table. Your browser is sent to the server's page and comes back to this
     machine, within two minutes; tokens are kept in your own data folder, for you alone, and refreshed by themselves.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
-    status = run_async(lambda _stop: _log_in(state, name))
+    status = run_to_end(_log_in(state, name))
     if state.as_json:
         state.output.json(status)
     else:

@@ -20,14 +20,14 @@ def command(state: State, name: str) -> int:
     From then on a tool that changes in any word, or that is new, is withheld until someone has looked at it
     (`remit mcp diff`) and taken it (`remit mcp approve`). The pin is recorded in the journal with your name.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def pin() -> dict[str, object]:
         async with state.remit(code="unused", servers=True, creates=True) as remit:
             pinned = await remit.service.servers.pin(name)
             return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
 
-    pinned = run_async(lambda _stop: pin())
+    pinned = run_to_end(pin())
     if state.as_json:
         state.output.json(pinned)
     else:

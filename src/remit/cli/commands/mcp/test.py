@@ -28,9 +28,9 @@ def command(state: State, names: tuple[str, ...]) -> int:
     Without a NAME every enabled server is tried, all at once. A server that does not answer is shown with the end of
     what it wrote to stderr; the exit status then says so.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
-    found = run_async(lambda _stop: _try_all(state, names))
+    found = run_to_end(_try_all(state, names))
     if state.as_json:
         state.output.json(found)
     else:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import click
 
 from remit.cli.context import State
-from remit.cli.options import pass_state
+from remit.cli.options import LEVELS, pass_state
 from remit.cli.serving import http_options
 from remit.cli.wrapping import name_of, wrapped
-
-LEVELS = ("L0", "L1", "L2")
 
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})

@@ -36,7 +36,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
     Shown are the decision, then every rule in the order of the file: whether it matched, and why not. Arguments may
     be left out. Exits with status 2 if no such call can be made: the tool is unknown, or could not take the arguments.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     args = json_object(given, "--args")
     chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
@@ -49,7 +49,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
                 tool, args, principal=principal or own, kind=chosen, recipe=recipe
             )
 
-    found = run_async(lambda _stop: look())
+    found = run_to_end(look())
     if state.as_json:
         state.output.json(found)
     else:

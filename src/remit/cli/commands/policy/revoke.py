@@ -18,12 +18,12 @@ def command(state: State, rule: str, reason: str) -> int:
 
     From now on its calls are asked about again. `remit policy rules` lists the ids.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def revoke() -> None:
         async with state.open(code="unused", writes=True) as remit:
             await remit.service.approvals.revoke(rule, reason=reason)
 
-    run_async(lambda _stop: revoke())
+    run_to_end(revoke())
     state.note(f"{rule} is revoked")
     return exit_codes.OK

@@ -23,7 +23,7 @@ def command(state: State) -> int:
 
     Where no rule speaks, the level of the tool decides: what only reads runs, everything else is asked about.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
     from remit.policy.rules import Policy
 
     settings = state.settings()
@@ -33,7 +33,7 @@ def command(state: State) -> int:
         async with state.remit(code="unused") as remit:
             return await remit.service.approvals.active()
 
-    remembered = run_async(lambda _stop: look())
+    remembered = run_to_end(look())
     if state.as_json:
         state.output.json({"rules": [rule.canonical() for rule in rules], "remembered": remembered})
     else:

@@ -29,7 +29,7 @@ def command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
     still go on keeps its workspace however long it waits, and one that is in use at this moment is left alone. What
     was collected is in the journal, and stays.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def work() -> list[WorkspaceRow]:
         from remit.cli.workspaces import deleted, listed
@@ -38,7 +38,7 @@ def command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
             found = await listed(remit, days, unknown=unknown)
             return [row for one, row in found if row.deletable and (dry_run or deleted(one))]
 
-    rows = run_async(lambda _stop: work())
+    rows = run_to_end(work())
     if state.as_json:
         state.output.json(rows)
     else:

@@ -24,11 +24,11 @@ def command(state: State) -> int:
     programs behind `sandbox.commands` are listed too. Exits with status 1 if the driver that the
     settings choose does not reach `sandbox.min_isolation`.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
     from remit.cli.sandboxes import commands, demanded, probed
 
     settings = state.trusted()
-    found = run_async(lambda _stop: probed(settings))
+    found = run_to_end(probed(settings))
     programs = commands(settings)
     if state.as_json:
         import msgspec

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -23,7 +22,7 @@ def command(state: State) -> int:
     The one that was used last comes first. Sizes count what lies beside a workspace too: inputs, and what is kept so
     that a run can be made again after a crash.
     """
-    from remit.cli.running import run_async
+    from remit.cli.running import run_to_end
 
     async def look() -> list[WorkspaceRow]:
         from remit.cli.workspaces import listed
@@ -31,14 +30,8 @@ def command(state: State) -> int:
         async with state.remit(code="unused") as remit:
             return [row for _, row in await listed(remit, 0, unknown=False)]
 
-    rows = run_async(lambda _stop: look())
-    if state.as_json:
-        state.output.json(rows)
-    elif rows:
-        _print(state, rows)
-    else:
-        state.note("there are no workspaces")
-    return exit_codes.OK
+    rows = run_to_end(look())
+    return state.listing(rows, _print, "there are no workspaces")
 
 
 def _print(state: State, rows: list[WorkspaceRow]) -> None:

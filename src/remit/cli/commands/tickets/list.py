@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import KINDS, STATES, session
@@ -31,13 +30,7 @@ def command(state: State, kind: str | None, states: tuple[str, ...], thread: str
         return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
 
     found = session(state, look, writes=False)
-    if state.as_json:
-        state.output.json(found)
-    elif found:
-        _print(state, found)
-    else:
-        state.note("no tickets")
-    return exit_codes.OK
+    return state.listing(found, _print, "no tickets")
 
 
 def _print(state: State, tickets: list[Ticket]) -> None:
