@@ -49,6 +49,7 @@ ALL = (
     agents.journal_of_turns,
     agents.journal_of_chats,
     first_token.first_token,
+    first_token.first_token_of_64,
     journal.appends,
     journal.gateway,
     seals.sealed,

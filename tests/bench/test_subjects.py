@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bench import agents, floors, follow, lab, memory, postgres, scale, size, slow, steps
+from bench import agents, first_token, floors, follow, lab, memory, postgres, scale, size, slow, steps
 from bench.disk import inserted
 from bench.flushes import flushed, slow_disk
 from bench.lab import ROOT, Lab, heard
@@ -194,3 +194,13 @@ async def test_agents_take_the_turns_that_are_counted(tmp_path: Path, monkeypatc
 async def test_conversations_are_parked_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "BATCH", 2)
     assert isinstance(await memory._main("conversations", 2, tmp_path), float)
+
+
+async def test_the_first_pieces_of_agents_that_stream_at_once_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_token, "AGENTS", 2)
+    monkeypatch.setattr(first_token, "EACH", 2)
+    (found,) = await first_token.first_token_of_64(Lab(tmp_path))
+    assert found.floor is not None
+    assert min(found.value, found.floor) > 0

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from remit.models.reply import Delta, Watch
@@ -43,6 +44,12 @@ class _Tail:
             self._size -= len(self.pieces.popleft().delta.text)
         self.news.set()
 
+    def since(self, offset: int) -> list[Piece]:
+        """The pieces from an offset on: looked for from the end, as a watcher wants the newest."""
+        found = [*takewhile(lambda one: one.offset >= offset, reversed(self.pieces))]
+        found.reverse()
+        return found
+
 
 class Tails:
     """What models of this process are saying, by the stream that asks them."""
@@ -69,7 +76,7 @@ class Tails:
         try:
             while True:
                 tail.news.clear()
-                for piece in [one for one in tail.pieces if one.offset >= after]:
+                for piece in tail.since(after):
                     yield piece
                     after = piece.offset + max(1, len(piece.delta.text))
                 await tail.news.wait()
