@@ -13,11 +13,13 @@ from remit.app import JobEndedError
 from remit.codes import Code
 from remit.gateway.asking import Budget
 from remit.jobs.answers import ModelError
+from remit.jobs.state import History
 from remit.journal.event import Event
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.models.message import user
 from remit.models.prompt import Sampling
 from remit.settings import Settings, load
+from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.opened import until, until_waiting
 
 Scripted = Callable[..., Settings]
@@ -57,6 +59,11 @@ async def chat(run: Run, turns: int) -> list[str]:
     return said
 
 
+@recipe("offered")
+async def offered(run: Run) -> str:
+    return (await run.model("x", tools=["fs.list", "fs.read"])).text
+
+
 @recipe("add")
 async def add(run: Run) -> Any:
     return (await run.model("2 + 2", output=Sum)).value
@@ -82,7 +89,7 @@ async def patient(run: Run) -> list[str]:
     return [answer.text for answer in await run.gather(run.model("a"), run.model("b"))]
 
 
-RECIPES: list[Recipe[..., Any]] = [ask, chat, add, names, frugal, patient]
+RECIPES: list[Recipe[..., Any]] = [ask, chat, offered, add, names, frugal, patient]
 
 
 def _opened(settings: Settings, **more: Any) -> Remit:
@@ -171,6 +178,57 @@ async def test_a_fault_is_waited_for_without_asking_more_than_the_provider_wants
     assert [one.attempt for one in commands] == [1, 1, 2, 2]
     assert [one.error.code for one in commands[1::2] if one.error] == ["MODEL_BUSY"]
     assert commands[1].again_ms == 500
+
+
+async def test_a_long_pause_is_a_timer_of_the_journal_and_holds_no_worker(scripted: Scripted) -> None:
+    async with _opened(scripted("[{fault: busy, after: 3600}, {say: At last.}]")) as remit:
+        job = await remit.start(ask(question="?"))
+        await until_waiting(remit, job.id)
+        (wait,) = (await remit.service.jobs.view(job.id)).waits
+        head = await remit.runtime.journal.head(f"job/{job.id}")
+        assert head is not None
+        assert (wait.type, head.lease_owner) == ("timer", None)
+        assert head.due_at is not None
+        assert 3_590 < (head.due_at - head.updated_at) / 1_000_000 <= 3_600
+
+
+async def test_an_answer_that_did_not_arrive_is_asked_for_again_and_stays_counted_as_reserved(
+    scripted: Scripted,
+) -> None:
+    asked = asyncio.Event()
+
+    def answers(_received: Received) -> Streamed:
+        first = not asked.is_set()
+        asked.set()
+        return Streamed(
+            events=[] if first else ChatSpeech().events(Scene(text=("Hi.",))), ends="never" if first else "well"
+        )
+
+    async with ModelServer(answers).listening() as server:
+        settings = scripted("[]", models_default=f"openai-compatible:{server.url}#m")
+        async with _opened(settings) as remit:
+            job = await remit.start(ask(question="?"))
+            await asked.wait()
+        async with _opened(settings) as remit:
+            assert await remit.job(job.id) == "Hi."
+            events = await _events(remit, job.id)
+            assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+    first, lost, second, answer = _commands(events)
+    assert (lost.uncertain, lost.error.code, second.attempt) == (True, "OUTCOME_UNKNOWN", 2)
+    spent = History(events).spending.spent
+    assert spent.tokens == first.reserved_tokens + answer.token_count > answer.token_count > 0
+
+
+async def test_the_tools_that_were_offered_are_recorded_as_they_were_sent(scripted: Scripted) -> None:
+    async with _opened(scripted("[{say: ok}]")) as remit:
+        job = await remit.start(offered())
+        await job
+        (started, _) = _commands(await _events(remit, job.id))
+        prompt = msgspec.json.decode(bytes(started.prompt))
+        kept = msgspec.json.decode(await remit.runtime.journal.blob(prompt["tools"]) or b"")
+    names = [tool["name"] for tool in kept]
+    assert names == ["fs__list", "fs__read"]
+    assert all(tool["schema"]["type"] == "object" for tool in kept)
 
 
 async def test_what_cannot_be_asked_is_refused_and_recorded(scripted: Scripted) -> None:

@@ -147,6 +147,9 @@ def test_reasoning_is_asked_for_only_if_an_effort_is() -> None:
     thinking = msgspec.structs.replace(ASK, sampling=Sampling(effort="high"))
     assert "include" not in OpenAIResponses().body("m", ASK, "p/m")
     assert OpenAIResponses().body("m", thinking, "p/m")["include"] == ["reasoning.encrypted_content"]
+
+
+def test_nothing_is_to_be_stored_at_the_provider() -> None:
     assert OpenAIResponses().body("m", ASK, "p/m")["store"] is False
 
 
