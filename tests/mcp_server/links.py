@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from remit import Remit
 from remit.clock import SystemClock
-from remit.http.access import SCOPES, Access
+from remit.http.access import OPERATOR, SCOPES, Access
 from remit.http.guard import Guard
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
@@ -51,7 +51,9 @@ class Link(NamedTuple):
         given = {"mode": self.era, "cache": None, **given}
         match self.transport:
             case "http":
-                async with serving(face) as url, at(url, **given) as client:
+                # With somebody before it, as on stdio.
+                person = [Token(digest_of("of-a-person"), OPERATOR)]
+                async with serving(face, clients=person) as url, at(url, token="of-a-person", **given) as client:
                     yield client
             case "lines":
                 async with Client(lines(face), **given) as client:
@@ -130,7 +132,7 @@ def listening() -> Iterator[socket.socket]:
 
 def person(name: str) -> Token:
     """The token of a client that may do all; its text is `token-of-<name>`."""
-    return Token(digest_of(f"token-of-{name}"), Access(name, SCOPES))
+    return Token(digest_of(f"token-of-{name}"), Access(name, SCOPES, dialog=True))
 
 
 def application(

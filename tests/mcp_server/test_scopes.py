@@ -32,12 +32,15 @@ async def test_a_token_that_may_not_call_cannot_connect(remit_in: OpenRemit) -> 
 
 
 @ERAS
-async def test_a_client_that_may_not_decide_is_not_asked_about_its_own_call(remit_in: OpenRemit, era: str) -> None:
+@pytest.mark.parametrize("scopes", [("call",), ("call", "decide"), ("admin",)])
+async def test_a_client_that_may_not_decide_is_not_asked_about_its_own_call(
+    remit_in: OpenRemit, era: str, scopes: tuple[Scope, ...]
+) -> None:  # s07/B10: a program would answer as well
     notes, person = Notes(), Person(said("approve"))
     async with (
         remit_in(tools=[notes.tool]) as remit,
         facing(remit, transport="http") as face,
-        serving(face, clients=[token("call")]) as url,
+        serving(face, clients=[token(*scopes)]) as url,
         at(url, token="hunter2", mode=era, elicitation_callback=person) as client,
     ):
         assert code_of(await client.call_tool("note__write", {"text": "x"})) == "CONFIRMATION_REQUIRED"

@@ -22,6 +22,8 @@ class Access(msgspec.Struct, frozen=True):
     scopes: frozenset[Scope]
     tools: tuple[str, ...] = ()
     """Names or globs of the tools that it may see and call; empty: all that policy allows."""
+    dialog: bool = False
+    """Whether a person answers the questions that its MCP client is asked: a program can answer them as well."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` stands for all."""
@@ -36,3 +38,5 @@ class Access(msgspec.Struct, frozen=True):
 
 ANYBODY: Final = Access(None, SCOPES)
 """What a request may do if the server knows no tokens, which it may only on loopback."""
+OPERATOR: Final = Access(None, SCOPES, dialog=True)
+"""What a client on stdio may do: the operator put this command into it, and sits before it."""

@@ -32,18 +32,18 @@ class Calls:
     async def make(
         self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, access: Access
     ) -> OutcomeView:
-        """Make a call. One that waits for a person is put to the person at the client, if `access` lets them decide.
+        """Make a call. One that waits for a person is put to the person at the client, if `access` says there is one.
 
         If not, it stays pending; the same call made again goes on with what was decided meanwhile, and runs once.
         """
 
         async def ask(confirmation: str) -> bool:
-            return await self._decided(client, confirmation, peer)
+            return await self._decided(client, confirmation, peer, access)
 
-        live = Live(progress, peer, ask if access.allows("decide") and peer.can(ELICIT) else None)
+        live = Live(progress, peer, ask if access.dialog and access.allows("decide") and peer.can(ELICIT) else None)
         return await self._service.sessions.call(await client.session(), tool, args, only=access.tools, live=live)
 
-    async def _decided(self, client: Client, confirmation: str, peer: Peer) -> bool:
+    async def _decided(self, client: Client, confirmation: str, peer: Peer, access: Access) -> bool:
         """Whether it is decided: here, if policy lets the person at the client decide, or meanwhile elsewhere."""
         confirmations = self._service.confirmations
         try:
@@ -55,7 +55,12 @@ class Calls:
             if heard is None or (heard.decision == "approve" and not approvable(found)):
                 return False
             decided = await confirmations.decide(
-                confirmation, heard.decision, digest=found.digest, by=client.principal, reason=heard.reason
+                confirmation,
+                heard.decision,
+                digest=found.digest,
+                by=client.principal,
+                reason=heard.reason,
+                proof="token" if access.principal else "",
             )
         except (PeerError, NotFoundError):
             return False  # the client is gone, or the question

@@ -52,9 +52,11 @@ def question_of(found: ConfirmationView) -> dict[str, Any]:
     there but not approved (rule 15).
     """
     whole = _pretty(found)
-    shown = visible(mask(whole) if _hides(whole) else whole)
-    if len(shown) > _SHOWN:
-        shown = f"{shown[:_SHOWN]}\n… ({len(shown)} characters in all)"
+    # Cut before it is masked: masking hostile text takes seconds for a megabyte.
+    part = whole[:_SHOWN]
+    shown = visible(mask(part) if _hides(part) else part)
+    if len(whole) > _SHOWN or len(shown) > _SHOWN:
+        shown = f"{shown[:_SHOWN]}\n… ({len(whole)} characters in all)"
     why = f"\n\n{visible(found.question)}" if found.question else ""
     why += "".join(
         f"\n\n{visible(line(one.words, _LINE))}\n{visible(line(one.excerpt, _LINE))}" for one in found.untrusted

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.codes import Code
-from remit.http.access import ANYBODY, Access
+from remit.http.access import OPERATOR, Access
 from remit.mcp_server import views as viewing
 from remit.mcp_server.calls import Calls
 from remit.mcp_server.changes import Changes
@@ -221,7 +221,7 @@ def _connection(ctx: ServerRequestContext[Any, Any]) -> Connection:
 
 def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
     """Who made the request, as far as its transport knows."""
-    return ctx.request if isinstance(ctx.request, Caller) else Caller(ANYBODY, None)
+    return ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None)
 
 
 def _ready(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:

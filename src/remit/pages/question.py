@@ -149,7 +149,12 @@ async def _decide(asked: PageRequest, decision: Literal["approve", "deny"]) -> Q
     name, form = asked.path["confirmation"], asked.form
     try:
         await asked.service.confirmations.decide(
-            name, decision, digest=form.digest, by=asked.principal, reason=form.reason
+            name,
+            decision,
+            digest=form.digest,
+            by=asked.principal,
+            reason=form.reason,
+            proof="token" if asked.access.principal else "",
         )
     except RemitError as error:
         if error.code not in _LOST:

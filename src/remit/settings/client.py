@@ -32,6 +32,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """From when on its token is refused; a time with an offset. None: never."""
     tools: tuple[str, ...] = ()
     """Names, patterns or keys of the tools that it may see and call; empty: all that policy allows."""
+    dialog: bool = False
+    """Whether a person answers what its MCP client is asked (elicitation), so that such answers count."""
 
     def __repr__(self) -> str:
         """Without the token."""
@@ -56,6 +58,7 @@ _EXPECTED: Final = {
     "scopes": f"a list of any of {', '.join(sorted(SCOPES))}",
     "expires": "a date and time with its offset, such as 2027-01-31T12:00:00Z",
     "tools": "a list of names or patterns of tools, such as fs.*",
+    "dialog": "true or false",
 }
 
 
@@ -83,6 +86,8 @@ def _fits(key: str, value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(each, str) and _TOOLS.fullmatch(each) for each in value)
         case "expires":
             return _moment(value) is not None
+        case "dialog":
+            return isinstance(value, bool)
         case "sha256":
             return isinstance(value, str) and _SHA256.fullmatch(value) is not None
         case _:

@@ -48,7 +48,7 @@ def bearer(client: Client, environ: Mapping[str, str]) -> Token:
 
     Raises SettingsError, also for a token that is empty then: it would let everyone in.
     """
-    access = Access(client.principal, frozenset(client.scopes), client.tools)
+    access = Access(client.principal, frozenset(client.scopes), client.tools, client.dialog)
     if client.sha256:
         return Token(bytes.fromhex(client.sha256), access, client.expires_at)
     who = f"client {client.principal}"
@@ -62,7 +62,7 @@ def _old(table: dict[str, Any], where: str) -> Client:
     for key in table:
         if key not in _OLD_KEYS:
             raise SettingsError(f"{where}: there is no key {key}", remedy="Its keys are principal and token.")
-    return msgspec.structs.replace(read_client(table, where), scopes=_OLD_SCOPES)
+    return msgspec.structs.replace(read_client(table, where), scopes=_OLD_SCOPES, dialog=True)
 
 
 def _add(client: Client, where: str, found: dict[str, Client]) -> None:

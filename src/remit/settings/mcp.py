@@ -33,7 +33,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Sent with every HTTP request; `${NAME}` takes a secret from our own environment."""
     oauth: dict[str, str] | None = None
     """Where the server wants someone to log in (`remit mcp login`): `{}`, or any of client_id, client_secret (as
-    `${NAME}`), scope, client_metadata_url."""
+    `${NAME}`), scope, issuer (the URLs of authorization servers elsewhere), client_metadata_url."""
     timeout_ms: int = 0
     """Milliseconds a call may take; 0: `mcp.timeout_ms`."""
     era: Era = "auto"

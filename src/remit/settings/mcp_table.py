@@ -31,7 +31,7 @@ _EXPECTED: Final = {
     "env": "a table of texts, named like variables",
     "url": "text that begins with https:// or http:// and a host",
     "headers": "a table of texts, named like headers",
-    "oauth": "a table of texts, with any of client_id, client_secret, scope and client_metadata_url",
+    "oauth": "a table of texts, with any of client_id, client_secret, scope, issuer and client_metadata_url",
     "timeout_ms": "an integer from 0 to 86400000",
     "era": "auto, legacy or modern",
     "level": "L0, L1 or L2",
@@ -41,7 +41,7 @@ _EXPECTED: Final = {
     "whole numbers)",
     "disabled": "true or false",
 }
-_OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "client_metadata_url"})
+_OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url"})
 _LONGEST_MS: Final = 86_400_000
 _AT: Final = re.compile(r"at `\$\.(\w+)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -26,11 +27,17 @@ TOKEN = "let-me-in"
 class Authority:
     """Both servers at one address, while the block lasts."""
 
+    def __init__(self) -> None:
+        self.elsewhere: dict[str, str] = {}
+        """Origins that it names instead of its own: for `resource`, `issuer`, or what an endpoint is for."""
+        self.asked: list[str] = []
+        """The path of every request."""
+
     async def __aenter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self.url = f"{self.origin}/mcp"
-        config = uvicorn.Config(self._app(), log_level="critical", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(self._counted(self._app()), log_level="critical", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         return self
@@ -41,6 +48,17 @@ class Authority:
         self._server.should_exit = True
         await self._serving
 
+    def _counted(self, inner: ASGIApp) -> ASGIApp:
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                self.asked.append(scope["path"])
+            await inner(scope, receive, send)
+
+        return counted
+
+    def _named(self, what: str) -> str:
+        return self.elsewhere.get(what, self.origin)
+
     def _app(self) -> Starlette:
         async def listed(_ctx: Any, _params: Any) -> types.ListToolsResult:
             return types.ListToolsResult(tools=[ECHO])
@@ -48,7 +66,7 @@ class Authority:
         manager = StreamableHTTPSessionManager(Server("hosted", on_list_tools=listed))
         return Starlette(
             routes=[
-                Route("/mcp", endpoint=_Guarded(StreamableHTTPASGIApp(manager), self.origin)),
+                Route("/mcp", endpoint=_Guarded(StreamableHTTPASGIApp(manager), self._named)),
                 Route("/.well-known/oauth-protected-resource/mcp", self._resource),
                 Route("/.well-known/oauth-authorization-server", self._metadata),
                 Route("/register", self._register, methods=["POST"]),
@@ -59,13 +77,13 @@ class Authority:
         )
 
     async def _resource(self, _request: Request) -> Response:
-        return JSONResponse({"resource": self.url, "authorization_servers": [self.origin]})
+        return JSONResponse({"resource": self.url, "authorization_servers": [self._named("issuer")]})
 
     async def _metadata(self, _request: Request) -> Response:
-        ends = {f"{what}_endpoint": f"{self.origin}/{path}" for what, path in _ENDPOINTS}
+        ends = {f"{what}_endpoint": f"{self._named(what)}/{path}" for what, path in _ENDPOINTS}
         return JSONResponse(
             {
-                "issuer": self.origin,
+                "issuer": self._named("issuer"),
                 **ends,
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
@@ -87,15 +105,16 @@ class Authority:
 class _Guarded:
     """Lets in who has the token, and tells others where to get one."""
 
-    def __init__(self, inner: ASGIApp, origin: str) -> None:
+    def __init__(self, inner: ASGIApp, named: Callable[[str], str]) -> None:
         self._inner = inner
-        self._where = f'Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp"'
+        self._named = named
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if Request(scope).headers.get("authorization") == f"Bearer {TOKEN}":
             await self._inner(scope, receive, send)
         else:
-            await Response(status_code=401, headers={"www-authenticate": self._where})(scope, receive, send)
+            where = f'Bearer resource_metadata="{self._named("resource")}/.well-known/oauth-protected-resource/mcp"'
+            await Response(status_code=401, headers={"www-authenticate": where})(scope, receive, send)
 
 
 _ENDPOINTS = (("authorization", "authorize"), ("token", "token"), ("registration", "register"))

@@ -11,7 +11,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp.oauth import Login, Nobody, TokenFile
+from remit.providers.mcp.oauth import Login, Nobody, Origins, TokenFile
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized
 from tests.providers.mcp.authority import Authority
@@ -102,3 +102,60 @@ async def test_without_a_login_the_failure_says_what_to_do(mcp: World, tmp_path:
         with pytest.raises(ProviderError, match="remit mcp login hosted") as raised:
             await provider.list_tools()
         assert raised.value.cause is Code.SpawnFailed
+
+
+NAMES = ("resource", "issuer", "registration", "token", "authorization")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", NAMES)
+async def test_a_server_chooses_no_other_origin_to_be_asked(
+    mcp: World, tmp_path: Path, what: str
+) -> None:  # s06/O01 to O03, O08
+    async with Authority() as authority, Authority() as inside:
+        authority.elsewhere = {what: inside.origin}
+        server = McpServer(name="hosted", url=authority.url, oauth={"client_secret": "swordfish"})
+        person = Person()
+        with pytest.raises(ProviderError, match=r"which is not its own origin.*issuer"):
+            await mcp.provider(server, login=Login(tmp_path, person)).list_tools()
+        assert inside.asked == []
+        assert all(urlsplit(page).netloc == urlsplit(authority.url).netloc for page in person.pages)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["registration", "token", "authorization"])
+async def test_the_operator_names_an_authorization_server_elsewhere(mcp: World, tmp_path: Path, what: str) -> None:
+    async with Authority() as authority, Authority() as other:
+        authority.elsewhere = {what: other.origin}
+        oauth = {"issuer": f"https://login.example {other.origin}/some/path"}
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth=oauth)
+        provider = mcp.provider(server, login=Login(tmp_path, Person()))
+        assert [meta.name for meta in await provider.list_tools()] == ["mcp.hosted.echo"]
+        assert other.asked == [{"registration": "/register", "token": "/token"}.get(what, "/authorize")]
+
+
+@pytest.mark.parametrize(
+    ("url", "lies_there"),
+    [
+        ("https://mcp.example/token", True),
+        ("https://MCP.example.:443/token", True),
+        ("http://mcp.example/token", False),
+        ("https://mcp.example:8443/token", False),
+        ("https://mcp.example.evil.test/token", False),
+        ("https://mcp.example@evil.test/token", False),
+        ("https://evil.test/?https://mcp.example", False),
+        ("https://login.example/x", True),
+        ("http://169.254.169.254/latest", False),
+        ("http://localhost/x", False),
+        ("javascript:alert(1)", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+    ],
+)
+def test_what_counts_as_the_same_origin(url: str, lies_there: bool) -> None:
+    origins = Origins(McpServer(name="h", url="https://mcp.example/mcp", oauth={"issuer": "https://login.example/a"}))
+    if lies_there:
+        origins.check(url, "x")
+    else:
+        with pytest.raises(OAuthFlowError):
+            origins.check(url, "x")

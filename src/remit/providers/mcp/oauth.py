@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
 """Where a person's browser comes back to."""
+_SHOWN: Final = 200
 _PATIENCE_S: Final = 30.0
 """Seconds that an authorization server may take for an answer."""
 
@@ -119,6 +121,12 @@ class Login:
             )
             await storage.set_client_info(known)
 
+        origins = Origins(server)
+
+        async def redirect(url: str) -> None:
+            origins.check(url, "the page to log in at")
+            await person.redirect(url)
+
         async def heard() -> AuthorizationCodeResult:
             return AuthorizationCodeResult.model_validate((await person.callback())._asdict())
 
@@ -129,11 +137,43 @@ class Login:
             server.url,
             metadata,
             storage,
-            redirect_handler=person.redirect,
+            redirect_handler=redirect,
             callback_handler=heard,
             client_metadata_url=given.get("client_metadata_url"),
         )
-        return Authorization(flow, server.url)
+        return Authorization(flow, server.url, origins)
+
+
+class Origins:
+    """Where the login of one server may lead: its own origin, and those that the operator names as `issuer`.
+
+    What a server says of where to log in is not believed alone: it would choose what is asked for from this machine,
+    who gets the client's secret, and which page a person sees.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        """Raises ValueError if `issuer` is not the URLs of servers, separated by blanks."""
+        self._name = server.name
+        self._told = {_origin(server.url), *(_origin(url) for url in (server.oauth or {}).get("issuer", "").split())}
+
+    def check(self, url: str, what: str) -> None:
+        """Raises OAuthFlowError where nothing may be asked for."""
+        try:
+            found = _origin(url)
+        except ValueError:
+            found = url[:_SHOWN]
+        if found not in self._told:
+            why = f"{self._name} names {found} as {what}, which is not its own origin"
+            raise OAuthFlowError(f"{why}: if that is right, set `issuer` in its oauth table")
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port. Raises ValueError for anything else than the address of a server."""
+    parts = urlsplit(url)
+    ports = {"https": 443, "http": 80}
+    if parts.scheme not in ports or not parts.hostname or parts.username is not None:
+        raise ValueError(f"{url[:_SHOWN]!r} is not the URL of a server")
+    return f"{parts.scheme}://{parts.hostname.lower().rstrip('.')}:{parts.port or ports[parts.scheme]}"
 
 
 class Authorization:
@@ -143,10 +183,11 @@ class Authorization:
     is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
     """
 
-    def __init__(self, flow: OAuthClientProvider, url: str) -> None:
-        """Ask `flow` for the server at `url`."""
+    def __init__(self, flow: OAuthClientProvider, url: str, origins: Origins) -> None:
+        """Ask `flow` for the server at `url`; what it asks for lies at these origins, or is not asked for."""
         self._flow = flow
         self._url = url
+        self._origins = origins
         self._client = httpx2.AsyncClient(timeout=_PATIENCE_S)
 
     async def headers(self, version: str) -> dict[str, str]:
@@ -171,6 +212,7 @@ class Authorization:
             asked = await anext(flow)
             while True:
                 if asked is not ours:
+                    self._origins.check(str(asked.url), "its authorization server")
                     answer = await self._client.send(asked)
                 else:
                     given = ours.headers.get("authorization", "")
