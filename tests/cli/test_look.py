@@ -130,7 +130,7 @@ def test_trace_tells_who_allowed_what_with_which_versions(project: Project, aske
     out = project.here("trace", asked).out
     assert out.startswith(f"{asked}  notes  completed\n")
     assert "asked by  alice" in out
-    assert "approve by bob at " in out
+    assert "approved by bob at " in out
     assert "local, schema in " in out
     assert "rule default:L1" in out
     assert "write: it happened, key " in out

@@ -118,7 +118,7 @@ def test_an_approval_is_asked_for_and_the_job_goes_on(project: Project) -> None:
         screen.expect("approved")
         screen.expect('"HELLO"')
         assert screen.end() == 0
-    assert "approve by alice" in project.here("trace", "last").out
+    assert "approved by alice" in project.here("trace", "last").out
 
 
 def test_a_file_is_shown_as_the_diff_that_it_is(project: Project) -> None:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
 _MOST_SEGMENTS: Final = 40
-_DECISIONS: Final = {"revoke": "withdrawn", "expire": "expired"}
-"""Ends of questions that no answer is, in words."""
+_DECISIONS: Final = {
+    "approve": "approved", "deny": "denied", "edit": "edited", "revoke": "withdrawn", "expire": "expired"
+}  # fmt: skip
+"""Ends of questions, in words."""
 _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",
@@ -196,7 +198,7 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
         reason = f": {clean(one.reason)}" if one.reason else ""
         by = f" by {one_line(one.by)}" if one.by else ""
         lines.append(
-            f"  {_DECISIONS.get(one.decision, one.decision)}{by} at {clock_time(one.at)}{seen}{became}{reason}"
+            f"  {_DECISIONS[one.decision]}{by} at {clock_time(one.at)}{seen}{became}{reason}"
         )
     return lines
 

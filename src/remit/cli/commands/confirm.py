@@ -242,4 +242,4 @@ async def _edit(state: State, remit: Opened, question: ConfirmationView, answer:
 def _go_on(state: State, question: ConfirmationView) -> None:
     kind, _, job = question.caller.partition("/")
     if kind == "job":
-        state.note(f"where no worker runs, go on with: {state.command('resume', job)}")
+        state.note(f"if no worker runs, continue with: {state.command('resume', job)}")

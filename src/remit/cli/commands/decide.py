@@ -62,5 +62,5 @@ def command(
             return found
 
     found = run_to_end(decide())
-    state.note(f"recorded; where no worker runs, go on with: {state.command('resume', found)}")
+    state.note(f"recorded; if no worker runs, continue with: {state.command('resume', found)}")
     return exit_codes.OK

@@ -32,5 +32,5 @@ def command(state: State, job: str, name: str, payload: str) -> int:
             return found
 
     found = run_to_end(send())
-    state.note(f"sent {name} to {found}; where no worker runs, go on with: {state.command('resume', found)}")
+    state.note(f"sent {name} to {found}; if no worker runs, continue with: {state.command('resume', found)}")
     return exit_codes.OK
