@@ -46,7 +46,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "sandbox": Entry("Operate", "What this machine can do to run code safely."),
     "serve": Entry("Operate", "Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets."),
     "worker": Entry("Operate", "Work on every job that is due, until told to stop."),
-    "journal": Entry("Operate", "The journal itself: copy it to another place."),
+    "journal": Entry("Operate", "The journal itself: copy it to another place, seal it."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
     "doctor": Entry("Operate", "Check that everything Remit needs is in order."),

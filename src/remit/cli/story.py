@@ -197,9 +197,7 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
         became = f", now {one.replaced_by}" if one.replaced_by else ""
         reason = f": {clean(one.reason)}" if one.reason else ""
         by = f" by {one_line(one.by)}" if one.by else ""
-        lines.append(
-            f"  {_DECISIONS[one.decision]}{by} at {clock_time(one.at)}{seen}{became}{reason}"
-        )
+        lines.append(f"  {_DECISIONS[one.decision]}{by} at {clock_time(one.at)}{seen}{became}{reason}")
     return lines
 
 
