@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.clock import DAY
-from remit.gateway.spending import Spending
+from remit.gateway.spending import Spending, own
 from remit.journal.event import Head, HeadQuery
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 
@@ -120,8 +120,9 @@ class Allowance:
         return head.updated_at >= self._day * DAY
 
     async def _read(self, name: str, stream: _Stream) -> None:
-        for event in await self._journal.read(name, stream.seq):
-            stream.seq = event.seq
+        events = await self._journal.read(name, stream.seq)
+        stream.seq = events[-1].seq if events else stream.seq
+        for event in own(events):
             if event.at < self._day * DAY or event.kind not in {CommandStarted.KIND, CommandCommitted.KIND}:
                 continue
             payload = decode(event.kind, event.data)

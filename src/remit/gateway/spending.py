@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
-from remit.journal.kinds import CommandCommitted, CommandStarted
+from remit.journal.event import Event
+from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
 
 
 class Spent(msgspec.Struct):
@@ -26,6 +29,17 @@ class Spent(msgspec.Struct):
         if not committed.uncertain:
             self.tokens += committed.token_count - started.reserved_tokens
             self.cost += (committed.cost or 0.0) - started.reserved_cost
+
+
+def own(events: Iterable[Event]) -> Iterator[Event]:
+    """A stream's events from the first on, without those that a retry took over: the job that made them counts them."""
+    until = 0
+    for event in events:
+        if event.kind == JobForked.KIND:
+            forked = decode(event.kind, event.data)
+            until = event.seq + forked.taken if isinstance(forked, JobForked) else 0
+        elif event.seq > until:
+            yield event
 
 
 class Spending:

@@ -292,13 +292,19 @@ class Jobs:
         if taken.repeated and not repeat:
             raise repeats(job, taken.repeated)
         created = renewed(history, self._programs)
-        forked = JobForked(
-            job=job, seq=head.seq, hash=head.hash.hex(), step=step, by=by or self._principal, reason=reason
-        )
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority)
-        plan = () if history.plan is None else (history.plan,)
-        made = await self._create(created.name, (), options, created, forked, *plan, *taken.events)
+        copies = (*(() if history.plan is None else (history.plan,)), *taken.events)
+        forked = JobForked(
+            job=job,
+            seq=head.seq,
+            hash=head.hash.hex(),
+            step=step,
+            by=by or self._principal,
+            reason=reason,
+            taken=len(copies),
+        )
+        made = await self._create(created.name, (), options, created, forked, *copies)
         return Retried(job=made, again=taken.again)
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:

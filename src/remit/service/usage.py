@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.clock import DAY, isoformat
-from remit.gateway.spending import Spending
+from remit.gateway.spending import Spending, own
 from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
 from remit.journal.event import Event, HeadQuery
@@ -73,7 +73,7 @@ def _rows(sums: dict[str, Spending]) -> list[UsageRow]:
 
 def _add(sums: dict[str, Spending], by: By, since: int, events: list[Event]) -> None:
     names: dict[str, str] = {}
-    for event in events:
+    for event in own(events):
         payload = decode(event.kind, event.data) if event.kind in _KINDS and event.at >= since else None
         if isinstance(payload, CommandStarted):
             name = names[payload.invocation_id] = _name(by, event, payload)

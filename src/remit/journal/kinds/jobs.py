@@ -53,6 +53,8 @@ class JobForked(Payload, frozen=True, kw_only=True):
     step: str = ""
     by: str = ""
     reason: str = ""
+    taken: int = 0
+    """How many of the events that follow are that job's; 0: not known."""
 
 
 class CompensationStarted(Payload, frozen=True, kw_only=True):
