@@ -158,6 +158,18 @@ def test_a_models_answer_is_told_with_the_model() -> None:
     assert (model.prompt_hash, model.token_count) == ("sha256:p", 7)
 
 
+def test_a_models_answer_is_told_in_its_words_and_the_calls_that_it_wants() -> None:
+    call = {"type": "call", "id": "1-0", "name": "fs__read", "arguments": '{"path":"a"}'}
+    answers: list[tuple[list[dict[str, str]], str]] = [
+        ([{"type": "text", "text": "Let me\nlook."}, call], 'Let me look. calls fs.read {"path":"a"}'),
+        ([{"type": "refusal", "text": "No."}], "No."),
+        ([{"type": "text", "text": "The key is sk-live-0123456789abcdef0123."}], "The key is ********."),
+    ]
+    for blocks, words in answers:
+        result = msgspec.Raw(msgspec.json.encode({"role": "assistant", "blocks": blocks}))
+        assert only(told(k.CommandCommitted(step="1", result=result))).result_preview == words
+
+
 def test_recoveries_and_drifts_are_told() -> None:
     story = told(
         started(),

@@ -12,7 +12,7 @@ from remit.jobs.state import UNDO_DECISION, History, doubt_of, is_undo
 from remit.journal.kinds import OptionalRaw, OptionalRef
 from remit.service.views import OpenWait, StepMeta, StepRow
 from remit.trace.children import child_states
-from remit.trace.step import call_state, shown
+from remit.trace.step import call_state, said, shown
 
 Preview = Callable[[OptionalRaw, OptionalRef], str]
 """Shows a recorded value on one line."""
@@ -170,7 +170,7 @@ def _model(step: str, record: ModelRecord, preview: Preview, *, waiting: bool, o
         error_code=error.code if error else "",
         meta=StepMeta(
             args_preview=f"{len(started.added)} new messages",
-            result_preview=preview(committed.result, committed.result_blob),
+            result_preview=(said if preview is shown else preview)(committed.result, committed.result_blob),
             provider_id=started.llm_provider,
         ),
         reason=error.message if error else "",

@@ -16,7 +16,8 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
     UntrustedArgument,
 )
-from remit.redact import preview
+from remit.models.message import Refusal, decode
+from remit.redact import line, preview
 
 StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
 _VERDICTS: Final = {
@@ -202,6 +203,20 @@ def shown(inline: OptionalRaw, ref: OptionalRef) -> str:
     if isinstance(ref, BlobRef):
         return ref.preview
     return preview(bytes(inline)) if isinstance(inline, msgspec.Raw) else ""
+
+
+def said(inline: OptionalRaw, ref: OptionalRef) -> str:
+    """A model's answer on one line: its text, then the calls that it wants."""
+    try:
+        message = decode(bytes(inline)) if isinstance(inline, msgspec.Raw) else None
+    except msgspec.DecodeError:
+        message = None
+    if message is None:  # too long for its event, or none
+        return shown(inline, ref)
+    calls = [f"{call.name.replace('__', '.')} {call.arguments}" for call in message.calls]
+    wants = f"calls {', '.join(calls)}" if calls else ""
+    refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
+    return line(" ".join(filter(None, (message.text or refusal, wants))))
 
 
 def state_diff(

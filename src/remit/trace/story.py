@@ -23,6 +23,7 @@ from remit.trace.step import (
     ToolInvocation,
     Waited,
     call_state,
+    said,
     shown,
     state_diff,
 )
@@ -361,7 +362,7 @@ def _model(one: _Step, common: dict[str, Any]) -> StepNarrative:
         name="model",
         state="ok",
         ended_at=one.until,
-        result_preview=shown(answer.result, answer.result_blob),
+        result_preview=said(answer.result, answer.result_blob),
         llm_invocation=LlmInvocation(
             model=answer.llm_model,
             provider=answer.llm_provider,

@@ -9,7 +9,7 @@ from remit.clock import isoformat
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line
-from remit.trace.step import shown
+from remit.trace.step import said, shown
 
 
 def words(event: Event) -> str:
@@ -40,7 +40,7 @@ def _finished(one: k.ToolInvocationFinished) -> str:
 
 def _answered(one: k.CommandCommitted) -> str:
     error = one.error.words if one.error else ""
-    return _joined(one.step, one.llm_provider, one.llm_model, error or shown(one.result, one.result_blob))
+    return _joined(one.step, one.llm_provider, one.llm_model, error or said(one.result, one.result_blob))
 
 
 def _refused(one: k.GateRefused) -> str:
