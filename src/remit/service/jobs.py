@@ -27,7 +27,6 @@ from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
     JobCreated,
-    JobForked,
     Payload,
     PlanGenerated,
     SignalSent,
@@ -36,7 +35,7 @@ from remit.journal.kinds import (
 from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
-from remit.service.retrying import RETRY_OF, Retried, checked_step, not_retried, renewed, repeats
+from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, search
 from remit.service.steps import decided_since
@@ -295,15 +294,7 @@ class Jobs:
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority)
         copies = (*(() if history.plan is None else (history.plan,)), *taken.events)
-        forked = JobForked(
-            job=job,
-            seq=head.seq,
-            hash=head.hash.hex(),
-            step=step,
-            by=by or self._principal,
-            reason=reason,
-            taken=len(copies),
-        )
+        forked = fork_of(head, step, len(copies), by=by or self._principal, reason=reason)
         made = await self._create(created.name, (), options, created, forked, *copies)
         return Retried(job=made, again=taken.again)
 

@@ -13,7 +13,7 @@ from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.retry import failing_step
 from remit.jobs.state import ENDED, KIND
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import JobCreated
+from remit.journal.kinds import JobCreated, JobForked
 from remit.service.views import job_row
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ def repeats(job: str, steps: Sequence[str]) -> StateError:
     return StateError(
         why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or say that you want it with --repeat."
     )
+
+
+def fork_of(head: Head, step: str, taken: int, *, by: str, reason: str) -> JobForked:
+    """The record that a job takes over so many events of another one."""
+    job = job_row(head).job
+    return JobForked(job=job, seq=head.seq, hash=head.hash.hex(), step=step, by=by, reason=reason, taken=taken)
 
 
 def renewed(history: History, programs: Programs) -> JobCreated:
