@@ -128,3 +128,49 @@ def test_tests_pass_or_fail(project: Project) -> None:
 def test_revoking_what_is_not_there_is_an_error(project: Project) -> None:
     done = project.here("policy", "revoke", "rule_nothing")
     assert (done.status, "`remit policy rules`" in done.err) == (2, True)
+
+
+PAID = """
+[policy.groups]
+friends = ["bob", "ann"]
+
+[[policy.rules]]
+id = "after-reading"
+effect = "allow"
+tools = ["note.write"]
+callers = ["@friends"]
+where = 'seen("note.read") == args.text and age(input.asked) < 3600'
+limit = { per = "day", calls = 2 }
+"""
+
+
+def test_explain_says_which_condition_failed_with_what_is_given(project: Project) -> None:
+    project.configure(PAID)
+    words = ("policy", "explain", "--live", "note.write", "--as", "bob", "--args", '{"path": "n.txt", "text": "x"}')
+    given = '{"seen": {"note.read": "x"}, "input": {"asked": "2026-05-01T12:00:00Z"}, "at": "2026-05-01T12:59:00Z"}'
+    assert project.here(*words, "--given", given).out.startswith("allow  note.write\n")
+    *_, unknown = project.here(*words, "--json").json["considered"]
+    assert unknown["why"] == (
+        'where seen("note.read") == args.text: cannot be told, seen("note.read") is not there: '
+        "this job has no result of it, args.text is 'x'"
+    )
+    spent = given.replace('"at"', '"taken": {"after-reading": {"calls": 2}}, "at"')
+    *_, reached = project.here(*words, "--given", spent, "--json").json["considered"]
+    assert reached["why"] == "limit 2 calls per day: is reached, 2 calls so far"
+    assert project.here(*words, "--given", '{"sen": {}}').status == 2
+
+
+def test_rules_shows_all_that_a_rule_asks_for(project: Project) -> None:
+    project.configure(PAID)
+    shown = project.here("policy", "rules", "--json").json["rules"][-1]
+    assert shown["callers"] == ["ann", "bob"]
+    assert shown["limit"] == {"per": "day", "by": [], "calls": 2}
+    assert "limit 2 calls per day" in " ".join(project.here("policy", "rules").out.split())
+
+
+def test_a_group_that_there_is_not_is_found_by_lint(project: Project) -> None:
+    project.configure(PAID.replace("@friends", "@freinds"))
+    done = project.here("policy", "lint")
+    assert done.status == 2
+    assert "@freinds" in done.out
+    assert 'Did you mean "friends"?' in done.out

@@ -240,3 +240,52 @@ nodes:
 output: {text: "${read.value}"}
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
+
+
+NARROW = """
+[policy.groups]
+writers = ["note.write"]
+
+[[policy.rules]]
+effect = "allow"
+"""
+ONLY_OK = """
+[[policy.rules]]
+id = "only-ok"
+effect = "deny"
+tools = ["@writers"]
+unless = { path = { glob = "ok*.txt" } }
+"""
+
+
+def test_a_job_may_be_given_stricter_rules(project: Project) -> None:
+    project.configure(NARROW)
+    (project.folder / "job.toml").write_text(ONLY_OK, encoding="utf-8")
+    done = project.here("run", "notes", "--path", "other.txt", "--policy", "job.toml", "--json")
+    assert done.json["error"]["code"] == "POLICY_DENIED"
+    assert not (project.folder / "other.txt").exists()
+    assert (
+        project.here("run", "notes", "--path", "ok1.txt", "--policy", "job.toml", "--json").json["state"] == "completed"
+    )
+    shown = project.here("show", "last", "--json")
+    assert shown.json["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[policy.rules]]\neffect = "allow"\n', "allows, but what a job adds may only restrict"),
+        ("[[policy.rules]]\neffect = 'deny'\ntools = ['@nobody']\n", "names the group '@nobody'"),
+        ("[policy]\n", "holds no [[policy.rules]]"),
+        ("[[policy.rules\n", "job.toml"),
+        (None, "is no file"),
+    ],
+)
+def test_rules_that_cannot_be_a_job_s_are_refused_before_it_starts(
+    project: Project, text: str | None, said: str
+) -> None:
+    if text is not None:
+        (project.folder / "job.toml").write_text(text, encoding="utf-8")
+    done = project.here("run", "notes", "--path", "a.txt", "--policy", "job.toml")
+    assert (done.status, said in done.err) == (2, True), done.err
+    assert project.here("jobs", "--json").json == []

@@ -61,6 +61,7 @@ def test_the_stages_in_their_order() -> None:
         "CheckBudget",
         "Confirm",
         "Queue",
+        "TakeLimits",
         "Announce",
         "RecordOutcome",
         "Invoke",

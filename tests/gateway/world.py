@@ -18,6 +18,7 @@ from remit.gateway.probes import probes_of
 from remit.gateway.readiness import DependencyState, Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
+from remit.gateway.takings import Takings
 from remit.ids import new_id
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
@@ -143,6 +144,7 @@ class World:
             confirmations=self.confirmations,
             remembered=self.remembered,
             limits=self.limits,
+            takings=Takings(self.journal),
             allowance=Allowance(self.journal, DayLimits()),
         )
         self.gateway = Gateway(self.services)

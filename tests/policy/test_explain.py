@@ -1,13 +1,16 @@
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from remit.policy.decision import Query
+from remit.policy.decision import Facts, Query
 from remit.policy.explain import Explanation, explain
 from remit.policy.levels import UNKNOWN_TOOL, default_for
+from remit.policy.rule import parse_rule
 from remit.policy.rules import ERROR_ID, Policy
 from tests.policy.samples import ALICE, COMMENT, EXEC, READ, WRITE, job, query
+from tests.policy.test_condition import CALLS, CONFIGURED, pay
 from tests.policy.test_remembered import call, remembered
 from tests.policy.test_rules import POLICIES, QUERIES, Hostile
 
@@ -33,6 +36,48 @@ def test_the_explanation_agrees_with_the_decision(raw: list[dict[str, Any]], ask
     decided = [one.rule_id for one in explanation.considered if one.part == "decided"]
     assert decided == ([explanation.decision.rule_id] if matched else [])
     assert all(one.why for one in explanation.considered if one.part == "no match")
+
+
+@given(CONFIGURED, CALLS)
+def test_nor_do_conditions_and_defaults_change_that(raw: list[dict[str, Any]], asked: Query) -> None:
+    policy = Policy.parse(raw)
+    explanation = explain(policy, asked)
+    assert explanation.decision == policy.decide(asked)
+    matched = [one.rule_id for one in explanation.considered if one.part != "no match"]
+    assert matched == [rule.id for rule in policy.rules if rule.matches(asked)]
+    decided = [one.rule_id for one in explanation.considered if one.part == "decided"]
+    assert decided == ([] if explanation.decision.rule_id.startswith("default:") else [explanation.decision.rule_id])
+
+
+def test_it_says_which_condition_held_failed_or_could_not_be_told() -> None:
+    said = {"where": 'args.cents <= 100 and seen("desk.look").status == "pending" and args.to == principal'}
+    assert why(pay(Facts(), to="alice", cents=250), **said) == (
+        "where args.cents <= 100: does not hold, args.cents is 250"
+    )
+    assert why(pay(Facts(), to="alice", cents=1), "deny", **said) == (
+        'where seen("desk.look").status == "pending": cannot be told, seen("desk.look").status is unknown'
+    )
+    facts = Facts(seen={"desk.look": {"status": "pending"}})
+    assert why(pay(facts, to="alice", cents=1), **said) == (
+        "where args.cents <= 100: holds, args.cents is 1; "
+        'where seen("desk.look").status == "pending": holds, seen("desk.look").status is \'pending\'; '
+        "where args.to == principal: holds, args.to is 'alice', principal is 'alice'"
+    )
+
+
+def test_it_says_what_exceptions_times_and_limits_came_to() -> None:
+    assert why(pay(to="bob"), "deny", unless={"to": {"equals": "bob"}}) == (
+        "unless to: equals \"bob\": holds, to is 'bob'"
+    )
+    assert why(pay(), during={"days": "sun"}) == "during sun UTC: does not hold"
+    assert why(pay(), "deny", outside={"days": "mon"}) == "outside mon UTC: does not hold"
+    limit = {"per": "day", "calls": 2}
+    key = parse_rule({"effect": "allow", "limit": limit}, 1).limit.key("rule-1", pay())  # type: ignore[union-attr]
+    spent = pay(Facts(taken={key: (2, Decimal(0))}))
+    assert why(spent, limit=limit) == "limit 2 calls per day: is reached, 2 calls so far"
+    assert why(spent, "deny", limit=limit) == "limit 2 calls per day: is reached, 2 calls so far"
+    assert why(pay(), limit=limit) == "limit 2 calls per day: cannot be told"
+    assert why(pay(cc="eve"), only=["to"]) == "only: the call also has cc"
 
 
 def test_every_rule_has_its_part() -> None:

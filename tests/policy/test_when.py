@@ -90,5 +90,6 @@ def test_an_error_names_the_place_and_a_way_out(raw: Any, message: str, remedy: 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_operator_can_be_written(name: str) -> None:
-    operands = {"absent": True, "present": True, "in": [1], "glob": "a", "prefix": "a"}
-    assert when({"x": {name: operands.get(name, 1)}})[0].operators[0].name == name
+    operands = {"absent": True, "present": True, "optional": True, "in": [1], "not_in": [1], "glob": "a", "prefix": "a"}
+    beside = {"equals": 1} if name == "optional" else {}
+    assert name in {one.name for one in when({"x": {name: operands.get(name, 1), **beside}})[0].operators}

@@ -99,6 +99,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "policy.taint": ("deny", "allow", "deny"),
     "policy.remembered": (False, True, False),
     "policy.rules": ([{"effect": "ask"}], [{"effect": "deny"}], []),
+    "policy.groups": ({"a": ["x"]}, {"b": ["y"]}, {}),
     "policy.tests": ([{"expect": "ask"}], [{"expect": "deny"}], []),
 }
 

@@ -16,6 +16,7 @@ from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
+from remit.gateway.takings import Takings
 from remit.jobs.ended import Ended
 from remit.jobs.program import Programs
 from remit.jobs.recipe import Recipe, Recipes
@@ -77,6 +78,7 @@ class Process:
             confirmations=Confirmations(self.journal),
             remembered=RememberedApprovals(self.journal),
             limits=Limits(),
+            takings=Takings(self.journal),
             allowance=Allowance(self.journal, DayLimits()),
         )
         self.programs = Programs(self.journal, Recipes(recipes))

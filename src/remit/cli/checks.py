@@ -113,10 +113,10 @@ def _terminal(state: State) -> Check:
 
 
 def _policy(settings: Settings) -> Check:
-    from remit.policy.rules import Policy
+    from remit.cli.policies import configured
 
     try:
-        policy = Policy.parse(settings.policy.rules, taint=settings.policy.taint)
+        policy = configured(settings)
     except RemitError as error:
         return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
     return Check("policy", "ok", f"{len(policy.rules)} rules, {policy.hash[:19]}…")

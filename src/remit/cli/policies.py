@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.cli.context import MEMORY, State
 from remit.cli.text import one_line
+from remit.codes import Code
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.policy.cases import TestResult
+    from remit.policy.rules import Policy
     from remit.settings import Settings
     from remit.tools.meta import ToolMeta
+
+
+_LARGEST: Final = 1_000_000
+"""Characters of a file of rules that are read."""
 
 
 def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
@@ -38,9 +46,35 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
 def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResult]:
     """What the rules say to their tests. Raises PolicyError."""
     from remit.policy.cases import run_tests
+
+    return run_tests(configured(settings), tools, settings.policy.tests)
+
+
+def configured(settings: Settings) -> Policy:
+    """The policy of the settings. Raises PolicyError."""
+    from remit.policy.groups import parse_groups
     from remit.policy.rules import Policy
 
-    return run_tests(Policy.parse(settings.policy.rules, taint=settings.policy.taint), tools, settings.policy.tests)
+    said = settings.policy
+    return Policy.parse(said.rules, taint=said.taint, groups=parse_groups(said.groups))
+
+
+def rules_in(file: Path) -> tuple[dict[str, Any], ...]:
+    """The raw `[[policy.rules]]` of a TOML file. Raises UsageError."""
+    import tomllib
+
+    try:
+        if not file.is_file():
+            raise UsageError(f"--policy: {file} is no file", remedy="Name a TOML file with [[policy.rules]].")
+        with file.open("rb") as opened:
+            said = tomllib.loads(opened.read(_LARGEST + 1).decode()[:_LARGEST])
+    except (OSError, ValueError) as error:  # which TOML and Unicode errors are, too
+        raise UsageError(f"--policy: {file}: {error}", code=Code.INVALID_INPUT, remedy="Correct the file.") from error
+    table = said.get("policy")
+    found = table.get("rules") if isinstance(table, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(rule, dict) for rule in found):
+        raise UsageError(f"--policy: {file} holds no [[policy.rules]]", remedy="Add rules that deny or ask.")
+    return tuple(found)
 
 
 def failed_tests(state: State, results: Sequence[TestResult]) -> None:

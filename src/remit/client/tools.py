@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.api.routes.tools import ExecuteBody, ExplainBody, SessionQuery
@@ -46,10 +47,17 @@ class RemotePolicy:
         self._connection = connection
 
     async def explain(
-        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+        self,
+        tool: str,
+        args: dict[str, Any],
+        *,
+        principal: str,
+        kind: CallerKind = "session",
+        recipe: str = "",
+        given: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """What policy says to a call; an empty `principal` is the token's."""
-        body = ExplainBody(tool=tool, args=args, principal=principal, kind=kind, recipe=recipe)
+        body = ExplainBody(tool=tool, args=args, principal=principal, kind=kind, recipe=recipe, given=dict(given or {}))
         found: Explanation = await self._connection.ask("policy.explain", body=body)
         return found
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from remit.gateway.asking import Asking
     from remit.gateway.confirmations import Confirmation
     from remit.gateway.schema_gate import Misfit
+    from remit.gateway.takings import Part
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
     from remit.journal.writer import StreamWriter
@@ -117,6 +118,8 @@ class Call:
         "journal",
         "kept_key",
         "misfit",
+        "outrun",
+        "parts",
         "peer",
         "policy",
         "progress",
@@ -149,6 +152,8 @@ class Call:
     confirmation: Confirmation | None  # load_confirmation, confirm
     kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
     query: Query  # authorize
+    parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
+    outrun: bool  # take_limits: others took what was left, so that policy has to decide again
     decision: Decision  # authorize, check_origins
     rule_id: str  # resolve, authorize, check_origins
     tainted: bool  # check_origins: whether the model that wants it has read untrusted text
@@ -175,6 +180,8 @@ class Call:
         self.confirmation = None
         self.misfit = None
         self.rule_id = ""
+        self.parts = ()
+        self.outrun = False
         self.tainted = False
         self.untrusted = ()
         self.counted = False

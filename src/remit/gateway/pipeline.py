@@ -27,6 +27,7 @@ from remit.gateway.stages.record_reply import RecordReply
 from remit.gateway.stages.reserve import Reserve
 from remit.gateway.stages.resolve import Resolve
 from remit.gateway.stages.resolve_model import ResolveModel
+from remit.gateway.stages.take_limits import TakeLimits
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.models.reply import Watch, unwatched
 
@@ -48,6 +49,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     CheckBudget,  # is there anything left of what the job, the call and the tool may use?
     Confirm,  # asks a person, or checks what the person approved
     Queue,  # waits for a slot, if the tool runs only so often at once
+    TakeLimits,  # counts it against the limits that rules set
     Announce,  # journals the intent, durably before any side effect
     RecordOutcome,  # on the way back: result against the output schema, evidence, the outcome event
     Invoke,  # calls the provider, within the deadline
@@ -60,6 +62,7 @@ MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Authorize,  # policy, by provider, model and caller
     Confirm,  # asks a person, if policy wants that
     Reserve,  # is there budget for the most that the answer may take?
+    TakeLimits,  # counts it against the limits that rules set
     AnnounceModel,  # journals the intent and what is new in the prompt
     RecordReply,  # on the way back: the answer, what it took and what it cost
     Invoke,  # sends the request, once

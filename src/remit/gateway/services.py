@@ -9,6 +9,7 @@ from remit.gateway.confirmations import Confirmations
 from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.schema_gate import Mode, SchemaGate
+from remit.gateway.takings import Takings
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
 from remit.models.prices import Prices
@@ -51,6 +52,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     allowance: Allowance
     """What principals may spend on models in a day."""
+    takings: Takings
+    """What limits of rules have been taken."""
     models: Models | None = None
     """None: this process asks no models."""
     default_model: str = ""

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.origins.roles import authority_of
 from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
+from remit.policy.given import Given, given_of, moment_of
 from remit.policy.levels import UNKNOWN_TOOL, effective_level
 from remit.policy.misfit import misfits
 from remit.policy.rules import Policy
@@ -16,7 +17,9 @@ from remit.policy.table import Table, closest, describe
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import key_of
 
-KEYS: Final = ("args", "expect", "kind", "principal", "recipe", "rule", "tool", "untrusted")
+KEYS: Final = (
+    "args", "at", "expect", "input", "kind", "principal", "recipe", "rule", "seen", "taken", "tool", "untrusted",
+)  # fmt: skip
 """Every key of a test's table."""
 
 
@@ -33,6 +36,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The id that must have decided; empty: any."""
     untrusted: tuple[str, ...] = ()
     """Arguments that are taken as coming from untrusted text."""
+    now: int = 0
+    """Microseconds since the Unix epoch; 0: no time is known."""
+    given: Given = Given()
+    """What else is known."""
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,9 +79,11 @@ def parse_case(raw: object, number: int) -> Case:
         raise table.error("tool", "is missing", "Write the full name of a tool, such as fs.read.")
     recipe = table.text("recipe")
     kind: CallerKind = table.choice("kind", CALLER_KINDS) if "kind" in table else "job" if recipe else "session"
-    caller = Caller(principal=table.text("principal", "somebody"), kind=kind, recipe=recipe)
+    caller = Caller(principal=table.text("principal", "somebody"), kind=kind, recipe=recipe, stream="job/tested")
     expect = table.choice("expect", EFFECTS)
     return Case(
+        now=moment_of(table, "at"),
+        given=given_of(table),
         number=number,
         tool=tool,
         args=dict(args),
@@ -88,7 +97,8 @@ def parse_case(raw: object, number: int) -> Case:
 def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResult:
     tool = known.get(case.tool)
     key = key_of(case.tool) if tool else case.tool
-    query = Query(tool=tool, key=key, args=case.args, caller=case.caller)
+    query = Query(tool=tool, key=key, args=case.args, caller=case.caller, now=case.now)
+    query = case.given.to(policy, query)
     decision = policy.decide(query)
     if tool is not None and case.untrusted:
         decision = policy.tainted(query, decision, case.untrusted)

@@ -18,6 +18,8 @@ Check = Callable[[Any], Verdict]
 
 PRESENCE: Final = frozenset({"absent", "present"})
 """Operators about a place, not about the value there."""
+OPTIONAL: Final = "optional"
+"""Says that a constraint holds where there is no value."""
 
 _Covers = Callable[[str], object]
 _KINDS: Final[dict[type, str]] = {
@@ -31,6 +33,9 @@ def check_of(name: str, operand: Any, *, wide: bool) -> Check:
         return _one_of([operand], wide=wide)
     if name == "in":
         return _one_of(operand, wide=wide)
+    if name == "not_in":  # what may be among them is not certainly none of them, so the reading is the other one
+        among = _one_of(operand, wide=not wide)
+        return lambda value: None if (verdict := among(value)) is None else not verdict
     if name in {"glob", "prefix"}:
         return _text(name, operand, wide=wide)
     return _MEASURES[name](operand)
@@ -38,7 +43,7 @@ def check_of(name: str, operand: Any, *, wide: bool) -> Check:
 
 def takes_lists(name: str, operand: Any) -> bool:
     """Whether an operator looks at a list as a whole, and not at each of its items."""
-    if name in {"equals", "in"}:
+    if name in {"equals", "in", "not_in"}:
         return any(isinstance(one, list) for one in ([operand] if name == "equals" else operand))
     return name == "max_length"
 

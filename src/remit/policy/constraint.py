@@ -6,7 +6,7 @@ hold. A deny or ask rule lets go only where one certainly does not hold. So a do
 and a rule needs no exception for a tool that leaves an argument out.
 
 - Missing: cannot be told, because the tool then uses a default that policy does not know. Where the tool's schema has
-  no such argument, it certainly does not hold: the tool cannot be given one.
+  no such argument, it certainly does not hold: the tool cannot be given one. With `optional` it holds.
 - Lists: an allow rule needs every item to hold, a deny or ask rule needs one that may. A path goes through lists of
   tables: `files.path` is the path of each file.
 - Text: see `remit.policy.readings`.
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.policy.checks import PRESENCE, Verdict, check_of, every, some, takes_lists
+from remit.policy.checks import OPTIONAL, PRESENCE, Verdict, check_of, every, some, takes_lists
 from remit.policy.places import places_of
 from remit.tools.meta import JsonSchema
 
@@ -65,7 +65,12 @@ class Constraint(msgspec.Struct, frozen=True):
 
     def judge(self, *, wide: bool) -> Judge:
         """Whether arguments meet it, as a function; `wide` is how a rule that restricts reads them."""
-        judges = [_judge(self.path, operator, wide=wide) for operator in self.operators]
+        optional = any(one.name == OPTIONAL for one in self.operators)
+        judges = [
+            _judge(self.path, operator, wide=wide, optional=optional)
+            for operator in self.operators
+            if operator.name != OPTIONAL
+        ]
         if len(judges) == 1:
             return judges[0]
         return lambda args, schema: every(judge(args, schema) for judge in judges)
@@ -75,7 +80,7 @@ Judge = Callable[[dict[str, Any], JsonSchema | None], Verdict]
 """From the arguments and the tool's input schema to whether a constraint holds."""
 
 
-def _judge(path: str, operator: Operator, *, wide: bool) -> Judge:
+def _judge(path: str, operator: Operator, *, wide: bool, optional: bool) -> Judge:
     if operator.name in PRESENCE:
         return _presence(path, expected=operator.name == "present", wide=wide)
     check = check_of(operator.name, operator.operand, wide=wide)
@@ -97,9 +102,9 @@ def _judge(path: str, operator: Operator, *, wide: bool) -> Judge:
             return of_value(value) if isinstance(value, list) else check(value)
         else:
             values, missing = find(args, path)
-        if not values and not declares(schema, path):
-            return False
-        return combine([of_value(value) for value in values] + ([None] if missing else []))
+        if not values and (optional or not declares(schema, path)):
+            return optional
+        return combine([of_value(value) for value in values] + ([None] if missing and not optional else []))
 
     return judge
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,6 +29,27 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """The journal stream the call is recorded in."""
 
 
+class Unknown:
+    """The value that cannot be told."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a call beside itself, as far as a rule about its tool asks for it."""
+
+    input: Any = UNKNOWN
+    """What the job that calls was started with."""
+    seen: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What each tool last returned to the same job, by its full name."""
+    taken: Mapping[str, tuple[int, Decimal]] | None = None
+    """Calls and their sum, by the key of a limit; a key that is missing stands for nothing. None: unknown."""
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """One call, before it runs."""
 
@@ -42,6 +65,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """What the text that a model reads of the tool hashes to today."""
     now: int = 0
     """Microseconds since the Unix epoch; 0 is unknown, and then no remembered approval counts."""
+    facts: Facts | None = None
+    """None: none were looked up."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,3 +86,5 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """For ask: who may decide; empty is anyone who may decide at all."""
     expires_s: int | None = None
     """For ask: seconds the question stays open; None is the configured default."""
+    doubt: bool = False
+    """For ask: whether a deny rule forbids it cannot be told. No remembered approval answers that."""

@@ -13,14 +13,13 @@ import msgspec
 from remit.origins.roles import authority_of
 from remit.policy.callers import caller_matcher
 from remit.policy.checks import Verdict
-from remit.policy.constraint import Constraint, find
+from remit.policy.conditions import explained, worded
 from remit.policy.decision import Decision, Effect, Query
 from remit.policy.levels import default_for, effective_level
 from remit.policy.misfit import misfits
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.policy.rules import Policy
-from remit.policy.table import describe
 from remit.tools.meta import Level
 
 Part = Literal["decided", "joined", "overruled", "no match"]
@@ -68,7 +67,7 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
     """The decision on a call, with the part that every rule had in it."""
     asked = policy.decide(query)
     # Ask rules that leave no one to ask deny together, so the deciding effect is the rule's own.
-    effect = next((rule.effect for rule in policy.rules if rule.id == asked.rule_id), asked.effect)
+    decider = next((rule for rule in policy.rules if rule.id == asked.rule_id), None)
     authority = _authority(query)
     paths = {one.path for one in authority}
     return Explanation(
@@ -77,7 +76,7 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
         decision=policy.decide(query, remembered),
         default=default_for(query.tool),
         level=effective_level(query.tool).name if query.tool else "",
-        considered=tuple(_considered(rule, query, asked.rule_id, effect) for rule in policy.rules),
+        considered=tuple(_considered(rule, query, decider) for rule in policy.rules),
         remembered=_remembered(remembered, query, asked),
         problems=misfits(query.tool, query.args) if query.tool else (),
     )
@@ -90,14 +89,17 @@ def _authority(query: Query) -> tuple[Authority, ...]:
     return tuple(Authority(path=path, role=role) for path, role in found)
 
 
-def _considered(rule: Rule, query: Query, decided_by: str, effect: Effect) -> Considered:
+def _considered(rule: Rule, query: Query, decider: Rule | None) -> Considered:
     try:
         matched, why = _match(rule, query)
     except Exception as error:  # noqa: BLE001 - what made the decision fail is what there is to explain
         matched, why = False, f"cannot be evaluated: {type(error).__name__}: {error}"
     part: Part = "no match"
-    if matched:
-        part = "decided" if rule.id == decided_by else "joined" if rule.effect == effect else "overruled"
+    if matched and decider is not None:
+        alike = (rule.effect, rule.default) == (decider.effect, decider.default)
+        part = "decided" if rule is decider else "joined" if alike else "overruled"
+    elif matched:
+        part = "overruled"
     return Considered(rule_id=rule.id, effect=rule.effect, part=part, why=why)
 
 
@@ -110,14 +112,16 @@ def _match(rule: Rule, query: Query) -> tuple[bool, str]:
         return False, why
     if rule.only is not None and (others := sorted(set(query.args) - set(rule.only))):
         return False, f"only: the call also has {', '.join(others)}"
-    doubts = []
+    found: list[tuple[Verdict, str]] = []
     for constraint in rule.when:
         verdict = constraint.judge(wide=rule.wide)(query.args, query.tool.input_schema)
-        said = _said(constraint, query, verdict)
+        found.append((verdict, worded("when", constraint, query, verdict)))
+    found += explained(rule, query)
+    for verdict, said in found:
         if verdict is False or (verdict is None and not rule.wide):
             return False, said
-        doubts += [said] if verdict is None else []
-    return True, "; ".join(doubts)
+    doubts = [said for verdict, said in found if verdict is None]
+    return True, "; ".join(doubts or [said for _, said in found[len(rule.when) :]])
 
 
 def _caller(rule: Rule, query: Query) -> str:
@@ -130,17 +134,6 @@ def _caller(rule: Rule, query: Query) -> str:
         else f"{caller.kind}:{caller.principal}"
     )
     return f"callers: {shown} is not among {', '.join(rule.callers)}"
-
-
-def _said(constraint: Constraint, query: Query, verdict: Verdict) -> str:
-    """What happened to a constraint, in words."""
-    values, missing = find(query.args, constraint.path)
-    if missing:
-        found = "is missing" if not values else "is missing in places"
-    else:
-        found = "is " + ", ".join(describe(value) for value in values[:3])
-    meets = {True: "holds", False: "does not hold", None: "cannot be told"}[verdict]
-    return f"when {constraint}: {meets}, {constraint.path} {found}"
 
 
 def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision) -> tuple[Considered, ...]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from remit.errors import PolicyError
 from remit.origins.roles import KEYWORD, role_of_name
 from remit.policy.constraint import declares
+from remit.policy.expression import paths_of
 from remit.policy.globs import is_glob
+from remit.policy.groups import NO_GROUPS, Groups, expanded
 from remit.policy.levels import default_for, effective_level
+from remit.policy.lint_where import problems
 from remit.policy.places import places_of
 from remit.policy.rule import Rule, check_ids, parse_rule
 from remit.policy.table import closest
@@ -31,6 +34,8 @@ Kind = Literal[
     "contradiction",
     "nobody-approves",
     "unknown-argument",
+    "unknown-result",
+    "never-told",
     "unbounded",
     "loose",
     "open-arguments",
@@ -48,6 +53,8 @@ KINDS: Final[dict[Kind, str]] = {
     "contradiction": "Two rules with the same conditions have different effects; the stricter one counts.",
     "nobody-approves": "Two ask rules about the same tool leave too few people who may approve.",
     "unknown-argument": "No tool the rule is about has an argument of this name.",
+    "unknown-result": "`where` asks for what no tool returns.",
+    "never-told": "`where` compares values of different types, and can never be told.",
     "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
     "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
     "open-arguments": "The rule limits a tool that writes, and leaves an argument open that decides what it reaches.",
@@ -57,7 +64,7 @@ KINDS: Final[dict[Kind, str]] = {
 }
 """What lint looks for."""
 
-ERRORS: Final = frozenset({"invalid", "contradiction", "nobody-approves", "unknown-argument"})
+ERRORS: Final = frozenset({"invalid", "contradiction", "nobody-approves", "unknown-argument", "unknown-result"})
 """Kinds that are an error, not a warning."""
 _STRICTNESS: Final = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -90,12 +97,12 @@ class _Scope:
         return {name for name, (tool, key) in self.tools.items() if rule.concerns(tool, key)}
 
 
-def lint(raw: Iterable[object], tools: Sequence[ToolMeta]) -> list[Finding]:
+def lint(raw: Iterable[object], tools: Sequence[ToolMeta], groups: Groups = NO_GROUPS) -> list[Finding]:
     """Every finding in the raw `[[policy.rules]]`, in the order of the rules; never raises for a rule that is wrong.
 
     Without tools, only what needs no catalog is looked for.
     """
-    rules, findings = _parse(raw)
+    rules, findings = _parse(raw, groups)
     return _sorted([*findings, *_judged(rules, tools)])
 
 
@@ -111,7 +118,7 @@ def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[Findin
             yield _dead(rule, scope)
             continue
         yield from _overruled(rule, scope)
-        for look in (_patterns, _arguments, _unbounded, _open, _redundant, _taint) if tools else ():
+        for look in (_patterns, _arguments, _conditions, _unbounded, _open, _redundant, _taint) if tools else ():
             yield from look(rule, scope)
     yield from _approvers(scope)
 
@@ -120,12 +127,12 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.number, finding.kind, finding.message))
 
 
-def _parse(raw: Iterable[object]) -> tuple[list[Rule], list[Finding]]:
+def _parse(raw: Iterable[object], groups: Groups) -> tuple[list[Rule], list[Finding]]:
     rules: list[Rule] = []
     findings: list[Finding] = []
     for number, table in enumerate(raw, 1):
         try:
-            rule = parse_rule(table, number)
+            rule = parse_rule(expanded([table], groups)[0], number)
             check_ids([*rules, rule])
         except PolicyError as error:
             named: Any = table.get("id") if isinstance(table, Mapping) else None
@@ -169,7 +176,7 @@ def _guess(pattern: str, scope: _Scope) -> str:
 def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Constraints on arguments that nothing has: an allow rule never matches, and a deny rule stops nothing."""
     tools = scope.of(rule)
-    for path in [*(constraint.path for constraint in rule.when), *(rule.only or ())]:
+    for path in [*(constraint.path for constraint in (*rule.when, *rule.unless)), *(rule.only or ())]:
         if any(declares(tool.input_schema, path) for tool in tools):
             continue
         if rule.wide and any(places_of(tool.input_schema).concern(path, wide=True) for tool in tools):
@@ -179,6 +186,19 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("unknown-argument", rule, message, closest(path, known))
 
 
+def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    """What `where` and `limit` say that can never come to anything."""
+    tools = scope.of(rule)
+    if rule.where is not None:
+        known = {name: tool for name, (tool, _) in scope.tools.items()}
+        for kind, message, remedy in problems(rule.where, tools, known):
+            yield _finding(cast("Kind", kind), rule, message, remedy)
+    summed = rule.limit.sum if rule.limit is not None else ""
+    if summed and not any(declares(tool.input_schema, summed) for tool in tools):
+        message = f"asks for an argument {summed!r} that no tool it is about has"
+        yield _finding("unknown-argument", rule, message)
+
+
 def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Allow rules for L2 without a constraint, or with none that bounds a command."""
     names = [tool.name for tool in scope.of(rule) if effective_level(tool) is Level.L2]
@@ -186,10 +206,10 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         return
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as shown
     operators = {operator.name for constraint in rule.when for operator in constraint.operators}
-    if not operators:
+    if not operators and rule.where is None and rule.limit is None:
         message = f"allows {shown} (L2) with any arguments"
         yield _finding("unbounded", rule, message, "Name the arguments it is meant for with `when`.")
-    elif operators <= {"glob", "prefix", "present"}:
+    elif operators and operators <= {"glob", "optional", "prefix", "present"}:
         message = f"allows {shown} (L2) by glob or prefix alone; a command that begins well may go on with another"
         yield _finding("loose", rule, message, "Use equals or in where the argument is a command.")
 
@@ -199,6 +219,8 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     if rule.effect != "allow" or not rule.when or rule.only is not None:
         return
     looked_at = {constraint.path.partition(".")[0] for constraint in rule.when}
+    if rule.where is not None:
+        looked_at |= {str(path.parts[0]) for path in paths_of(rule.where) if path.root == "args" and path.parts}
     for tool in scope.of(rule):
         known = (tool.input_schema or {}).get("properties", {})
         left = sorted(name for name in known if name not in looked_at and _reaches(name, known[name]))
@@ -254,8 +276,15 @@ def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         )
 
 
+def _more(rule: Rule) -> tuple[object, ...]:
+    """What a rule asks for beside caller and arguments."""
+    return rule.unless, rule.during, rule.outside, rule.limit, rule.where
+
+
 def _beats(one: Rule, other: Rule) -> bool:
     """Whether `one` decides a call that both match."""
+    if one.default != other.default:
+        return other.default
     if one.effect != other.effect:
         return _STRICTNESS[one.effect] > _STRICTNESS[other.effect]
     if one.number > other.number:
@@ -275,6 +304,8 @@ def _covers(one: Rule, other: Rule) -> bool:
     if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
         return False
     asked = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
+    if any(mine not in {None, (), theirs} for mine, theirs in zip(_more(one), _more(other), strict=True)):
+        return False
     if one.only is not None and (other.only is None or not set(other.only) <= set(one.only)):
         return False
     return all(set(map(str, constraint.operators)) <= asked.get(constraint.path, set()) for constraint in one.when)
@@ -285,7 +316,7 @@ def _same_tools(one: Rule, other: Rule) -> bool:
 
 
 def _same_conditions(one: Rule, other: Rule) -> bool:
-    same = one.when == other.when and one.only == other.only
+    same = one.when == other.when and one.only == other.only and _more(one) == _more(other)
     return _same_tools(one, other) and set(one.callers) == set(other.callers) and same
 
 

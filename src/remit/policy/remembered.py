@@ -85,6 +85,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Why it does not answer; empty where it does."""
         if asked.effect != "ask":
             return "nothing is asked"
+        if asked.doubt:
+            return "whether a rule forbids the call cannot be told, and it was not asked about that"
         return self._other_call(query) or self._spent(query, asked)
 
     def _other_call(self, query: Query) -> str:

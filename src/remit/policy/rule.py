@@ -9,6 +9,10 @@ call through:
 | `tools` | full name or glob of it, or the exact key | a glob may also match the key |
 | `levels` | the level the tool is treated as | that, or the one it claims |
 | `when` | every constraint holds | none certainly does not hold |
+| `unless` | one certainly does not hold | not every one certainly holds |
+| `during`, `outside` | the time is right | the time is not known to be wrong |
+| `limit` | there certainly is room | there is not known to be room |
+| `where` | holds | holds; if it cannot be told, a deny rule asks instead |
 
 `taint` decides none of this: it says what happens to a call that matches if one of its arguments comes from untrusted
 text (`Policy.tainted`).
@@ -17,24 +21,28 @@ text (`Policy.tainted`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from remit.errors import PolicyError
-from remit.policy.callers import caller_matcher, parse_callers
+from remit.policy.callers import parse_callers
+from remit.policy.condition import Condition, condition_of
 from remit.policy.constraint import Constraint
 from remit.policy.decision import EFFECTS, Effect, Query
+from remit.policy.expression import ExpressionError, Node, parse
 from remit.policy.globs import is_glob, name_matches
 from remit.policy.levels import effective_level
-from remit.policy.table import Table
+from remit.policy.limit import Limit, parse_limit
+from remit.policy.table import Table, describe
 from remit.policy.when import parse_when
+from remit.policy.window import Window, parse_window
 from remit.tools.meta import Level, ToolMeta
 
 KEYS: Final = (
-    "approvals", "approvers", "callers", "effect", "expires", "id", "levels", "only", "providers", "reason", "taint",
-    "tools", "when",
+    "approvals", "approvers", "callers", "default", "during", "effect", "expires", "id", "levels", "limit", "only",
+    "outside", "providers", "reason", "taint", "tools", "unless", "when", "where",
 )  # fmt: skip
 """Every key of a rule's table."""
 
@@ -59,6 +67,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     when: tuple[Constraint, ...] = ()
     only: tuple[str, ...] | None = None
     """For allow: the arguments that a call may have; None: any."""
+    unless: tuple[Constraint, ...] = ()
+    """Exceptions: it does not match where all of these hold."""
+    during: Window | None = None
+    outside: Window | None = None
+    limit: Limit | None = None
+    where: Node | None = None
+    default: bool = False
+    """Whether it speaks only where no other rule does."""
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
@@ -79,7 +95,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def conditional(self) -> bool:
         """Whether it takes more than the tool to know if the rule matches."""
-        return bool(self.callers or self.when or self.only is not None)
+        return bool(self.callers or self.when or self.only is not None or self.demanding)
+
+    @property
+    def demanding(self) -> bool:
+        """Whether it asks for more than caller and arguments."""
+        parts = (self.during, self.outside, self.limit, self.where)
+        return bool(self.unless) or any(part is not None for part in parts)
+
+    @property
+    def depends(self) -> bool:
+        """Whether it may match one call of a caller and not another of the same."""
+        return bool(self.when or self.only is not None or self.demanding)
 
     def concerns(self, tool: ToolMeta, key: str) -> bool:
         """Whether the rule is about this tool, whatever the caller and the arguments."""
@@ -96,30 +123,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             return f"levels: the tool is treated as L{level:d}"
         return ""
 
-    def condition(self) -> Callable[[Query], bool]:
-        """Whether caller and arguments are what the rule is about, as a function; for tools that it concerns."""
-        calls = caller_matcher(self.callers) if self.callers else None
-        holds = [one.judge(wide=self.wide) for one in self.when]
-        wide = self.wide
-        only = None if self.only is None else frozenset(self.only)
-
-        def met(query: Query) -> bool:
-            if calls and not calls(query.caller):
-                return False
-            if only is not None and not only.issuperset(query.args):
-                return False
-            schema = query.tool.input_schema if query.tool is not None else None
-            for judge in holds:
-                verdict = judge(query.args, schema)
-                if verdict is False or (verdict is None and not wide):
-                    return False
-            return True
-
-        return met
+    def condition(self) -> Condition:
+        """Whether caller, arguments and the rest are what the rule is about; for tools that it concerns."""
+        return condition_of(self)
 
     def matches(self, query: Query) -> bool:
-        """Whether the rule speaks about this call. No rule does where the tool is unknown."""
-        return query.tool is not None and self.concerns(query.tool, query.key) and self.condition()(query)
+        """Whether the rule speaks about this call, or may. No rule does where the tool is unknown."""
+        if query.tool is None or not self.concerns(query.tool, query.key):
+            return False
+        return self.condition()(query) is not False
 
     def canonical(self) -> dict[str, Any]:
         """What the rule says, as JSON, without its place in the file: what the policy hash is made of."""
@@ -131,13 +143,28 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             said["levels"] = [level.name for level in self.levels]
         if self.when:
             said["when"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.when}
-        if self.only is not None:
-            said["only"] = sorted(self.only)
+        said |= self._more()
         if self.effect == "ask":
             said |= {"approvals": self.approvals, "expires_s": self.expires_s}
         if self.taint is not None:
             said["taint"] = self.taint
         return said | {"reason": self.reason}
+
+    def _more(self) -> dict[str, Any]:
+        """What older rules do not say, which leaves their hash as it is."""
+        said: dict[str, Any] = {}
+        if self.only is not None:
+            said["only"] = sorted(self.only)
+        if self.unless:
+            said["unless"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.unless}
+        for name, part in (("during", self.during), ("outside", self.outside), ("limit", self.limit)):
+            if part is not None:
+                said[name] = part.canonical()
+        if self.where is not None:
+            said["where"] = str(self.where)
+        if self.default:
+            said["default"] = True
+        return said
 
     def names(self, pattern: str, name: str, key: str) -> bool:
         """Whether one of its patterns in `tools` means the tool of this name and key."""
@@ -173,9 +200,8 @@ def parse_rule(raw: object, number: int) -> Rule:
     if not _ID.fullmatch(identifier):
         raise table.error("id", f"is {identifier!r}", "Use at most 64 letters, digits, '_', '.' and '-'.")
     effect = table.choice("effect", EFFECTS)
-    when = parse_when(table)
-    if effect == "allow":
-        _check_hosts(table, when)
+    when, unless = parse_when(table), parse_when(table, "unless")
+    _check_hosts(table, when if effect == "allow" else unless)
     return Rule(
         number=number,
         id=identifier,
@@ -186,6 +212,12 @@ def parse_rule(raw: object, number: int) -> Rule:
         callers=parse_callers(table),
         when=when,
         only=_only(table, effect),
+        unless=unless,
+        during=parse_window(table, "during"),
+        outside=parse_window(table, "outside"),
+        limit=parse_limit(table),
+        where=_where_of(table),
+        default=_default(table, effect),
         taint=_taint(table, effect),
         reason=table.text("reason"),
         **_question(table, effect),
@@ -249,6 +281,25 @@ def _only(table: Table, effect: Effect) -> tuple[str, ...] | None:
     if effect != "allow":
         raise table.error("only", f'has no meaning where the effect is "{effect}"', 'It belongs to effect = "allow".')
     return () if table.raw("only") == [] else table.texts("only")
+
+
+def _where_of(table: Table) -> Node | None:
+    """The condition under `where`."""
+    if "where" not in table:
+        return None
+    try:
+        return parse(table.text("where"))
+    except ExpressionError as error:
+        raise table.error("where", str(error), "docs/policy.md says what a condition can hold.") from error
+
+
+def _default(table: Table, effect: Effect) -> bool:
+    value = table.raw("default")
+    if value not in {None, True, False}:
+        raise table.error("default", f"must be true or false, not {describe(value)}")
+    if value and effect == "allow":
+        raise table.error("default", 'has no meaning where the effect is "allow"', "Any other rule counts more anyway.")
+    return bool(value)
 
 
 def _taint(table: Table, effect: Effect) -> Effect | None:

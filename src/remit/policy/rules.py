@@ -1,6 +1,8 @@
 """The policy: every configured rule, and one pure function from a call to a decision.
 
-- deny > ask > allow; where no rule matches, the tool's level decides (`remit.policy.levels`).
+- deny > ask > allow; where no rule matches, rules that are a `default` decide, then the tool's level
+  (`remit.policy.levels`), whichever is stricter.
+- A deny rule whose `where` cannot be told asks.
 - The order of the rules never changes what a caller may do, nor how many people must approve: of several ask rules the
   largest number of approvals, the approvers that all of them accept and the shortest time count. Where that leaves too
   few people, the call is denied.
@@ -10,15 +12,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import structs
 
 from remit.canonical import digest
 from remit.policy.callers import caller_matcher
+from remit.policy.condition import Condition
 from remit.policy.decision import EFFECTS, Caller, Decision, Effect, Query
+from remit.policy.expression import paths_of
+from remit.policy.groups import NO_GROUPS, Groups, expanded
 from remit.policy.levels import DEFAULTS_VERSION, default_for
+from remit.policy.limit import Limit
 from remit.policy.overlay import Overlay
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule, check_ids, parse_rules
@@ -38,13 +44,38 @@ Outlook = Literal["runs", "asks", "denied", "depends"]
 _OUTLOOKS: Final[dict[Effect, Outlook]] = {"allow": "runs", "ask": "asks", "deny": "denied"}
 
 
+class Needs(NamedTuple):
+    """What rules about a tool ask for beside the call itself."""
+
+    input: bool = False
+    """What the job was started with."""
+    seen: frozenset[str] = frozenset()
+    """Tools whose last results count."""
+    limits: tuple[Limited, ...] = ()
+    """Rules with a limit."""
+
+
+NO_NEEDS: Final = Needs()
+
+
+class Limited(NamedTuple):
+    """A rule with a limit."""
+
+    rule: Rule
+    limit: Limit
+    met: Condition | None
+    """Whether a call counts: the rule's condition without its limit; None: every call of a tool that it concerns."""
+
+
 class _Ready(NamedTuple):
     """A rule made ready to be applied."""
 
     rule: Rule
-    met: Callable[[Query], bool] | None
+    met: Condition | None
     """None: it matches every call of a tool that it concerns."""
     decision: Decision
+    doubtful: Decision
+    """What is decided if a deny rule cannot tell."""
 
 
 class _Indexed(NamedTuple):
@@ -55,17 +86,29 @@ class _Indexed(NamedTuple):
     deny: tuple[_Ready, ...]
     ask: tuple[_Ready, ...]
     allow: tuple[_Ready, ...]
+    defaults: tuple[_Ready, ...]
+    """Rules that are a default, the strictest first."""
     default: Decision
+    needs: Needs
 
 
 class Policy:
     """Every configured rule; immutable."""
 
-    def __init__(self, rules: Iterable[Rule] = (), overlays: Sequence[Overlay] = (), *, taint: Effect = "ask") -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule] = (),
+        overlays: Sequence[Overlay] = (),
+        *,
+        taint: Effect = "ask",
+        groups: Groups = NO_GROUPS,
+    ) -> None:
         """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id.
 
-        `taint` is what becomes of a call with an argument from untrusted text if no rule says so.
+        `taint` is what becomes of a call with an argument from untrusted text if no rule says so; `groups` are those
+        that rules of a job may name, too.
         """
+        self.groups: Final = groups
         self._configured: Final = tuple(rules)
         self._taint: Final[Effect] = taint
         self._lists: Final = tuple(each for each in overlays if each.tools is not None)
@@ -76,15 +119,17 @@ class Policy:
             said["taint"] = taint
         self.hash: Final = digest(said | ({"overlays": [each.key for each in overlays]} if overlays else {}))
         self._ready: Final = tuple(map(_ready, self.rules))
-        self.restricts_arguments: Final = any(rule.wide and rule.when for rule in self.rules)
+        self.needs_facts: Final = any(_needs([rule]) != NO_NEEDS for rule in self.rules)
+        """Whether a rule asks for more than the call itself."""
+        self.restricts_arguments: Final = any(rule.wide and rule.depends for rule in self.rules)
         """Whether a rule denies or asks because of arguments."""
         self._index: dict[str, _Indexed] = {}
         self._narrowed: dict[tuple[str, ...], Policy] = {}
 
     @classmethod
-    def parse(cls, raw: Iterable[object], *, taint: Effect = "ask") -> Policy:
-        """The policy of a file's `[[policy.rules]]` and its `policy.taint`. Raises PolicyError."""
-        return cls(parse_rules(raw), taint=taint)
+    def parse(cls, raw: Iterable[object], *, taint: Effect = "ask", groups: Groups = NO_GROUPS) -> Policy:
+        """The policy of a file's `[[policy.rules]]`, `policy.taint` and `[policy.groups]`. Raises PolicyError."""
+        return cls(parse_rules(expanded(raw, groups)), taint=taint, groups=groups)
 
     def under(self, overlays: Sequence[Overlay]) -> Policy:
         """This policy with what overlays add to it, and a hash of its own; the same object for the same overlays."""
@@ -95,7 +140,7 @@ class Policy:
         if found is None:
             if len(self._narrowed) >= _MAX_NARROWED:
                 self._narrowed.clear()
-            found = self._narrowed[key] = Policy(self._configured, overlays, taint=self._taint)
+            found = self._narrowed[key] = Policy(self._configured, overlays, taint=self._taint, groups=self.groups)
         return found
 
     def decide(self, query: Query, remembered: Sequence[Remembered] = ()) -> Decision:
@@ -124,7 +169,8 @@ class Policy:
         """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
         if not all(each.lists(tool.name, key) for each in self._lists):
             return True
-        rules = (ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.when)
+        denying = [ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.default]
+        rules = [rule for rule in denying if not rule.depends]
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
     def hides(self, asked: Query, other: Query) -> bool:
@@ -137,8 +183,8 @@ class Policy:
             return False
         try:
             indexed = self._indexed(tool, other.key)
-            for rule, met, _ in (*indexed.deny, *indexed.ask):
-                if rule.when and met is not None and met(other) and not rule.matches(asked):
+            for rule, met, *_ in (*indexed.deny, *indexed.ask):
+                if rule.depends and met is not None and met(other) is not False and not rule.matches(asked):
                     return True
         except Exception:  # noqa: BLE001 - as in decide: what cannot be evaluated is not shown
             return True
@@ -149,39 +195,66 @@ class Policy:
         if self.forbids(tool, key, caller):
             return "denied"
         about = [each.rule for each in self._ready if each.rule.concerns(tool, key)]
-        mine = [rule for rule in about if caller_matcher(rule.callers)(caller)]
-        sure = {rule.effect for rule in mine if not rule.when}
+        matching = [rule for rule in about if caller_matcher(rule.callers)(caller)]
+        mine = [rule for rule in matching if not rule.default]
+        sure = {rule.effect for rule in mine if not rule.depends}
+        open_to = {_OUTLOOKS[rule.effect] for rule in mine if rule.depends}
+        if "deny" in {rule.effect for rule in mine if rule.depends and rule.where is not None}:
+            open_to.add("asks")
         if "ask" in sure:
             certain: Outlook = "asks"
         elif "allow" in sure:
             certain = "runs"
         else:
-            certain = _OUTLOOKS[default_for(tool).effect]
-        open_to = {_OUTLOOKS[rule.effect] for rule in mine if rule.when}
+            defaults = [rule for rule in matching if rule.default]
+            effects = [default_for(tool).effect, *(rule.effect for rule in defaults if not rule.depends)]
+            certain = _OUTLOOKS[max(effects, key=EFFECTS.index)]
+            open_to |= {_OUTLOOKS[rule.effect] for rule in defaults if rule.depends}
         if "ask" in sure:  # which no allow rule changes
             open_to -= {"runs"}
         return "depends" if open_to - {certain} else certain
+
+    def needs(self, tool: ToolMeta, key: str) -> Needs:
+        """What the rules about a tool ask for beside a call itself."""
+        return self._indexed(tool, key).needs if self.needs_facts else NO_NEEDS
 
     def _decide(self, query: Query) -> Decision:
         tool = query.tool
         if tool is None:
             return default_for(None)
         indexed = self._indexed(tool, query.key)
-        for _, met, decision in indexed.deny:
-            if met is None or met(query):
-                return decision
+        asking: list[_Ready] = []
+        for ready in indexed.deny:
+            holds = ready.met is None or ready.met(query)
+            if holds:
+                return ready.decision
+            if holds is None:
+                asking.append(ready._replace(decision=ready.doubtful))
         if indexed.ask:
-            asking = [ready for ready in indexed.ask if ready.met is None or ready.met(query)]
-            if asking:
-                return _question(asking, query.caller.principal)
-        for _, met, decision in indexed.allow:
-            if met is None or met(query):
-                return decision
-        return indexed.default
+            asking += [ready for ready in indexed.ask if ready.met is None or ready.met(query)]
+        if asking:
+            return _question(asking, query.caller.principal)
+        for ready in indexed.allow:
+            if ready.met is None or ready.met(query):
+                return ready.decision
+        return self._by_default(indexed, query) if indexed.defaults else indexed.default
+
+    def _by_default(self, indexed: _Indexed, query: Query) -> Decision:
+        """What is decided where no rule speaks but those that are a default; never less than the tool's level asks."""
+        asking: list[_Ready] = []
+        for ready in indexed.defaults:
+            holds = ready.met is None or ready.met(query)
+            if holds and ready.rule.effect == "deny":
+                return ready.decision
+            if holds is not False:
+                asking.append(ready if holds else ready._replace(decision=ready.doubtful))
+        if indexed.default.effect == "deny" or not asking:
+            return indexed.default
+        return _question(asking, query.caller.principal)
 
     def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
         """What untrusted arguments lead to by themselves; None: nothing."""
-        about = [rule for rule in self.rules if rule.effect != "deny" and rule.matches(query)]
+        about = [rule for rule in self.rules if rule.effect != "deny" and not rule.default and rule.matches(query)]
         said = [rule for rule in about if rule.taint is not None]
         if said:
             first = max(said, key=lambda rule: EFFECTS.index(rule.taint or "allow"))
@@ -197,14 +270,18 @@ class Policy:
         if indexed is not None and indexed.tool is tool and indexed.key == key:
             return indexed
         denied = [_unlisted(each, tool) for each in self._lists if not each.lists(tool.name, key)]
-        about = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
+        concerned = [ready for ready in self._ready if ready.rule.concerns(tool, key)]
+        about = [ready for ready in concerned if not ready.rule.default]
+        defaults = [ready for ready in concerned if ready.rule.default]
         indexed = _Indexed(
             tool=tool,
             key=key,
             deny=(*denied, *(ready for ready in about if ready.rule.effect == "deny")),
             ask=tuple(ready for ready in about if ready.rule.effect == "ask"),
             allow=tuple(ready for ready in about if ready.rule.effect == "allow"),
+            defaults=tuple(sorted(defaults, key=lambda ready: -EFFECTS.index(ready.rule.effect))),
             default=default_for(tool),
+            needs=_needs([ready.rule for ready in concerned]),
         )
         if len(self._index) >= _MAX_INDEXED:
             self._index.clear()
@@ -221,7 +298,24 @@ def _ready(rule: Rule) -> _Ready:
     said: dict[str, Any] = {"effect": rule.effect, "rule_id": rule.id, "reason": rule.reason or _REASONS[rule.effect]}
     if rule.effect == "ask":
         said |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
-    return _Ready(rule, rule.condition() if rule.conditional else None, Decision(**said))
+    decision = Decision(**said)
+    doubtful = (
+        Decision(effect="ask", rule_id=rule.id, reason=_DOUBTFUL, doubt=True) if rule.effect == "deny" else decision
+    )
+    return _Ready(rule, rule.condition() if rule.conditional else None, decision, doubtful)
+
+
+def _needs(rules: Sequence[Rule]) -> Needs:
+    paths = [path for rule in rules if rule.where is not None for path in paths_of(rule.where)]
+    limits = tuple(_limited(rule, rule.limit) for rule in rules if rule.limit is not None)
+    seen = frozenset(path.tool for path in paths if path.tool)
+    needs = Needs(any(path.root == "input" for path in paths), seen, limits)
+    return NO_NEEDS if needs == NO_NEEDS else needs
+
+
+def _limited(rule: Rule, limit: Limit) -> Limited:
+    bare = structs.replace(rule, limit=None)
+    return Limited(rule, limit, bare.condition() if bare.conditional else None)
 
 
 def _unlisted(overlay: Overlay, tool: ToolMeta) -> _Ready:
@@ -233,6 +327,7 @@ def _question(asking: Sequence[_Ready], requester: str) -> Decision:
     """What all ask rules that match demand together; the strictest of them gives the id and the reason."""
     first = min(asking, key=_strictness)
     approvals = first.rule.approvals
+    doubt = any(ready.decision.doubt for ready in asking)
     if len(asking) == 1 and approvals == 1:
         return first.decision
     named = [set(ready.rule.approvers) for ready in asking if ready.rule.approvers]
@@ -243,7 +338,9 @@ def _question(asking: Sequence[_Ready], requester: str) -> Decision:
         reason = f"Too few people may approve: {approvals} must, and {ids} leave {len(others)}."
         return Decision(effect="deny", rule_id=first.rule.id, reason=reason)
     times = [ready.rule.expires_s for ready in asking if ready.rule.expires_s is not None]
-    return structs.replace(first.decision, approvers=tuple(sorted(approvers)), expires_s=min(times, default=None))
+    return structs.replace(
+        first.decision, approvers=tuple(sorted(approvers)), expires_s=min(times, default=None), doubt=doubt
+    )
 
 
 def _strictness(ready: _Ready) -> tuple[int, int, float, int]:
@@ -258,4 +355,5 @@ _REASONS: Final = {
     "ask": "A rule wants a person to approve this call.",
     "deny": "A rule forbids this call.",
 }
+_DOUBTFUL: Final = "Whether a rule forbids this call cannot be told."
 _FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from untrusted text."

@@ -12,46 +12,50 @@ from remit.policy import globs
 from remit.policy.constraint import Constraint, Operator
 from remit.policy.table import Table, closest, describe
 
-OPERATORS: Final = ("absent", "equals", "glob", "in", "max", "max_length", "min", "prefix", "present")
+OPERATORS: Final = (
+    "absent", "equals", "glob", "in", "max", "max_length", "min", "not_in", "optional", "prefix", "present",
+)  # fmt: skip
 
 
-def parse_when(table: Table) -> tuple[Constraint, ...]:
-    """The constraints below `when`, sorted by path. Raises PolicyError."""
-    raw = table.raw("when")
+def parse_when(table: Table, key: str = "when") -> tuple[Constraint, ...]:
+    """The constraints below `when`, or `unless`, sorted by path. Raises PolicyError."""
+    raw = table.raw(key)
     if raw is None:
         return ()
     if not isinstance(raw, Mapping) or not raw:
-        raise table.error("when", f"must be a table of arguments, not {describe(raw)}")
+        raise table.error(key, f"must be a table of arguments, not {describe(raw)}")
     found: dict[str, Constraint] = {}
-    for path, operators in _flatten(table, "", raw):
+    for path, operators in _flatten(table, key, "", raw):
         if path in found:
-            raise table.error(f"when.{path}", "stands there twice, once nested and once dotted")
-        found[path] = _constraint(table, path, operators)
+            raise table.error(f"{key}.{path}", "stands there twice, once nested and once dotted")
+        found[path] = _constraint(table, f"{key}.{path}", path, operators)
     return tuple(found[path] for path in sorted(found))
 
 
-def _flatten(table: Table, above: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _flatten(table: Table, key: str, above: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Paths and their operators; in TOML `a.b = {…}` within braces is a table in a table."""
     for name, value in raw.items():
         path = f"{above}.{name}" if above else name
         if not all(path.split(".")):
-            raise table.error(f"when.{path}", "is no argument's name")
+            raise table.error(f"{key}.{path}", "is no argument's name")
         if not isinstance(value, Mapping):
             hint = f"Write {path} = {{ equals = {describe(value)} }}."
-            raise table.error(f"when.{path}", "must be a table of operators", hint)
-        if value and all(isinstance(below, Mapping) and key not in OPERATORS for key, below in value.items()):
-            yield from _flatten(table, path, value)
+            raise table.error(f"{key}.{path}", "must be a table of operators", hint)
+        if value and all(isinstance(below, Mapping) and name not in OPERATORS for name, below in value.items()):
+            yield from _flatten(table, key, path, value)
         else:
             yield path, value
 
 
-def _constraint(table: Table, path: str, raw: Mapping[str, Any]) -> Constraint:
-    where = f"when.{path}"
+def _constraint(table: Table, where: str, path: str, raw: Mapping[str, Any]) -> Constraint:
     known = f"The operators are: {', '.join(OPERATORS)}."
     if not raw:
         raise table.error(where, "asks for nothing", known)
     if "absent" in raw and len(raw) > 1:
-        raise table.error(where, 'asks for "absent" and for more', "What is absent has no value to look at.")
+        hint = "What is absent has no value to look at. For what may be left out use optional = true."
+        raise table.error(where, 'asks for "absent" and for more', hint)
+    if "optional" in raw and (len(raw) == 1 or "present" in raw):
+        raise table.error(where, 'asks for "optional" and nothing of a value', "Say what it must be where it is there.")
     operators = []
     for name in sorted(raw):
         if name == "regex":
@@ -132,6 +136,8 @@ _READERS: Final[dict[str, Callable[[Any], _Read]]] = {
     "max": _number,
     "max_length": _length,
     "min": _number,
+    "not_in": _constants,
+    "optional": _true,
     "prefix": _prefixes,
     "present": _true,
 }

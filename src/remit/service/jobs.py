@@ -32,6 +32,7 @@ from remit.journal.kinds import (
     SignalSent,
     decode,
 )
+from remit.policy.groups import Groups, expanded
 from remit.redact import preview
 from remit.service.heads import head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
@@ -95,6 +96,7 @@ class Jobs:
         self._programs = programs
         self._principal = principal
         self._wake = wake
+        self._groups = services.policy.groups
 
     # --- queries
 
@@ -237,7 +239,7 @@ class Jobs:
             principal=options.principal or self._principal,
             execution_version=recipe.execution_version,
             tool_registry_version=await self._registry_version(),
-            overlay=_overlay(options),
+            overlay=_overlay(options, self._groups),
             budget=_budget(options),
             input_untrusted=options.untrusted,
         )
@@ -262,7 +264,7 @@ class Jobs:
             execution_version=PLANNER_VERSION,
             planner_version=PLANNER_VERSION,
             tool_registry_version=await self._registry_version(),
-            overlay=_overlay(options),
+            overlay=_overlay(options, self._groups),
             budget=_budget(options),
             input_untrusted=options.untrusted,
         )
@@ -377,11 +379,11 @@ def _fit(job: str) -> str:
     return job
 
 
-def _overlay(options: Options) -> dict[str, Any]:
-    """What is recorded of a job's own rules. Raises PolicyError."""
+def _overlay(options: Options, groups: Groups) -> dict[str, Any]:
+    """What is recorded of a job's own rules, with members in the place of groups. Raises PolicyError."""
     said: dict[str, Any] = {}
     if options.policy:
-        said["rules"] = [dict(rule) for rule in options.policy]
+        said["rules"] = expanded([dict(rule) for rule in options.policy], groups)
     if options.tools is not None:
         said["tools"] = list(options.tools)
     if said:

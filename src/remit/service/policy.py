@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
+from remit.policy.given import Given, given_of, moment_of
 from remit.policy.lint import Finding, lint_rules
 from remit.policy.rule import Rule
+from remit.policy.table import Table
 from remit.service.hits import Hits, hits_of
 from remit.tools.catalog import ResolveError
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+
+
+GIVEN: Final = ("at", "input", "seen", "taken")
+"""What an explanation may take as given."""
 
 
 class PolicyRules:
@@ -45,9 +52,21 @@ class PolicyRules:
         return await hits_of(self._services.journal, since)
 
     async def explain(
-        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+        self,
+        tool: str,
+        args: dict[str, Any],
+        *,
+        principal: str,
+        kind: CallerKind = "session",
+        recipe: str = "",
+        given: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What policy says to a call, and what part every rule has in that; without a principal, for this process's."""
+        """What policy says to a call, and what part every rule has in that; without a principal, for this process's.
+
+        `given` may hold `at`, `input`, `seen` and `taken`, as tests of rules do; without `taken`, what the journal says
+        of limits counts. Raises PolicyError.
+        """
+        table = Table(given or {}, "given", GIVEN)
         try:
             found, args = await self._services.catalog.resolve(tool, args)
         except ResolveError as error:
@@ -62,7 +81,21 @@ class PolicyRules:
             caller=Caller(principal=principal or self._principal, kind=kind, recipe=recipe),
             contract_hash=known.contract_hash if known else "",
             prompt_hash=known.prompt_hash if known else "",
-            now=self._services.journal.clock.now(),
+            now=moment_of(table, "at") or self._services.journal.clock.now(),
         )
+        query = await self._with_facts(query, given_of(table), "taken" in table)
         found_out = explain(self._services.policy, query, await self._services.remembered.active())
         return replace(found_out, problems=(why, *found_out.problems)) if why else found_out
+
+    async def _with_facts(self, query: Query, given: Given, taken: bool) -> Query:
+        """The query with what is given, and with what the journal says of limits where that is not."""
+        policy = self._services.policy
+        if query.tool is None or not policy.needs_facts:
+            return query
+        query = given.to(policy, query)
+        if taken or query.facts is None or query.tool is None:
+            return query
+        limits = policy.needs(query.tool, query.key).limits
+        keys = [key for one in limits if (key := one.limit.key(one.rule.id, query))]
+        totals = await self._services.takings.totals(keys, "")
+        return replace(query, facts=replace(query.facts, taken=totals))

@@ -233,9 +233,16 @@ class PolicyPort(Protocol):
     """Policy."""
 
     async def explain(
-        self, tool: str, args: dict[str, Any], *, principal: str, kind: CallerKind = "session", recipe: str = ""
+        self,
+        tool: str,
+        args: dict[str, Any],
+        *,
+        principal: str,
+        kind: CallerKind = "session",
+        recipe: str = "",
+        given: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What policy says to a call, and what part every rule has in that."""
+        """What policy says to a call, and each rule's part in it; `given` is as in tests of rules."""
         ...
 
 

@@ -72,9 +72,13 @@ def table() -> Mapping[str, Setting]:
 def _rows(name: str, section: type[Section]) -> list[Setting]:
     typed, said = hints(section), abouts(section)
     return [
-        Setting(name, field, typed[field], default, said[field])
-        for field, default in zip(section.__struct_fields__, section.__struct_defaults__, strict=True)
+        Setting(name, field.name, typed[field.name], _default(field), said[field.name])
+        for field in msgspec.structs.fields(section)
     ]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
 
 
 def documented() -> list[SettingDoc]:
@@ -99,4 +103,6 @@ def _bare_text(hint: Any) -> str:
         return "one of " + ", ".join(get_args(hint))
     if get_origin(hint) is tuple:
         return "a list of tables" if get_origin(get_args(hint)[0]) is dict else "a list of non-empty texts"
+    if get_origin(hint) is dict:
+        return "a table of lists of texts"
     return {bool: "true or false", int: "an integer", str: "text"}[hint]

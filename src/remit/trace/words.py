@@ -97,6 +97,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.SessionOpened: lambda one: _joined(one.client, one.client_version, f"as {one.principal}", one.via),
     k.CallOpened: lambda one: _joined(one.step, one.tool_name, f"by {one.principal}", one.session),
     k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),
+    k.LimitTaken: lambda one: _joined(one.step, one.rule_id, one.tool_name, f"by {one.principal}", one.amount),
     k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
     k.CommandStarted: lambda one: _joined(one.step, one.llm_provider, one.llm_model),
     k.CommandCommitted: _answered,

@@ -96,6 +96,11 @@ def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
             yield f"allow without asking, by rule {rule.get('id', number)}: {named}{whatever}"
 
 
+def _groups(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if any(rule.get("effect") not in _STRICTER for rule in settings.policy.rules):
+        yield f"say who and what rules mean by {', '.join(f'@{name}' for name in settings.policy.groups)}"
+
+
 def _taint(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     if settings.policy.taint == "allow":
         yield "let untrusted text decide what the calls of agents reach"
@@ -127,6 +132,7 @@ _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]
     "app.modules": _modules,
     "mcp.servers": _servers,
     "policy.rules": _rules,
+    "policy.groups": _groups,
     "policy.taint": _taint,
     "tools.trusted_output": _trusted,
     "fs.roots": _roots,

@@ -18,6 +18,7 @@ from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.runner import Runner
 from remit.jobs.versions import Versions
 from remit.journal.journal import Journal
+from remit.policy.groups import parse_groups
 from remit.policy.rules import Policy
 from remit.providers.jobs import JobsProvider
 from remit.randomness import RandomSource, SystemRandomSource
@@ -90,7 +91,7 @@ def open_runtime(
     """
     clock = clock or SystemClock()
     found = find(settings.app.modules, settings.folder)
-    policy = Policy.parse(settings.policy.rules, taint=settings.policy.taint)
+    policy = _policy(settings)
     journal = open_journal(settings, clock)
     ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
     programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
@@ -131,6 +132,11 @@ def open_runtime(
         service=service,
         enclosures=enclosures,
     )
+
+
+def _policy(settings: Settings) -> Policy:
+    said = settings.policy
+    return Policy.parse(said.rules, taint=said.taint, groups=parse_groups(said.groups))
 
 
 def _catalog(settings: Settings, providers: Sequence[ToolProvider]) -> Catalog:

@@ -16,6 +16,7 @@ from remit.gateway.proof import Proofs
 from remit.gateway.readiness import Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
+from remit.gateway.takings import Takings
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
 from remit.models.prices import Price, Prices
@@ -43,6 +44,7 @@ def services_of(
         confirmations=Confirmations(journal, _proofs(settings)),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),
+        takings=Takings(journal),
         allowance=Allowance(journal, _day_limits(settings)),
         models=_models(settings, journal.clock),
         default_model=settings.models.default,

@@ -35,6 +35,8 @@ class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Where it would come from."""
     recipe: str = ""
     """The recipe whose job would make it."""
+    given: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What else is taken as given: `at`, `input`, `seen` and `taken`, as tests of rules have them."""
 
 
 class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +81,9 @@ async def explain(asked: ApiRequest) -> Explanation:
     """Say what policy would do with a call, and what part each rule has in that. Nothing is called."""
     body: ExplainBody = asked.body
     who = body.principal or asked.principal
-    return await asked.service.policy.explain(body.tool, body.args, principal=who, kind=body.kind, recipe=body.recipe)
+    return await asked.service.policy.explain(
+        body.tool, body.args, principal=who, kind=body.kind, recipe=body.recipe, given=body.given
+    )
 
 
 async def execute(asked: ApiRequest) -> Answer:

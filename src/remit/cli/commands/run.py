@@ -29,6 +29,12 @@ _PLANS: Final = (".yaml", ".yml", ".json")
 @click.option("--title", default="", help="What lists show.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="File the job under it; may be repeated.")
 @click.option("--priority", metavar="N", default=0, help="Higher runs first, where a worker chooses.")
+@click.option(
+    "--policy",
+    "rules",
+    metavar="FILE",
+    help="More rules for this job alone: a TOML file with [[policy.rules]] that deny or ask.",
+)
 @click.option("--detach", is_flag=True, help="Leave the job to a worker; print its id.")
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
@@ -46,6 +52,7 @@ def command(
     title: str,
     labels: tuple[str, ...],
     priority: int,
+    rules: str | None,
     detach: bool,
     patient: bool,
     help_: bool,
@@ -68,7 +75,11 @@ def command(
     name = from_module(state, name)
     if help_:
         return _explain(context, state, name)
-    options = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
+    options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
+    if rules is not None:
+        from remit.cli.policies import rules_in
+
+        options["policy"] = rules_in(Path(rules))
     start = _Start(name, words, json_object(given, "--input") if given is not None else {}, options)
     if detach:
         return _detach(state, start)

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
+from remit.gateway.facts import FactFinder
 from remit.gateway.outcome import Outcome, refused
 from remit.policy.decision import Caller, Query
 from remit.policy.levels import exposed
+from remit.policy.rules import NO_NEEDS
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 
+_TRIES: Final = 10
+"""Times that policy decides again because others took what was left of a limit."""
 _PROTECT: Final = (
     "Declare it @tool(..., sandbox=True). If it is to run in this process, declare it @tool(..., unprotected=True) or "
     "name it in tools.unprotected."
@@ -27,9 +31,19 @@ class Authorize:
         self._remembered = services.remembered
         self._unprotected = services.limits.unprotected
         self._clock = services.journal.clock
+        self._facts = FactFinder(services.journal, services.takings)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query` and `decision`."""
+        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query`, `decision` and `parts`."""
+        outcome = await self._decided(call, proceed)
+        for _ in range(_TRIES):
+            if not call.outrun:
+                break
+            call.outrun = False
+            outcome = await self._decided(call, proceed)
+        return outcome
+
+    async def _decided(self, call: Call, proceed: Proceed) -> Outcome:
         request, tool = call.request, call.tool
         query = call.query = Query(
             tool=tool.meta,
@@ -45,6 +59,8 @@ class Authorize:
             prompt_hash=tool.prompt_hash,
             now=self._clock.now(),
         )
+        if call.policy.needs_facts and (needs := call.policy.needs(tool.meta, tool.key)) is not NO_NEEDS:
+            query = call.query = await self._facts.of(call, query, needs)
         decision = call.policy.decide(query)
         if decision.effect == "ask":
             decision = call.policy.decide(query, remembered=await self._remembered.active(tool.meta.name))

@@ -38,6 +38,7 @@ from remit.journal.kinds.jobs import (
     RecoveryCompleted,
     RecoveryStarted,
 )
+from remit.journal.kinds.limits import LimitTaken
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
 from remit.journal.kinds.outside import (
     CallOpened,
@@ -100,6 +101,7 @@ __all__ = [
     "JobFailed",
     "JobForked",
     "JobWaiting",
+    "LimitTaken",
     "McpToolsPinned",
     "MessageKept",
     "ModelDriftRecorded",
@@ -182,6 +184,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         ViewSaved,
         ViewRemoved,
     ),
+    "limits": (LimitTaken,),
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
     "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),

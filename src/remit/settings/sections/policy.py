@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from remit.settings.section import About, Section, Tables
 
 
@@ -14,6 +16,10 @@ class PolicySettings(Section, frozen=True):
         Tables,
         About("The rules, one `[[policy.rules]]` table each. A JSON array in the environment."),
     ] = ()
+    groups: Annotated[
+        dict[str, list[str]],
+        About('Groups by name: `clerks = ["ann", "bob"]`. In rules `@clerks` stands for its members, people or tools.'),
+    ] = msgspec.field(default_factory=dict)
     tests: Annotated[
         Tables,
         About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),

@@ -26,11 +26,20 @@ if TYPE_CHECKING:
     type=click.Choice(["job", "plan", "session", "ticket", "http", "mcp"]),
     help="Where the call comes from. Default: job with a recipe, else session.",
 )
+@click.option(
+    "--given",
+    "facts",
+    default="{}",
+    metavar="JSON|@FILE",
+    help="What else is known: at, input, seen and taken, as tests of rules have them.",
+)
 @catalog_option
 @live_option
 @json_option("the decision and every rule's part in it")
 @pass_state
-def command(state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, live: bool) -> int:
+def command(
+    state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
+) -> int:
     """Say what the rules make of a call, and why.
 
     Shown are the decision, then every rule in the order of the file: whether it matched, and why not. Arguments may
@@ -38,7 +47,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
     """
     from remit.cli.running import run_to_end
 
-    args = json_object(given, "--args")
+    args, known = json_object(given, "--args"), json_object(facts, "--given")
     chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
 
     own = "" if state.server else state.settings().app.principal
@@ -46,7 +55,7 @@ def command(state: State, tool: str, given: str, principal: str, recipe: str, ki
     async def look() -> Explanation:
         async with state.open(code="needed" if live else "recorded") as remit:
             return await remit.service.policy.explain(
-                tool, args, principal=principal or own, kind=chosen, recipe=recipe
+                tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
             )
 
     found = run_to_end(look())

@@ -25,10 +25,11 @@ def command(state: State, live: bool) -> int:
     Exits with status 2 where there is an error among the findings, with 1 where a test fails.
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
+    from remit.policy.groups import parse_groups
     from remit.policy.lint import lint
 
     settings, tools = catalog(state, live=live)
-    findings = lint(settings.policy.rules, tools)
+    findings = lint(settings.policy.rules, tools, parse_groups(settings.policy.groups))
     wrong = any(finding.severity == "error" for finding in findings)
     # Rules that cannot be understood make no policy that could be tested.
     results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, tools)

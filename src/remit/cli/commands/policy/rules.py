@@ -23,11 +23,11 @@ def command(state: State) -> int:
 
     Where no rule speaks, the level of the tool decides: what only reads runs, everything else is asked about.
     """
+    from remit.cli.policies import configured
     from remit.cli.running import run_to_end
-    from remit.policy.rules import Policy
 
     settings = state.settings()
-    rules = Policy.parse(settings.policy.rules).rules
+    rules = configured(settings).rules
 
     async def look() -> list[Remembered]:
         async with state.remit(code="unused") as remit:
@@ -61,7 +61,13 @@ def _about(rule: Rule) -> str:
 
 
 def _when(rule: Rule) -> str:
-    parts = [*map(str, rule.when), *([f"untrusted arguments: {rule.taint}"] if rule.taint else [])]
+    parts = [*map(str, rule.when)]
+    parts += [f"only {', '.join(rule.only) or 'no arguments'}"] if rule.only is not None else []
+    parts += [f"unless {'; '.join(map(str, rule.unless))}"] if rule.unless else []
+    named = (("during", rule.during), ("outside", rule.outside), ("limit", rule.limit), ("where", rule.where))
+    parts += [f"{name} {part}" for name, part in named if part is not None]
+    parts += ["no other rule speaks"] if rule.default else []
+    parts += [f"untrusted arguments: {rule.taint}"] if rule.taint else []
     return "; ".join(parts)
 
 

@@ -1,0 +1,109 @@
+"""What rules ask for beside the call itself: the job's input, results of its earlier calls, and what was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec.structs import replace
+
+from remit.gateway.announcing import idempotency_key
+from remit.gateway.takings import Part
+from remit.journal.kinds import LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.policy.decision import UNKNOWN, Facts, Query
+
+if TYPE_CHECKING:
+    from remit.gateway.call import Call
+    from remit.gateway.takings import Takings
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+    from remit.policy.rules import Needs
+
+_DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
+
+
+class _Results:
+    """The last result of each tool, as far as a stream was read."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.open: dict[str, str] = {}
+        """Tools of calls that were announced, by invocation."""
+        self.last: dict[str, ToolInvocationFinished] = {}
+
+
+class FactFinder:
+    """Looks up what rules ask for; nothing if they ask for nothing."""
+
+    def __init__(self, journal: Journal, takings: Takings) -> None:
+        """Look in `journal`."""
+        self._journal = journal
+        self._takings = takings
+        self._results: WeakKeyDictionary[StreamWriter, _Results] = WeakKeyDictionary()
+
+    async def of(self, call: Call, query: Query, needs: Needs) -> Query:
+        """The query with its facts; sets what the call would take of limits. Raises JournalError."""
+        job = call.request.job
+        known = _decoded(bytes(job.encoded)) if needs.input and job is not None else UNKNOWN
+        seen = await self._seen(call.writer, needs.seen) if needs.seen else {}
+        query = replace(query, facts=Facts(input=known, seen=seen))
+        if not needs.limits:
+            return query
+        intent = idempotency_key(call)
+        limited = [one for one in needs.limits if one.met is None or one.met(query) is not False]
+        keys = {one.rule.id: one.limit.key(one.rule.id, query) for one in limited}
+        taken = await self._takings.totals([key for key in keys.values() if key], intent)
+        query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
+        call.parts = tuple(
+            Part(
+                limit=one.limit,
+                key=keys[one.rule.id],
+                bound=one.limit.within(one.rule.id, query) is True,
+                taken=LimitTaken(
+                    rule_id=one.rule.id,
+                    intent=intent,
+                    tool_name=call.tool.meta.name,
+                    principal=call.request.principal,
+                    stream=call.writer.stream,
+                    step=call.request.step,
+                    amount=str(one.limit.amount(query) or 0),
+                ),
+            )
+            for one in limited
+            if keys[one.rule.id]
+        )
+        return query
+
+    async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> Mapping[str, Any]:
+        """What each of these tools last returned in this stream."""
+        await self._journal.drained()
+        results = self._results.setdefault(writer, _Results())
+        while page := await self._journal.page(writer.stream, results.seq):
+            for event in page:
+                if event.seq > results.seq:
+                    results.seq = event.seq
+                    _note(results, decode(event.kind, event.data))
+        found: dict[str, Any] = {}
+        for tool in tools & results.last.keys():
+            finished = results.last[tool]
+            encoded = await self._journal.value(finished.result, finished.result_blob)
+            found[tool] = _decoded(encoded) if encoded is not None else None
+        return found
+
+
+def _note(results: _Results, payload: object) -> None:
+    if isinstance(payload, ToolInvocationStarted):
+        results.open[payload.invocation_id] = payload.tool_name
+    elif isinstance(payload, ToolInvocationFinished):
+        tool = results.open.pop(payload.invocation_id, "")
+        if tool and payload.outcome == "success" and payload.step_outcome in _DONE:
+            results.last[tool] = payload
+
+
+@lru_cache(maxsize=256)
+def _decoded(encoded: bytes) -> Any:
+    """A JSON value, which is only read."""
+    return msgspec.json.decode(encoded)

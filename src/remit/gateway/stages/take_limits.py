@@ -1,0 +1,34 @@
+"""TakeLimits: the call takes its part of what rules allow so often, or up to a sum, just before it is announced."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+
+
+class TakeLimits:
+    """Lets no two calls take the last one."""
+
+    def __init__(self, services: Services) -> None:
+        self._takings = services.takings
+        self._confirmations = services.confirmations
+
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
+        """Take, or set `outrun`: then policy decides again, since the limit is reached now."""
+        return self._take(call, proceed) if call.parts else proceed(call)
+
+    async def _take(self, call: Call, proceed: Proceed) -> Outcome:
+        if await self._takings.take(call.parts):
+            return await proceed(call)
+        call.outrun = True
+        if call.confirmation is not None:
+            self._confirmations.unclaim(call.confirmation)
+        limits = ", ".join(f"{part.taken.rule_id} ({part.limit})" for part in call.parts)
+        return refused(Code.POLICY_DENIED, f"others took what was left: {limits}", "Try again later.")

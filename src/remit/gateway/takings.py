@@ -1,0 +1,129 @@
+"""What limits of rules have been taken, in streams of their own: `limit/rules/<key>`, one for each thing counted.
+
+A call takes its part durably just before it is announced, under its idempotency key. The stream's head decides between
+two workers that want the last one: only one append fits it. It is not the transaction of the announcement itself, since
+an announcement that met another writer would silence its own job's stream. A crash in between costs nothing: the call
+that is made again finds that it has taken its part; one that is never made again leaves one too many counted, not one
+too few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.errors import AppendConflictError
+from remit.journal.kinds import LimitTaken, decode
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.policy.limit import Limit
+
+KIND: Final = "limit"
+"""The kind of these streams."""
+_ATTEMPTS: Final = 1_000
+_MOST: Final = 1_000
+"""Counts that are kept in memory."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call takes of one limit."""
+
+    limit: Limit
+    key: str
+    bound: bool
+    """Whether there must be room; if not, the rule has said already what becomes of calls beyond it."""
+    taken: LimitTaken
+
+
+class _Count:
+    """What a stream says, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.total = Decimal(0)
+        self.by_intent: dict[str, Decimal] = {}
+
+    def add(self, taken: LimitTaken) -> None:
+        amount = Decimal(taken.amount)
+        self.by_intent[taken.intent] = amount
+        self.total += amount
+
+    def without(self, intent: str) -> tuple[int, Decimal]:
+        """Calls and their sum, without one of them."""
+        own = self.by_intent.get(intent)
+        return (len(self.by_intent), self.total) if own is None else (len(self.by_intent) - 1, self.total - own)
+
+
+class Takings:
+    """Reads the counts, and takes."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Count in `journal`."""
+        self._journal = journal
+        self._counts: dict[str, _Count] = {}
+        self._turn = asyncio.Lock()
+
+    async def totals(self, keys: Iterable[str], intent: str) -> Mapping[str, tuple[int, Decimal]]:
+        """Calls and their sum for each key, without the call of this intent, which may have been counted already."""
+        return {key: (await self._read(key)).without(intent) for key in keys}
+
+    async def take(self, parts: Sequence[Part]) -> bool:
+        """Take all parts of a call, or none; False if there is no room any more. Durable when this returns."""
+        async with self._turn:  # within this process; against others the head decides
+            for _ in range(_ATTEMPTS):
+                counts = [await self._read(part.key) for part in parts]
+                wanted = [
+                    (part, count)
+                    for part, count in zip(parts, counts, strict=True)
+                    if part.taken.intent not in count.by_intent
+                ]
+                if not all(_fits(part, count) for part, count in wanted if part.bound):
+                    return False
+                if not wanted or await self._append(wanted):
+                    return True
+        return False
+
+    async def _append(self, wanted: Sequence[tuple[Part, _Count]]) -> bool:
+        """Whether no other process was faster."""
+        drafts = []
+        for part, count in wanted:
+            stream = _stream(part.key)
+            head = await self._journal.head(stream)
+            if (head.seq if head else 0) != count.seq:
+                return False
+            drafts.append(self._journal.writer(stream, KIND, head).draft(part.taken))
+        try:
+            await self._journal.commit(*drafts, synced=True)
+        except AppendConflictError:
+            return False
+        return True
+
+    async def _read(self, key: str) -> _Count:
+        count = self._counts.get(key)
+        if count is None:
+            if len(self._counts) >= _MOST:
+                self._counts.clear()  # what is asked for again is read again
+            count = self._counts[key] = _Count()
+        while page := await self._journal.page(_stream(key), count.seq):
+            for event in page:
+                if event.seq <= count.seq:
+                    continue  # another task was faster
+                count.seq = event.seq
+                payload = decode(event.kind, event.data)
+                if isinstance(payload, LimitTaken):
+                    count.add(payload)
+        return count
+
+
+def _fits(part: Part, count: _Count) -> bool:
+    return part.limit.room(len(count.by_intent), count.total, Decimal(part.taken.amount))
+
+
+def _stream(key: str) -> str:
+    return f"{KIND}/rules/{sha256(key.encode()).removeprefix('sha256:')}"

@@ -1,0 +1,71 @@
+"""Named groups of people, tools and callers: `@clerks` in a rule stands for all that `[policy.groups]` lists there.
+
+Names are put in the place of groups before a rule is read, so that the policy hash covers who is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from remit.errors import PolicyError
+from remit.policy.table import closest
+
+Groups = Mapping[str, tuple[str, ...]]
+
+_SIGN: Final = "@"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_KEYS: Final = ("approvers", "callers", "providers", "tools")
+"""Where a group may stand."""
+NO_GROUPS: Final[Groups] = {}
+
+
+def parse_groups(raw: Mapping[str, Any]) -> Groups:
+    """The groups of a file. Raises PolicyError."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, members in raw.items():
+        listed = (members,) if isinstance(members, str) else tuple(members) if isinstance(members, list | tuple) else ()
+        if not _NAME.fullmatch(name):
+            raise PolicyError(f"policy.groups: {name!r} is no name", remedy="Use letters, digits, '_' and '-'.")
+        if not listed or not all(isinstance(one, str) and one for one in listed):
+            raise PolicyError(f"policy.groups.{name} must list names", remedy=f'Write {name} = ["ann", "bob"].')
+        if nested := next((one for one in listed if one.startswith(_SIGN)), None):
+            raise PolicyError(f"policy.groups.{name} holds the group {nested!r}", remedy="List its members instead.")
+        found[name] = listed
+    return found
+
+
+def expanded(raw: Iterable[object], groups: Groups) -> list[object]:
+    """Raw rule tables with members in the place of groups. Raises PolicyError for a group that there is not."""
+    return [
+        {key: _members(rule, key, value, groups) if key in _KEYS else value for key, value in rule.items()}
+        if isinstance(rule, Mapping) and _names_groups(rule)
+        else rule
+        for rule in raw
+    ]
+
+
+def _names_groups(rule: Mapping[str, Any]) -> bool:
+    return any(_SIGN in str(rule.get(key, "")) for key in _KEYS)
+
+
+def _members(rule: Mapping[str, Any], key: str, value: Any, groups: Groups) -> Any:
+    """A list with members in the place of groups; `mcp:@clerks` are the clerks, as far as they come over MCP."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple):
+        return value
+    found: list[Any] = []
+    for item in items:
+        before, sign, name = item.rpartition(_SIGN) if isinstance(item, str) else ("", "", "")
+        if not sign or (before and not (key == "callers" and before.endswith((":", "/")))):
+            found.append(item)
+        elif name not in groups:
+            remedy = closest(name, groups) or f'Add it to [policy.groups]: {name} = ["…"].'
+            raise PolicyError(
+                f'rule ({rule.get("id", "without an id")}), key "{key}" names the group {item!r}, which there is not',
+                remedy=remedy,
+            )
+        else:
+            found += [before + member for member in groups[name]]
+    return list(dict.fromkeys(found)) if all(isinstance(one, str) for one in found) else found
