@@ -54,6 +54,7 @@ ALL = (
     journal.gateway,
     seals.sealed,
     policy.decision,
+    policy.conditions,
     origins.origin,
     follow.follow,
     follow.follow_postgres,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remit.policy import cases, decision, levels, lint, readings, rule, rules, when
-from tests.policy.samples import TOOLS
+from remit.policy import cases, decision, expression, groups, levels, limit, lint, readings, rule, rules, when, window
+from tests.policy.samples import SHOP, TOOLS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/policy.md").read_text(encoding="utf-8")
@@ -34,7 +34,8 @@ def first_cells(text: str) -> list[str]:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_passes_its_own_tests(path: Path) -> None:
     raw = policy_of(path)
-    results = cases.run_tests(rules.Policy.parse(raw["rules"]), TOOLS, raw["tests"])
+    policy = rules.Policy.parse(raw["rules"], groups=groups.parse_groups(raw.get("groups", {})))
+    results = cases.run_tests(policy, [*TOOLS, *SHOP], raw["tests"])
     assert results
     assert [result.problem for result in results if not result.passed] == []
 
@@ -43,7 +44,7 @@ def test_an_example_passes_its_own_tests(path: Path) -> None:
 def test_an_example_has_a_test_for_every_rule_and_no_findings(path: Path) -> None:
     raw = policy_of(path)
     assert {one["id"] for one in raw["rules"]} <= {test.get("rule") for test in raw["tests"]}
-    assert lint.lint(raw["rules"], TOOLS) == []
+    assert lint.lint(raw["rules"], [*TOOLS, *SHOP], groups.parse_groups(raw.get("groups", {}))) == []
 
 
 def test_the_page_shows_every_example_as_it_is() -> None:
@@ -54,6 +55,17 @@ def test_the_page_shows_every_example_as_it_is() -> None:
 
 def test_every_key_of_a_rule_is_listed() -> None:
     assert sorted(first_cells(section("A rule"))) == sorted(rule.KEYS)
+
+
+def test_every_word_of_a_condition_is_listed() -> None:
+    listed = " ".join(first_cells(section("Conditions")))
+    for word in (*expression.ROOTS, expression.SEEN, *expression.FUNCTIONS, *expression.COMPARISONS):
+        assert word in listed, word
+
+
+def test_every_key_of_a_time_and_a_limit_is_named() -> None:
+    assert all(f"`{key}" in section("Times") or f"{key} =" in section("Times") for key in window.KEYS)
+    assert all(f"`{key}`" in section("Limits") for key in limit.KEYS)
 
 
 def test_every_operator_is_listed() -> None:

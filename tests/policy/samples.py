@@ -37,6 +37,16 @@ COMMENT: Final = tool("mcp.github.add_comment", Level.L1, "repo", "issue", "body
 PUSH: Final = tool("mcp.github.push_files", Level.L1, "repo", "branch", "files", provider="mcp_github")
 TOOLS: Final = (READ, LIST, WRITE, EDIT, FETCH, EXEC, ISSUES, COMMENT, PUSH)
 
+SHOP: Final = (
+    tool("shop.find_user", Level.L0, "email"),
+    tool("shop.get_order", Level.L0, "order_id"),
+    tool("shop.cancel_order", Level.L1, "order_id", "reason"),
+    tool("shop.return_items", Level.L1, "order_id", "items", "refund_to"),
+    tool("shop.exchange_items", Level.L1, "order_id", "items", "new_items"),
+    tool("shop.credit", Level.L1, "user_id", "amount", "note"),
+)
+"""What an assistant of a retailer calls, in examples/policy/refunds.toml."""
+
 
 def query(meta: ToolMeta = WRITE, /, caller: Caller = ALICE, *, now: int = 0, **args: Any) -> Query:
     """A call of a tool."""

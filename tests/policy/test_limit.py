@@ -102,3 +102,11 @@ def test_it_is_shown_and_hashed_with_all_it_says() -> None:
     one = limit(per="day", by=["tool", "principal"], calls=3, sum="cents", max=500)
     assert str(one) == "3 calls and cents up to 500 per day and principal and tool"
     assert one.canonical() == {"per": "day", "by": ["principal", "tool"], "calls": 3, "sum": "cents", "max": 500}
+
+
+def test_a_rule_that_a_job_brings_along_counts_that_job_alone() -> None:
+    one = limit(per="day", calls=1)
+    jobs = [Caller(principal="alice", kind="job", recipe="r", stream=f"job/{name}") for name in "AB"]
+    assert len({one.key("job:r", asked(who=job)) for job in jobs}) == 2
+    assert len({one.key("r", asked(who=job)) for job in jobs}) == 1
+    assert one.key("job:r", asked(who=jobs[0], now=0)) == ""

@@ -12,6 +12,7 @@ from remit.errors import UsageError
 from remit.pages.catalog import PATIENCE_S, seen
 from remit.pages.given import json_object
 from remit.pages.page import Page, PageRequest, See, View
+from remit.policy.conditions import written
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation
 from remit.policy.lint import Finding
@@ -131,7 +132,7 @@ def _line(rule: Rule, hits: Hits | None, findings: list[Finding]) -> RuleLine:
         effect=rule.effect,
         tone=_TONES[rule.effect],
         about=(", ".join(about) or "every tool") + callers,
-        when=tuple(map(str, rule.when)),
+        when=written(rule),
         taint=rule.taint or "",
         terms=_terms(rule) if rule.effect == "ask" else "",
         reason=rule.reason,

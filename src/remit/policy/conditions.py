@@ -16,6 +16,16 @@ from remit.policy.table import describe
 MEETS = {True: "holds", False: "does not hold", None: "cannot be told"}
 
 
+def written(rule: Rule) -> tuple[str, ...]:
+    """Everything that a rule asks for beside tool and caller, as a person reads it."""
+    parts = [f"when {one}" for one in rule.when]
+    parts += [f"only {', '.join(rule.only) or 'no arguments'}"] if rule.only is not None else []
+    parts += [f"unless {'; '.join(map(str, rule.unless))}"] if rule.unless else []
+    named = (("during", rule.during), ("outside", rule.outside), ("limit", rule.limit), ("where", rule.where))
+    parts += [f"{name} {part}" for name, part in named if part is not None]
+    return (*parts, "no other rule matches") if rule.default else tuple(parts)
+
+
 def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
     """Each condition besides caller, `when` and `only`: whether it lets the rule match, and what was found."""
     if rule.unless:

@@ -26,6 +26,8 @@ KEYS: Final = ("by", "calls", "max", "per", "sum")
 PERIODS: Final[tuple[Per, ...]] = ("job", "day")
 SHARES: Final[tuple[By, ...]] = ("principal", "tool")
 _LARGEST: Final = 10**15
+_NOTHING: Final = Decimal(0)
+_UNTOUCHED: Final = (0, _NOTHING)
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,19 +45,20 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
     def key(self, rule_id: str, query: Query) -> str:
         """What is counted together; empty if that cannot be told."""
-        if self.per == "day":
-            span = str(query.now // DAY) if query.now > 0 else ""
-        else:
-            span = "/".join(query.caller.stream.split("/", 2)[:2])
-        if not span:
+        own = ":" in rule_id  # a rule that a job brings along counts that job alone
+        job = "/".join(query.caller.stream.split("/", 2)[:2]) if own or self.per == "job" else ""
+        day = str(query.now // DAY) if self.per == "day" and query.now > 0 else ""
+        if (self.per == "day" and not day) or ((own or self.per == "job") and not job):
             return ""
-        shares = {"principal": query.caller.principal, "tool": query.tool.name if query.tool else ""}
-        return "\0".join([rule_id, self.per, span, *(shares[one] for one in self.by)])
+        key = f"{rule_id}\0{self.per}\0{day}\0{job}"
+        for share in self.by:
+            key += f"\0{query.caller.principal if share == 'principal' else query.tool.name if query.tool else ''}"
+        return key
 
     def amount(self, query: Query) -> Decimal | None:
         """What a call takes of the sum: 0 without one, None if it cannot be told, as of what is negative."""
         if not self.sum:
-            return Decimal(0)
+            return _NOTHING
         value = query.args.get(self.sum)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST:
             return None
@@ -67,7 +70,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         amount, key = self.amount(query), self.key(rule_id, query)
         if taken is None or amount is None or not key:
             return None
-        return self.room(*taken.get(key, (0, Decimal(0))), amount)
+        return self.room(*taken.get(key, _UNTOUCHED), amount)
 
     def room(self, calls: int, total: Decimal, amount: Decimal) -> bool:
         """Whether a call that takes so much fits, after so many calls with such a sum."""

@@ -237,6 +237,9 @@ def _reaches(name: str, schema: object) -> bool:
 
 
 def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+    defaults = [scope.about[other.id] for other in scope.rules if other.default]
+    if any(scope.about[rule.id] & about for about in defaults):
+        return
     if rule.effect == "allow" and all(default_for(tool).effect == "allow" for tool in scope.of(rule)):
         yield _finding("redundant", rule, "allows only what runs without it", "Leave it out.")
 

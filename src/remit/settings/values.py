@@ -68,6 +68,8 @@ def _parsed(setting: Setting, text: str) -> Any:
         return _integer(text)
     if setting.kind is tuple:
         return _items(text, setting.about.separator)
+    if setting.kind is dict:
+        return _json(text, "{")
     return text
 
 
@@ -78,12 +80,17 @@ def _integer(text: str) -> int | str:
         return text
 
 
+def _json(text: str, first: str) -> Any:
+    """The JSON value in a text that begins so; else the text itself."""
+    try:
+        return msgspec.json.decode(text) if text.lstrip().startswith(first) else text
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
 def _items(text: str, separator: str) -> Any:
     if text.lstrip().startswith("["):
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return text
+        return _json(text, "[")
     return [item.strip() for item in text.split(separator) if item.strip()]
 
 

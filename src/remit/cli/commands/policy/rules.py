@@ -61,14 +61,10 @@ def _about(rule: Rule) -> str:
 
 
 def _when(rule: Rule) -> str:
-    parts = [*map(str, rule.when)]
-    parts += [f"only {', '.join(rule.only) or 'no arguments'}"] if rule.only is not None else []
-    parts += [f"unless {'; '.join(map(str, rule.unless))}"] if rule.unless else []
-    named = (("during", rule.during), ("outside", rule.outside), ("limit", rule.limit), ("where", rule.where))
-    parts += [f"{name} {part}" for name, part in named if part is not None]
-    parts += ["no other rule speaks"] if rule.default else []
-    parts += [f"untrusted arguments: {rule.taint}"] if rule.taint else []
-    return "; ".join(parts)
+    from remit.policy.conditions import written
+
+    taint = [f"untrusted arguments: {rule.taint}"] if rule.taint else []
+    return "; ".join([*(one.removeprefix("when ") for one in written(rule)), *taint])
 
 
 def _remembered(state: State, found: list[Remembered]) -> None:
