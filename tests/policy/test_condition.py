@@ -17,6 +17,7 @@ from tests.policy.samples import ALICE, READ, WRITE, decide, query, rule, tool, 
 
 PAY = tool("desk.pay", Level.L1, "to", "cents", "note")
 LOOK = tool("desk.look", Level.L0, "order")
+PENDING = {"where": 'seen("desk.look").status == "pending"', "tools": ["desk.pay"]}
 MONDAY = 1_777_881_600_000_000  # 2026-05-04, 08:00 UTC
 
 
@@ -91,6 +92,17 @@ def test_of_defaults_and_the_level_the_strictest_counts() -> None:
         rule("allow", default=True)
 
 
+def test_neither_a_doubt_nor_what_a_job_adds_lifts_a_default_that_denies() -> None:
+    closed: dict[str, Any] = {"id": "closed", "effect": "deny", "default": True}
+    assert decide(pay(Facts()), closed, {"effect": "deny", **PENDING}).rule_id == "closed"
+    policy = Policy.parse([closed]).under([parse_overlay("job", [{"effect": "ask"}])])
+    assert policy.decide(pay()).rule_id == "closed"
+    asks = Policy.parse([{**closed, "effect": "ask", "approvals": 2}]).under(
+        [parse_overlay("job", [{"effect": "ask"}])]
+    )
+    assert asks.decide(pay()).approvals == 2
+
+
 def test_a_rule_holds_during_its_hours_and_another_outside() -> None:
     work = {"days": ["mon-fri"], "hours": "09:00-17:00"}
     early, ten = pay(now=MONDAY), pay(now=MONDAY + 2 * 3_600_000_000)
@@ -100,9 +112,6 @@ def test_a_rule_holds_during_its_hours_and_another_outside() -> None:
     assert [decide(one, {"effect": "deny", "outside": work}).effect for one in (early, ten, pay(now=0))] == [
         "deny", "ask", "deny",
     ]  # fmt: skip
-
-
-PENDING = {"where": 'seen("desk.look").status == "pending"', "tools": ["desk.pay"]}
 
 
 @pytest.mark.parametrize(

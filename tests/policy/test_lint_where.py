@@ -48,6 +48,15 @@ def test_names_that_nothing_has() -> None:
 
 
 @pytest.mark.parametrize(
+    "more", [{"properties": {}}, {"additionalProperties": {"type": "string"}}, {"properties": None}]
+)
+def test_a_result_that_may_hold_anything_has_no_finding(more: dict[str, Any]) -> None:
+    get = tool("orders.get", Level.L0, output_schema={key: value for key, value in (ORDER | more).items() if value})
+    found = lint([{"effect": "deny", "tools": ["desk.pay"], "where": 'seen("orders.get").state == "x"'}], [get, PAY])
+    assert found == []
+
+
+@pytest.mark.parametrize(
     "where",
     [
         'args.cents == "100"',

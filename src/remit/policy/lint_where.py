@@ -41,10 +41,10 @@ def _result(path: Path, known: Mapping[str, ToolMeta]) -> Iterator[Problem]:
     if tool is None:
         yield "unknown-result", f"asks what {path.tool} returned, which no tool is called", closest(path.tool, known)
     elif tool.output_schema is not None and path.parts:
-        name = path.parts[0]
-        if isinstance(name, str) and not declares(tool.output_schema, name):
-            names = tool.output_schema.get("properties", {})
-            yield "unknown-result", f"asks for {name!r}, which {path.tool} does not return", closest(name, names)
+        name, names = path.parts[0], tool.output_schema.get("properties")
+        closed = bool(names) and not tool.output_schema.get("additionalProperties")
+        if isinstance(name, str) and closed and not declares(tool.output_schema, name):
+            yield "unknown-result", f"asks for {name!r}, which {path.tool} does not return", closest(name, names or {})
 
 
 def _comparisons(node: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMeta]) -> Iterator[Problem]:

@@ -93,6 +93,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.effect != "allow"
 
     @property
+    def added(self) -> bool:
+        """Whether a job or a client brings it along; a configured id never contains a colon."""
+        return ":" in self.id
+
+    @property
     def conditional(self) -> bool:
         """Whether it takes more than the tool to know if the rule matches."""
         return bool(self.callers or self.when or self.only is not None or self.demanding)

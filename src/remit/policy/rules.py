@@ -232,25 +232,29 @@ class Policy:
                 asking.append(ready._replace(decision=ready.doubtful))
         if indexed.ask:
             asking += [ready for ready in indexed.ask if ready.met is None or ready.met(query)]
+        if any(not ready.rule.added and not ready.decision.doubt for ready in asking):
+            return _question(asking, query.caller.principal)
+        allowed = next((ready for ready in indexed.allow if ready.met is None or ready.met(query)), None)
+        if allowed is None and indexed.defaults:
+            return self._by_default(indexed, query, asking)
         if asking:
             return _question(asking, query.caller.principal)
-        for ready in indexed.allow:
-            if ready.met is None or ready.met(query):
-                return ready.decision
-        return self._by_default(indexed, query) if indexed.defaults else indexed.default
+        return indexed.default if allowed is None else allowed.decision
 
-    def _by_default(self, indexed: _Indexed, query: Query) -> Decision:
-        """What is decided where no rule speaks but those that are a default; never less than the tool's level asks."""
-        asking: list[_Ready] = []
+    def _by_default(self, indexed: _Indexed, query: Query, asking: Sequence[_Ready]) -> Decision:
+        """What is decided if no rule speaks but those that are a default; never less than the tool's level asks.
+
+        `asking` are doubts, and rules that a job brings along: they may make it stricter, and do not stand for a rule
+        that speaks.
+        """
+        found = list(asking)
         for ready in indexed.defaults:
             holds = ready.met is None or ready.met(query)
             if holds and ready.rule.effect == "deny":
                 return ready.decision
             if holds is not False:
-                asking.append(ready if holds else ready._replace(decision=ready.doubtful))
-        if indexed.default.effect == "deny" or not asking:
-            return indexed.default
-        return _question(asking, query.caller.principal)
+                found.append(ready if holds else ready._replace(decision=ready.doubtful))
+        return _question(found, query.caller.principal) if found else indexed.default
 
     def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
         """What untrusted arguments lead to by themselves; None: nothing."""

@@ -57,10 +57,7 @@ class JobsPort(Protocol):
         before: str | None = None,
         since: int = 0,
     ) -> list[JobRow]:
-        """Jobs, newest first; `before` continues after a job of an earlier page.
-
-        `since` is the earliest creation, in microseconds since the Unix epoch.
-        """
+        """Jobs created at `since` (µs) or later, newest first; `before` continues after a job of an earlier page."""
         ...
 
     async def row(self, job: str) -> JobRow:

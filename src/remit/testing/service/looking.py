@@ -95,7 +95,10 @@ async def check_a_decision_is_explained(reach: Reach) -> None:
         found = await one.service.policy.explain("desk.write", {"text": "x"}, principal="ann", kind="job", recipe="w")
         assert (found.decision.effect, found.decision.rule_id) == ("ask", "must-ask")
         own = await one.local.policy.explain("desk.write", {"text": "x"}, principal="ann", kind="job", recipe="w")
+        given = {"at": "2026-05-01T12:00:00Z", "input": {"a": 1}, "seen": {"desk.look": 1}, "taken": {}}
         assert found == own
+        later = await one.service.policy.explain("desk.write", {"text": "x"}, principal="ann", given=given)
+        assert later == await one.local.policy.explain("desk.write", {"text": "x"}, principal="ann", given=given)
 
 
 async def check_artifacts_are_those_that_the_job_left(reach: Reach) -> None:
