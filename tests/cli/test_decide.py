@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from remit.service.confirmations import Confirmations
 from remit.service.jobs import Jobs
-from remit.service.views import ConfirmationView, JobRow
+from remit.service.views import JobRow
 from tests.cli.conftest import Project, lines_until
 
 DIGEST = "sha256:" + "0" * 64
@@ -124,19 +123,12 @@ def test_a_remembered_approval_covers_the_next_call_until_it_is_revoked(
     assert project.here("run", "notes", "--path", "n.txt").status == 4
 
 
-def test_what_remembering_needs_is_known_before_the_answer_wakes_the_job(
-    project: Project, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decide, known = Confirmations.decide, []
-
-    async def decides(self: Confirmations, *given: Any, **more: Any) -> ConfirmationView:
-        known.append(self._services.catalog.known("note.write") is not None)
-        return await decide(self, *given, **more)
-
-    monkeypatch.setattr(Confirmations, "decide", decides)
-    words = ("confirm", question["confirmation"], "--approve", "--remember", "everything", "--json")
+def test_an_approval_is_remembered_where_the_tool_is_not(project: Project, question: dict[str, Any]) -> None:
+    project.configure(modules=False)
+    words = ("confirm", question["confirmation"], "--approve", "--remember", "everything", "--any-args", "--json")
     assert project.here(*words).json["remembered"]
-    assert known == [True]
+    project.configure()
+    assert project.here("run", "notes", "--path", "other.txt").status == 0
 
 
 def test_an_approval_can_be_remembered_for_any_arguments(project: Project, question: dict[str, Any]) -> None:
@@ -300,7 +292,7 @@ def test_resume_of_a_job_whose_recipe_is_gone_says_so_and_keeps_it(project: Proj
     project.here("signal", job, "go", "1")
     project.configure(modules=False)
     done = project.here("resume", job)
-    assert done.status == 4
+    assert done.status == 1
     assert "UNKNOWN_RECIPE" in done.err
     assert "no recipe is named 'waits'" in done.err
     assert project.here("jobs", "--json").json[0]["code"] == "UNKNOWN_RECIPE"

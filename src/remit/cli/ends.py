@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.cli.watch import Followed
     from remit.service.views import JobView, OpenWait
+
+
+_PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})
+"""Codes of jobs whose code is not that of their record: a replay shows where they part."""
+_STUCK: Final = {
+    Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or start a new job with the changed one.",
+    Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded this job, or set jobs.mismatch.",
+}
+"""What helps a stuck job, where its record does not say."""
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +51,8 @@ async def left(remit: Opened, job: Followed, *, whole: bool) -> Left | JobView:
 
 def status(jobs: Iterable[Followed]) -> int:
     """The exit status for jobs: the worst of theirs."""
-    worst = (exit_codes.FAILED, exit_codes.WAITING, exit_codes.CANCELLED)
-    found = {exit_codes.of_state(job.row.state) for job in jobs}
+    worst = (exit_codes.ERROR, exit_codes.FAILED, exit_codes.WAITING, exit_codes.CANCELLED)
+    found = {exit_codes.ERROR if job.stuck else exit_codes.of_state(job.row.state) for job in jobs}
     return next((one for one in worst if one in found), exit_codes.OK)
 
 
@@ -67,7 +76,8 @@ def waiting(state: State, job: Followed) -> None:
     """Say on stderr what a job waits for, and with which commands to go on."""
     err = state.output.err
     if job.stuck:
-        failed(state, job.job, task_error(job.history, job.row) or TaskError(code=job.row.code, message=""))
+        _stuck(state, job)
+        return
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")
         if wait.idempotency_key:
@@ -76,6 +86,19 @@ def waiting(state: State, job: Followed) -> None:
             err.line(f"  {err.style('->', 'cyan')} {command}")
     resume = state.command("resume", job.job)
     err.line(f"  {err.style('->', 'cyan')} " + (f"then: {resume}" if job.waits else resume))
+
+
+def _stuck(state: State, job: Followed) -> None:
+    """Why no code here can go on with a job; no signal and no answer helps it until that has changed."""
+    err, code = state.output.err, job.row.code
+    error = task_error(job.history, job.row) or TaskError(code=code, message="")
+    failed(state, job.job, msgspec.structs.replace(error, remedy=error.remedy or _STUCK.get(code, "")))
+    err.line(f"{job.job} is stuck: it keeps what is recorded, and goes on once this is put right")
+    looks = ("replay",) if code in _PARTED else ("show", "trace")
+    commands = [state.command(look, job.job) for look in looks]
+    commands += [f"then: {state.command('resume', job.job)}", f"or give it up: {state.command('cancel', job.job)}"]
+    for command in commands:
+        err.line(f"  {err.style('->', 'cyan')} {command}")
 
 
 def _words(wait: OpenWait) -> str:
@@ -112,7 +135,8 @@ def failed(state: State, job: str, error: TaskError) -> None:
     """Print why a job failed or cannot go on."""
     where = f"{job} step {error.step}" if error.step else job
     # What a tool says of its failure may quote what it was given.
-    message = mask(f"{where}: {error.message}")
+    told = error.message.replace(f"step {error.step}: ", "", 1) if error.step else error.message
+    message = mask(f"{where}: {told}")
     remedy = error.remedy
     if not remedy and error.code == Code.JOB_FAILED.name:
         remedy = f"Correct the code, then: {state.command('retry', job)}"

@@ -42,6 +42,7 @@ _STATE_STYLES: Final = {
     "fail": "red",
     "deny": "red",
     "diverged": "red",
+    "refused": "red",
     "cancelled": "dim",
     "allow": "green",
 }

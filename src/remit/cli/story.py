@@ -205,6 +205,10 @@ def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
     """A wait that no question in `asked` stands for: lines and their styles."""
     if waited.key in asked or waited.type == "timer":
         return []
+    stuck, _, code = waited.key.partition(":")
+    if waited.type == "human" and stuck == "stuck":
+        end = f", until {clock_time(waited.until)}" if waited.until is not None else ""
+        return [(f"stuck since {clock_time(waited.since)}{end}: {line(f'{code}: {waited.reason}')}", "yellow")]
     what = _joined(waited.type, waited.key if waited.type == "signal" else "")
     if waited.until is None:
         return [(f"waits for {what} since {clock_time(waited.since)}", "yellow")]

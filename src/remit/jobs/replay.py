@@ -20,6 +20,7 @@ from remit.jobs.recipe import declared
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
 from remit.jobs.state import History
+from remit.jobs.today import CallToday
 from remit.jobs.versions import Difference, differences
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, UndoDeclared
@@ -54,6 +55,10 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """Recorded effects that were given back."""
     divergence: Divergence | None = None
     drifts: tuple[Difference, ...] = ()
+    today: Literal["same", "runs", "asks", "refused"] = "same"
+    """What schemas, policy and readiness of today would do with the recorded calls: the worst change among them."""
+    calls: tuple[CallToday, ...] = ()
+    """The calls that would end in another way than they did."""
 
 
 async def replay(

@@ -21,6 +21,7 @@ from remit.jobs.replay import ReplayReport, replay
 from remit.jobs.retry import take_over
 from remit.jobs.routes import route_of
 from remit.jobs.state import KIND, OURS, History, stream_of
+from remit.jobs.today import calls_today, worst
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery
 from remit.journal.kinds import (
@@ -91,8 +92,7 @@ class Jobs:
     def __init__(self, services: Services, programs: Programs, principal: str, wake: Callable[[], None]) -> None:
         """`principal` starts and changes jobs if a call names no one else; `wake` wakes this process's engine."""
         self._journal = services.journal
-        self._catalog = services.catalog
-        self._migrations = services.migrations
+        self._services = services
         self._programs = programs
         self._principal = principal
         self._wake = wake
@@ -205,11 +205,13 @@ class Jobs:
         return History((await self._journal.read(stream_of(job)))[:events])
 
     async def replay(self, job: str) -> ReplayReport:
-        """Run a job's recipe again on its record alone. Raises NotFoundError if the recipe is not known here."""
-        await head_of(self._journal, job)
+        """Run a job's recipe again on its record, and judge its calls as of today. Raises NotFoundError."""
+        services, head = self._services, await head_of(self._journal, job)
         history = await self.history(job)
         program = await self._programs.load(history)
-        return await replay(self._journal, history, program, self._catalog, self._migrations, job)
+        report = await replay(self._journal, history, program, services.catalog, services.migrations, job)
+        calls = await calls_today(services, history, job, head.labels, program.name)
+        return msgspec.structs.replace(report, calls=calls, today=worst(calls))
 
     async def settled(
         self, jobs: Collection[str] | None = None, *, labels: Mapping[str, str] | None = None
@@ -363,8 +365,8 @@ class Jobs:
         self._wake()
 
     async def _registry_version(self) -> str:
-        await self._catalog.tools(_PATIENCE_S)
-        return self._catalog.version
+        await self._services.catalog.tools(_PATIENCE_S)
+        return self._services.catalog.version
 
 
 def _fit(job: str) -> str:

@@ -20,6 +20,25 @@ _WORDS: Final = {
     "incomplete": "the same as far as the job has come",
     "diverged": "the current code departs from the record",
 }
+_CALLS: Final = {
+    "refused": "would be refused today",
+    "asks": "would need approval today",
+    "runs": "would run today",
+}
+_ABOUT: Final = {
+    "execution": "the code",
+    "planner": "the code",
+    "recipe": "the code",
+    "registry": "the list of tools",
+    "tool": "the version",
+    "request": "the schema of the arguments",
+    "response": "the schema of the result",
+}
+_DRIFTS: Final = {
+    "annotation_only": "(only descriptions)",
+    "compatible": "(compatible)",
+    "breaking": "(breaking)",
+}
 
 
 @click.command("replay")
@@ -36,8 +55,9 @@ def command(
     """Run a job again on its record alone, and compare.
 
     No tool is called and nothing is written: every result comes from the journal. Shown are the first place where
-    the recipe of today goes another way than the record, if there is one, and every tool or code version that has
-    changed since. Exits with status 6 where they differ. For several jobs a table says which ones do; the status is 1
+    the recipe of today goes another way than the record, if there is one; the recorded calls that schemas, policy or
+    missing servers would refuse or hold today; and every tool or code version that has changed since. Exits with status
+    6 if the code differs or a call would be refused. For several jobs a table says which ones do; the status is 1
     if none does, but some could not be replayed.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
@@ -60,7 +80,11 @@ def command(
         state.output.json(report)
     else:
         _print(state, report)
-    return exit_codes.DIVERGED if report.verdict == "diverged" else exit_codes.OK
+    return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
+
+
+def _differs(report: ReplayReport) -> bool:
+    return report.verdict == "diverged" or report.today == "refused"
 
 
 def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
@@ -81,7 +105,7 @@ def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
         state.output.json(found)
     else:
         _print_many(state, found)
-    if any(one.report is not None and one.report.verdict == "diverged" for one in found):
+    if any(one.report is not None and _differs(one.report) for one in found):
         return exit_codes.DIVERGED
     return exit_codes.ERROR if any(one.report is None for one in found) else exit_codes.OK
 
@@ -101,7 +125,9 @@ def _print_many(state: State, found: list[Replayed]) -> None:
 
 
 def _verdict(one: Replayed) -> str:
-    return one.report.verdict if one.report is not None else "not replayed"
+    if one.report is None:
+        return "not replayed"
+    return "refused" if one.report.verdict != "diverged" and one.report.today == "refused" else one.report.verdict
 
 
 def _about(one: Replayed) -> str:
@@ -110,7 +136,10 @@ def _about(one: Replayed) -> str:
     if one.report is None:
         return one_line(f"{one.code}: {one.reason}")
     parted, drifts = one.report.divergence, len(one.report.drifts)
-    changed = f"{drifts} versions changed since" if drifts else ""
+    changed = f"{drifts} version{'' if drifts == 1 else 's'} changed since" if drifts else ""
+    if parted is None and one.report.calls:
+        first = next(call for call in one.report.calls if call.change == one.report.today)
+        return one_line(f"step {first.step}: {_CALLS[first.change]} {first.code} {first.reason}")
     return one_line(f"step {parted.step}: {parted.recorded} / now {parted.now}") if parted is not None else changed
 
 
@@ -126,6 +155,12 @@ def _print(state: State, report: ReplayReport) -> None:
         where = "at the end" if found.step == "end" else f"at step {found.step}"
         out.line(f"  first difference {where}")
         fields(out, [("recorded", clean(found.recorded)), ("now", clean(found.now))], indent=4)
+    for call in report.calls:
+        style = "fail" if call.change == "refused" else "warn"
+        why = ": ".join(filter(None, (call.code, call.reason)))
+        out.line(f"  {out.style(_CALLS[call.change], style)}  step {call.step} {one_line(call.tool)}")
+        out.line("    " + clean(why))
     for drift in report.drifts:
-        out.line(f"  {out.style('changed since', 'warn')} {one_line(drift.subject)}")
+        what = " ".join(filter(None, (_ABOUT.get(drift.about, drift.about), _DRIFTS.get(drift.drift, ""))))
+        out.line(f"  {out.style('changed since', 'warn')} {one_line(drift.subject)}: {what}")
         fields(out, [("recorded", drift.recorded), ("now", drift.current or "it is gone")], indent=4)

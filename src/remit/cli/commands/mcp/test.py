@@ -29,12 +29,15 @@ def command(state: State, names: tuple[str, ...]) -> int:
     what it wrote to stderr; the exit status then says so.
     """
     from remit.cli.running import run_to_end
+    from remit.codes import Code
 
     found = run_to_end(_try_all(state, names))
     if state.as_json:
         state.output.json(found)
     else:
         _print(state, found)
+    if any(one.get("code") == Code.UNKNOWN_TOOL.name for one in found.values()):
+        return exit_codes.USAGE  # a name that no server has
     return exit_codes.OK if all(one["ok"] for one in found.values()) else exit_codes.FAILED
 
 

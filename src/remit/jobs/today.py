@@ -1,0 +1,75 @@
+"""What would become today of the calls that a job recorded, as the gateway judges them: nothing is called or asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from remit.errors import PayloadErasedError
+from remit.gateway.today import judge
+from remit.jobs.caller import caller_of
+from remit.jobs.state import stream_of
+from remit.policy.decision import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.gateway.services import Services
+    from remit.jobs.records import CallRecord
+    from remit.jobs.state import History
+    from remit.journal.kinds import ToolInvocationStarted
+
+Change = Literal["refused", "asks", "runs"]
+"""A call that ran would be refused, or would have to be approved; or one that was refused would run."""
+_ORDER: Final[tuple[Change, ...]] = ("refused", "asks", "runs")
+
+
+class CallToday(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded call that would end in another way today."""
+
+    step: str
+    tool: str
+    change: Change
+    code: str = ""
+    reason: str = ""
+
+
+def worst(calls: tuple[CallToday, ...]) -> Change | Literal["same"]:
+    """The class of all changes: the worst one's; `same` if there is none."""
+    found = {call.change for call in calls}
+    return next((change for change in _ORDER if change in found), "same")
+
+
+async def calls_today(
+    services: Services, history: History, job: str, labels: Mapping[str, str], recipe: str
+) -> tuple[CallToday, ...]:
+    """The recorded calls of a job that would not end as recorded, by schema, policy and readiness of today."""
+    job_caller = await caller_of(history, job, labels, recipe, services.journal)
+    caller = Caller(
+        principal=job_caller.principal, kind=job_caller.kind, recipe=job_caller.recipe, stream=stream_of(job)
+    )
+    found = []
+    for step, record in history.calls.items():
+        started = record.started
+        if started is None:
+            continue  # it was not announced: its arguments are not in the job's record
+        try:
+            encoded = await services.journal.value(started.args, started.args_blob)
+        except PayloadErasedError:
+            continue  # nothing is left to judge
+        args = msgspec.json.decode(encoded) if encoded is not None else {}
+        judged = await judge(services, started.tool_name, args, caller, job_caller.overlays)
+        change = _change(record, started, judged.effect)
+        if change is not None:
+            found.append(
+                CallToday(step=step, tool=started.tool_name, change=change, code=judged.code, reason=judged.reason)
+            )
+    return tuple(found)
+
+
+def _change(record: CallRecord, started: ToolInvocationStarted, effect: Change) -> Change | None:
+    if effect == "runs":
+        return "runs" if record.refused is not None else None
+    approved = bool(started.confirmation)
+    return None if effect == "asks" and approved else effect
