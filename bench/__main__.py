@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import tempfile
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from bench import (
 )
 from bench.lab import Lab
 from bench.measure import Result
+from bench.table import heading, row
 
 ALL = (
     steps.read_only,
@@ -100,41 +100,13 @@ async def main(names: list[str], *, everything: bool = False, peers: bool = Fals
     return results
 
 
-def row(result: Result) -> str:
-    """One line of the table; of a peer it shows what stands elsewhere for the floor."""
-    if result.peer is not None:
-        name, base, ratio = f"  beside {result.peer}", result.peer_value, result.peer_ratio
-        value, cpu = "", result.peer_cpu_us
-    else:
-        name, base, ratio = result.name, result.floor, result.floor_ratio
-        value, cpu = f"{_number(result.value)} {result.unit}", result.cpu_us
-    met = {True: "met", False: "MISSED", None: ""}[result.met]
-    return (
-        f"{name:38} {value:>18} {_number(cpu):>8} {_number(base):>10} {_number(ratio):>7}"
-        f"  {result.mark or '':20} {met:6}  {result.note}"
-    ).rstrip()
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
-
-
-def _heading() -> str:
-    return (
-        f"{'measured':38} {'value':>18} {'CPU µs':>8} {'base':>10} {'ratio':>7}  {'mark':20} {'':6}  "
-        f"({os.cpu_count()} cores; base: the floor, or the peer)"
-    )
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("names", nargs="*", metavar="NAME", help="functions to run; without any, all but the long ones")
     parser.add_argument("--all", action="store_true", help="the long ones too")
     parser.add_argument("--peers", action="store_true", help="beside the peers, from .venv-bench")
     given = parser.parse_args()
-    print(_heading())
+    print(heading())
     found = asyncio.run(main(given.names, everything=given.all, peers=given.peers))
     target = Path("build/bench.json")
     target.parent.mkdir(exist_ok=True)

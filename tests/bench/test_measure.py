@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench import measure
-from bench.__main__ import row
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Unit, Watch, against
+from bench.table import row
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ __all__ = ["postgres", "schema", "storage"]
 
 WORKER = Path(__file__).with_name("agent_worker.py")
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "10"))
-TURNS = max(100, 2 * KILLS)
+TURNS = max(40, 2 * KILLS)
 CALLS = 3
 
 

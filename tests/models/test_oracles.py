@@ -26,9 +26,7 @@ from remit.testing.models import AnthropicSpeech, ChatSpeech, ModelServer, Respo
 from remit.testing.models.checks import ANSWER, ASK, CALLS, PAY
 from remit.testing.models.scene import Scene, SceneCall
 
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
-
+pytestmark = pytest.mark.slow  # the SDKs take seconds to import: not before they are needed
 HISTORY = [
     system("Be brief."),
     user("Pay them."),
@@ -70,12 +68,14 @@ def _calls(reply: Reply) -> list[tuple[str, str, str]]:
 
 @asynccontextmanager
 async def _openai(server: ModelServer) -> AsyncIterator[Any]:
+    openai = pytest.importorskip("openai")
     async with openai.AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client:
         yield client
 
 
 @asynccontextmanager
 async def _anthropic(server: ModelServer) -> AsyncIterator[Any]:
+    anthropic = pytest.importorskip("anthropic")
     async with anthropic.AsyncAnthropic(base_url=server.url, api_key="k", max_retries=0) as client:
         yield client
 
