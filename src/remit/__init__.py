@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
-    from remit.jobs.run import CallError, Confirmed, Run
+    from remit.jobs.results import CallError, Confirmed
+    from remit.jobs.run import Run
     from remit.service.jobs import Options
     from remit.settings import Settings
     from remit.tools.function import FunctionTool, tool
@@ -63,7 +64,8 @@ _HOMES = {
     "remit.gateway.outcome": ("Outcome",),
     "remit.jobs.bound": ("RecipeCall",),
     "remit.jobs.recipe": ("Recipe", "recipe"),
-    "remit.jobs.run": ("CallError", "Confirmed", "Run"),
+    "remit.jobs.results": ("CallError", "Confirmed"),
+    "remit.jobs.run": ("Run",),
     "remit.service.jobs": ("Options",),
     "remit.settings": ("Settings",),
     "remit.tools.function": ("FunctionTool", "tool"),

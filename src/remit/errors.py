@@ -22,7 +22,7 @@ RemitError
 ├── InterruptedByUserError  Ctrl-C or SIGTERM (cli/errors.py)
 ├── LackingError           this process lacks what a job needs; another may have it (jobs/routes.py)
 └── RunError               raised inside recipe code
-    ├── CallError          a call did not end well; carries the outcome (jobs/run.py)
+    ├── CallError          a call did not end well; carries the outcome (jobs/results.py)
     ├── ModelError         a model gave no answer that can be used (jobs/answers.py)
     ├── NondeterminismError  the recipe left the recorded path; carries both sides
     └── VersionError       the recorded versions are not today's, and policy says refuse

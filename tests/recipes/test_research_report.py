@@ -11,7 +11,8 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.gateway.outcome import Outcome, refused
-from remit.jobs.run import CallError, Run
+from remit.jobs.results import CallError
+from remit.jobs.run import Run
 from remit.providers.folder import FolderSearchProvider
 from remit.recipes.research_report import research_report
 from remit.testing.providers import call_context

@@ -14,7 +14,8 @@ from remit.gateway.outcome import Outcome, failed, refused
 from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import asking
 from remit.jobs.ended import FATAL
-from remit.jobs.run import AGENT, CallError
+from remit.jobs.results import CallError
+from remit.jobs.run import AGENT
 from remit.models.prompt import ToolSpec
 from remit.tools import hints
 

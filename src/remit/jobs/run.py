@@ -13,13 +13,13 @@ import msgspec
 
 from remit.canonical import digest
 from remit.clock import SECOND
-from remit.errors import RunError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
 from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import Branch, Countdown, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
+from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
@@ -40,35 +40,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 AGENT: Final = "agent"
 """The recipe that agents run."""
-
-
-class CallError(RunError):
-    """A call did not end well; `outcome` says how."""
-
-    def __init__(self, outcome: Outcome, tool: str, step: str) -> None:
-        """Carry the outcome."""
-        self.outcome = outcome
-        self.cause = outcome.cause
-        self.tool = tool
-        self.step = step
-        super().__init__(outcome.reason, code=outcome.code, remedy=outcome.remedy)
-
-
-class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's answer to a question."""
-
-    approved: bool
-    by: str = ""
-    reason: str = ""
-
-
-class Compensated(msgspec.Struct, frozen=True, kw_only=True):
-    """What was undone."""
-
-    undone: tuple[str, ...] = ()
-    """Steps whose calls were undone, in that order."""
-    left: tuple[str, ...] = ()
-    """Steps that stay as they are, as a person decided."""
 
 
 class Run:

@@ -12,8 +12,7 @@ from typing import Any, Final, get_args
 
 from msgspec import UNSET
 
-from remit.jobs.plans.duration import EXPECTED as A_DURATION
-from remit.jobs.plans.duration import parse_duration
+from remit.jobs.plans.fields import FieldReader, listed
 from remit.jobs.plans.links import BROKEN, Link, check_links
 from remit.jobs.plans.plan import (
     CONCURRENCY,
@@ -35,7 +34,7 @@ from remit.jobs.plans.plan import (
     Undo,
     fits,
 )
-from remit.jobs.plans.problem import Findings, InvalidPlanError, Marks, Path, cut, one_of
+from remit.jobs.plans.problem import Findings, InvalidPlanError, Marks, Path, cut
 from remit.jobs.plans.references import INPUTS, RESERVED, Reference, ReferenceSyntaxError, kind_of, parse, single, texts
 from remit.jobs.plans.shape import check_shape
 
@@ -55,8 +54,6 @@ UNDO_FIELDS: Final = ("tool", "args")
 WAITS: Final = ("timer", "signal", "human")
 WAIT_FIELDS: Final = (*WAITS, "timeout", "details")
 
-_ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_AN_ID: Final = "a lower-case letter, then up to 63 of a-z, 0-9, - and _"
 _INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
 _RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
@@ -93,13 +90,14 @@ class _Check:
 
     def __init__(self, findings: Findings, tools: Collection[str] | None, recipes: Collection[str] | None) -> None:
         self.findings = findings
+        self.read = FieldReader(findings)
         self.tools = tools
         self.recipes = recipes
         self.links: list[Link] = []
 
     def plan(self, document: Any) -> Plan:
         """The plan; what was wrong with it is in the findings."""
-        fields = self.fields(document, (), PLAN_FIELDS, ("version", "name", "nodes"))
+        fields = self.read.fields(document, (), PLAN_FIELDS, ("version", "name", "nodes"))
         version = fields.get("version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION:
             self.findings.add(("version",), f"found {kind_of(version)}", SCHEMA_VERSION)
@@ -107,8 +105,8 @@ class _Check:
         if output is not UNSET:
             self.template(output, ("output",), node=None)
         plan = Plan(
-            name=self.name(fields, "name", ()),
-            description=self.text(fields, "description", ()),
+            name=self.read.name(fields, "name", ()),
+            description=self.read.text(fields, "description", ()),
             inputs=self.inputs(fields.get("inputs", {})),
             nodes=self.nodes(fields.get("nodes", [])) if "nodes" in fields else (),
             output=output,
@@ -132,12 +130,12 @@ class _Check:
 
     def input(self, value: Any, path: Path) -> Input:
         """One declared input."""
-        fields = self.fields(value, path, INPUT_FIELDS, ("type",))
-        kind: InputType | None = self.choice(fields, "type", path, get_args(InputType), None)
+        fields = self.read.fields(value, path, INPUT_FIELDS, ("type",))
+        kind: InputType | None = self.read.choice(fields, "type", path, get_args(InputType), None)
         default = fields.get("default", UNSET)
         if default is not UNSET:
             self.default(default, kind, (*path, "default"))
-        return Input(type=kind or "object", default=default, description=self.text(fields, "description", path))
+        return Input(type=kind or "object", default=default, description=self.read.text(fields, "description", path))
 
     def default(self, value: Any, kind: InputType | None, path: Path) -> None:
         """An input's default is of its type, and plain data."""
@@ -164,10 +162,10 @@ class _Check:
     def node(self, value: Any, index: int) -> Node:
         """One node."""
         path: Path = ("nodes", index)
-        fields = self.fields(value, path, NODE_FIELDS, ("id",))
+        fields = self.read.fields(value, path, NODE_FIELDS, ("id",))
         for_each = self.for_each(fields, index, path)
         action = self.action(fields, index, path, item=for_each is not None) if isinstance(value, dict) else BROKEN
-        node_id = self.name(fields, "id", path)
+        node_id = self.read.name(fields, "id", path)
         if node_id in RESERVED:
             self.findings.add((*path, "id"), f"`{node_id}` has a meaning of its own in references", "another name")
         return Node(
@@ -176,8 +174,8 @@ class _Check:
             for_each=for_each,
             when=self.reference(fields, "when", index, path),
             after=self.after(fields, path),
-            on_failure=self.choice(fields, "on_failure", path, get_args(OnFailure), "fail"),
-            description=self.text(fields, "description", path),
+            on_failure=self.read.choice(fields, "on_failure", path, get_args(OnFailure), "fail"),
+            description=self.read.text(fields, "description", path),
         )
 
     def for_each(self, fields: dict[str, Any], index: int, path: Path) -> ForEach | None:
@@ -191,8 +189,8 @@ class _Check:
             return None
         return ForEach(
             over=self.reference(fields, "for_each", index, path) or Reference(INPUTS),
-            max_items=self.number(fields, "max_items", path, MAX_ITEMS, MAX_ITEMS_CEILING),
-            concurrency=self.number(fields, "concurrency", path, CONCURRENCY, MAX_CONCURRENCY),
+            max_items=self.read.number(fields, "max_items", path, MAX_ITEMS, MAX_ITEMS_CEILING),
+            concurrency=self.read.number(fields, "concurrency", path, CONCURRENCY, MAX_CONCURRENCY),
         )
 
     def after(self, fields: dict[str, Any], path: Path) -> tuple[str, ...]:
@@ -212,7 +210,7 @@ class _Check:
         """What a node does: exactly one thing."""
         kinds = [kind for kind in ACTIONS if kind in fields]
         if len(kinds) != 1:
-            found = f"found {_listed(kinds)} in one node" if kinds else "found a node that does nothing"
+            found = f"found {listed(kinds)} in one node" if kinds else "found a node that does nothing"
             self.findings.add((*path, *kinds[1:2]), found, _ONE_ACTION, key=True)
         else:
             self.misplaced(fields, kinds[0], path)
@@ -220,15 +218,15 @@ class _Check:
         given = self.arguments(fields, "input", index, path, item=item)
         match kinds:
             case ["tool"]:
-                name = self.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
+                name = self.read.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
                 return CallTool(
                     name=name,
                     args=args,
-                    timeout_ms=self.duration(fields, "timeout", path),
+                    timeout_ms=self.read.duration(fields, "timeout", path),
                     undo=self.undo(fields, index, path, item=item),
                 )
             case ["recipe"]:
-                name = self.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
+                name = self.read.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
                 return Child(recipe=name, input=given)
             case [("model" | "agent") as kind]:
                 return Child(recipe=RECIPES[kind], input=self.arguments(fields, kind, index, path, item=item))
@@ -242,8 +240,8 @@ class _Check:
         if "undo" not in fields:
             return None
         path = (*path, "undo")
-        given = self.fields(fields["undo"], path, UNDO_FIELDS, ("tool",))
-        name = self.word(given, "tool", path, _TOOL, "a tool's name, such as fs.remove", self.tools)
+        given = self.read.fields(fields["undo"], path, UNDO_FIELDS, ("tool",))
+        name = self.read.word(given, "tool", path, _TOOL, "a tool's name, such as fs.remove", self.tools)
         before = len(self.links)
         args = self.arguments(given, "args", index, path, item=item)
         self.links[before:] = [link._replace(own=True) for link in self.links[before:]]
@@ -260,100 +258,30 @@ class _Check:
 
     def wait(self, value: Any, index: int, path: Path, *, item: bool) -> Action:
         """What a node waits for."""
-        fields = self.fields(value, path, WAIT_FIELDS, ())
+        fields = self.read.fields(value, path, WAIT_FIELDS, ())
         if not isinstance(value, dict):
             return BROKEN
         kinds = [kind for kind in WAITS if kind in fields]
         if len(kinds) != 1:
-            found = f"found {_listed(kinds)} in one wait" if kinds else "found a wait for nothing"
+            found = f"found {listed(kinds)} in one wait" if kinds else "found a wait for nothing"
             self.findings.add((*path, *kinds[1:2]), found, "exactly one of `timer`, `signal` and `human`", key=True)
             return BROKEN
         for name, homes in (("timeout", ("signal", "human")), ("details", ("human",))):
             if name in fields and kinds[0] not in homes:
-                expected = f"it only with {_listed(homes)}"
+                expected = f"it only with {listed(homes)}"
                 self.findings.add((*path, name), f"found `{name}` beside `{kinds[0]}`", expected, key=True)
-        timeout = self.duration(fields, "timeout", path)
+        timeout = self.read.duration(fields, "timeout", path)
         match kinds[0]:
             case "timer":
-                return Timer(after_ms=self.duration(fields, "timer", path) or 0)
+                return Timer(after_ms=self.read.duration(fields, "timer", path) or 0)
             case "signal":
-                name = self.word(fields, "signal", path, _SIGNAL, "a signal's name", None)
+                name = self.read.word(fields, "signal", path, _SIGNAL, "a signal's name", None)
                 return Signal(name=name, timeout_ms=timeout)
             case _:
-                question = self.text(fields, "human", path, empty=False)
+                question = self.read.text(fields, "human", path, empty=False)
                 self.template(question, (*path, "human"), node=index, item=item)
                 self.template(fields.get("details"), (*path, "details"), node=index, item=item)
                 return Human(question=question, details=fields.get("details"), timeout_ms=timeout)
-
-    # --- single values
-
-    def fields(self, value: Any, path: Path, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-        """An object's fields; none where it is no object."""
-        if not isinstance(value, dict):
-            self.findings.add(path, f"found {kind_of(value)}", f"an object with {_listed(required or known)}")
-            return {}
-        for name in value:
-            if name not in known:
-                expected = one_of(known) + self.findings.near(name, known)
-                self.findings.add((*path, name), f"unknown field `{cut(name)}`", expected, key=True)
-        for name in required:
-            if name not in value:
-                self.findings.add(path, f"found no `{name}`", f"a field `{name}`")
-        return value
-
-    def text(self, fields: dict[str, Any], name: str, path: Path, *, empty: bool = True) -> str:
-        """A text, empty where it is left out."""
-        value = fields.get(name, "")
-        if isinstance(value, str) and (value or empty):
-            return value
-        self.findings.add((*path, name), "found an empty text" if value == "" else f"found {kind_of(value)}", "a text")
-        return ""
-
-    def name(self, fields: dict[str, Any], name: str, path: Path) -> str:
-        """A name by which the plan or a node is known."""
-        return self.word(fields, name, path, _ID, _AN_ID, None)
-
-    def word(
-        self, fields: dict[str, Any], name: str, path: Path, form: re.Pattern[str], expected: str,
-        known: Collection[str] | None,
-    ) -> str:  # fmt: skip
-        """A text of a certain form, and one of the known ones where those are known."""
-        value = fields.get(name)
-        if isinstance(value, str) and form.fullmatch(value):
-            if known is not None and value not in known:
-                expected = f"a {name} that is offered here{self.findings.near(value, sorted(known))}"
-                self.findings.add((*path, name), f"unknown {name} `{cut(value)}`", expected)
-            return value
-        if name in fields:
-            self.findings.add((*path, name), f"found {kind_of(value)}", expected)
-        return ""
-
-    def choice(self, fields: dict[str, Any], name: str, path: Path, allowed: tuple[str, ...], default: Any) -> Any:
-        """One of a few words."""
-        value = fields.get(name, default)
-        if name not in fields or (isinstance(value, str) and value in allowed):
-            return value
-        suggestion = self.findings.near(value, allowed) if isinstance(value, str) else ""
-        self.findings.add((*path, name), f"found {kind_of(value)}", one_of(allowed) + suggestion)
-        return default
-
-    def number(self, fields: dict[str, Any], name: str, path: Path, default: int, most: int) -> int:
-        """A whole number from 1 to `most`."""
-        value = fields.get(name, default)
-        if type(value) is int and 1 <= value <= most:
-            return value
-        self.findings.add((*path, name), f"found {kind_of(value)}", f"a whole number from 1 to {most}")
-        return default
-
-    def duration(self, fields: dict[str, Any], name: str, path: Path) -> int | None:
-        """Milliseconds, None where it is left out."""
-        if name not in fields:
-            return None
-        value = fields[name]
-        millis = parse_duration(value) if isinstance(value, str) else None
-        if millis is None:
-            self.findings.add((*path, name), f"found {kind_of(value)}", A_DURATION)
-        return millis
 
     # --- references
 
@@ -391,7 +319,3 @@ class _Check:
                 self.findings.add(
                     inner, f"found {error.found}", "a reference such as ${find.value.items}, or $${ for text"
                 )
-
-
-def _listed(names: Collection[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
