@@ -157,6 +157,8 @@ def _note(row: StepRow, told: StepNarrative | None) -> str:
         return row.reason
     if told is None:
         return row.meta.args_preview or row.meta.result_preview
+    if told.llm_invocation is not None and told.result_preview:
+        return told.result_preview  # what was said tells more than how many messages were new
     return row.meta.args_preview or told.args_preview or told.result_preview
 
 

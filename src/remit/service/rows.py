@@ -169,7 +169,7 @@ def _model(step: str, record: ModelRecord, preview: Preview, *, waiting: bool, o
         duration_ms=committed.duration_ms,
         error_code=error.code if error else "",
         meta=StepMeta(
-            args_preview=f"{len(started.added)} new messages",
+            args_preview=f"{len(started.added)} new message{'' if len(started.added) == 1 else 's'}",
             result_preview=(said if preview is shown else preview)(committed.result, committed.result_blob),
             provider_id=started.llm_provider,
         ),
