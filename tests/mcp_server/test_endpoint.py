@@ -198,6 +198,15 @@ async def test_there_are_so_many_sessions_and_no_more(remit_in: OpenRemit, monke
         await it.begin()
 
 
+async def test_a_client_that_opens_too_many_sessions_loses_its_own_oldest(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:  # s07/F01: ten thousand by one token locked everybody out
+    monkeypatch.setattr(sessions, "MAX_PER_PRINCIPAL", 2)
+    async with bare(remit_in) as it:
+        first, second, third = [await it.begin() for _ in range(3)]
+        assert [(await it.post(listing(), one)).status_code for one in (first, second, third)] == [404, 200, 200]
+
+
 async def test_what_belongs_to_no_request_is_heard_by_who_listens_even_if_it_came_before(remit_in: OpenRemit) -> None:
     async with bare(remit_in, echo) as it:
         session, changed = await it.begin(), "notifications/prompts/list_changed"

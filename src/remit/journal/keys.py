@@ -44,13 +44,15 @@ def read(place: Path) -> list[bytes]:
         return []
     except OSError as error:
         raise _unusable(place, error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise _unusable(place, "it is no plain file")
         if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
             raise _unusable(place, "others may read or change it")
-        lines = file.read(_LONGEST).split()
+        lines = os.read(descriptor, _LONGEST).split()
+    finally:
+        os.close(descriptor)
     try:
         keys = [bytes.fromhex(line.decode()) for line in lines]
     except ValueError:  # it quotes what stands there

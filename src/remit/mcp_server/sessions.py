@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_SESSIONS: Final = 10_000
 """Sessions that are open at a time; more are refused."""
+MAX_PER_PRINCIPAL: Final = 1_000
+"""Sessions of one principal; a new one takes the place of the oldest that is idle, so that no one locks others out."""
 _NAME_BYTES: Final = 16
 IDLE_S: Final = 1_800.0
 """Seconds after which a session that nothing comes from is closed; a stream that it listens to keeps it open."""
@@ -56,6 +58,11 @@ class Session:
             if not self._busy and not self.ended.is_set():
                 self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._expire, self)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no request of it is served."""
+        return not self._busy
+
     def close_streams(self) -> None:
         """End the stream that the client listens to."""
         self.ended.set()
@@ -86,6 +93,12 @@ class Sessions:
 
     def begin(self, principal: str | None) -> Session | None:
         """A new session; None where there are too many."""
+        mine = [session for session in self._open.values() if session.principal == principal]
+        if len(mine) >= MAX_PER_PRINCIPAL:
+            idle = next((session for session in mine if session.idle), None)
+            if idle is None:
+                return None
+            self._expire(idle)
         if len(self._open) >= MAX_SESSIONS:
             return None
         session = Session(self._server, self._lifespan, principal, self._expire)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,8 +62,7 @@ def read(file: Path) -> dict[str, Any]:
 def text_of(file: Path, max_bytes: int = MAX_BYTES, what: str = "settings file") -> str:
     """The text of a file. Raises SettingsError with file, line and column."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(max_bytes + 1)
+        data = read_plain(file, max_bytes + 1)
     except OSError as exc:
         raise SettingsError(
             f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and may be read."
@@ -73,6 +74,21 @@ def text_of(file: Path, max_bytes: int = MAX_BYTES, what: str = "settings file")
     except UnicodeDecodeError as exc:
         line, column = _end(data[: exc.start].decode())
         raise SettingsError(f"{file}:{line}:{column}: is not UTF-8", remedy="Save the file as UTF-8.") from exc
+
+
+def read_plain(file: Path, most: int) -> bytes:
+    """At most so many bytes of a plain file. Raises OSError, also for a pipe or a device: it might never end."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no writer to wait for
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return stream.read(most)
+    finally:
+        os.close(descriptor)
 
 
 def _end(text: str) -> tuple[int, int]:

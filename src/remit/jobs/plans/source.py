@@ -12,6 +12,7 @@ from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.document import Document, UnreadableError
 from remit.jobs.plans.json_text import read_json
 from remit.jobs.plans.problem import InvalidPlanError, Place, PlanProblem
+from remit.settings.file import read_plain
 
 if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
@@ -30,8 +31,7 @@ def load_plan(
     """
     file = str(path)
     try:
-        with FilePath(path).open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_plain(FilePath(path), MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _unreadable(file, f"cannot be read: {why}", "a file with a plan") from error
