@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -14,6 +14,7 @@ from remit.gateway.outcome import Outcome, failed
 from remit.gateway.schema_gate import CALL_RESULT, Boundary, Misfit
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, SchemaGateWarned, ToolInvocationFinished
+from remit.large import decode
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ StepOutcome = Literal[
 """What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 _NOTHING: Final = Kept((), ())
 _REMEDY: Final = "Fix the tool; see docs/tools.md."
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
-_PAIR: Final = re.compile(rb"\[\]|\{\}")
-_NO_BRACKET: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
+_STEPS: Final = bytes(1 if byte in b"[{" else 255 for byte in range(256))
+"""Of a bracket: one level more, or as a signed byte one less."""
+_SLICE: Final = 16_384
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ class Results:
         try:
             encoded = _encode(result.value)
             failure = self._size(tool, encoded)
-            value = None if failure else _decode(encoded)
+            value = None if failure else decode(encoded)
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
             why = f"{tool.meta.name} returned what JSON cannot hold: {words(error)}"
             return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))
@@ -199,9 +200,12 @@ def _too_deep(encoded: bytes) -> bool:
     """Whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
     if len(encoded) <= MAX_DEPTH or encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
         return False
-    brackets = _STRING.sub(b"", encoded).translate(None, _NO_BRACKET)
-    for _ in range(MAX_DEPTH):
-        if not brackets:
-            return False
-        brackets = _PAIR.sub(b"", brackets)  # the innermost level
-    return bool(brackets)
+    # Without escapes every quote begins or ends a string; what is outside of them is every other part.
+    outside = encoded.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_MARK).split(b'"')[::2]
+    brackets, depth = b"".join(outside).translate(_STEPS), 0
+    for start in range(0, len(brackets), _SLICE):  # in slices, so that other threads get their turn
+        levels = list(accumulate(memoryview(brackets)[start : start + _SLICE].cast("b"), initial=depth))
+        if max(levels) > MAX_DEPTH:
+            return True
+        depth = levels[-1]
+    return False

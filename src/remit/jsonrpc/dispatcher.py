@@ -29,6 +29,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_
 from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import Inbound, answer_to
 from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
+from remit.large import decode
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from remit.jsonrpc.wire import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
-_decode: Final = msgspec.json.Decoder().decode
 MAX_REQUESTS: Final = 1_000
 """Requests of the peer that are served at a time; more are refused."""
 
@@ -235,7 +235,7 @@ class Dispatcher:
 
     def _read(self, body: bytes) -> None:
         try:
-            message = _decode(body)
+            message = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._unreadable(body, str(error))
             return

@@ -38,6 +38,7 @@ from remit.codes import Code
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.large import decode
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
@@ -59,7 +60,6 @@ SESSION: Final = "mcp-session-id"
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class Endpoint:
@@ -246,7 +246,7 @@ async def _message(headers: Mapping[str, str], receive: Receive) -> dict[str, An
     if not headers.get("content-type", "").lower().startswith(_JSON):
         raise Problem(Code.REQUEST_INVALID, "The Content-Type has to be application/json.")
     try:
-        message = _decode(await _body(headers, receive))
+        message = decode(await _body(headers, receive))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RpcError(400, PARSE_ERROR, "Parse error") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import UNSENT, Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of
+from remit.large import is_large
+from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -27,7 +30,7 @@ class RecordOutcome:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record its outcome; the value is given on as a replay would give it."""
         outcome = await proceed(call)
-        checked = self._results.check(call.tool, call.result) if outcome.ok else _UNCHECKED
+        checked = await self._checked(call) if outcome.ok else _UNCHECKED
         outcome = checked.failure or outcome
         step_outcome = _step_outcome(call, outcome)
         outcome = replace(
@@ -48,6 +51,12 @@ class RecordOutcome:
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
         return outcome
+
+    async def _checked(self, call: Call) -> Checked:
+        """What was given, checked: a large value in a thread, so that it holds no one else up."""
+        if isinstance(call.result, ToolResult) and is_large(call.result.value):
+            return await asyncio.to_thread(self._results.check, call.tool, call.result)
+        return self._results.check(call.tool, call.result)
 
 
 def _again(call: Call, outcome: Outcome) -> str:
