@@ -1,7 +1,8 @@
-"""Code of users under mypy, strictly, against the sources of this checkout."""
+"""Code of users under mypy and pyright, strictly, against the sources of this checkout."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -24,3 +25,27 @@ def mypy(folder: Path, *files: str, cache: Path) -> subprocess.CompletedProcess[
         text=True,
         check=False,
     )
+
+
+NODE = shutil.which("node")
+"""What pyright runs on; its wheel holds everything else, and nothing is downloaded."""
+
+
+def pyright(folder: Path, file: str) -> list[int]:
+    """The lines of a file in which pyright finds errors."""
+    import pyright as installed  # noqa: PLC0415 - only one test needs it
+
+    assert NODE is not None
+    options = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT / "src")]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(options), encoding="utf-8")
+    program = Path(installed.__file__).with_name("dist") / "index.js"
+    done = subprocess.run(
+        [NODE, program, "--outputjson", "--pythonpath", sys.executable, file],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads(done.stdout)
+    assert found["summary"]["filesAnalyzed"] == 1, done.stdout
+    return sorted({one["range"]["start"]["line"] + 1 for one in found["generalDiagnostics"]})

@@ -8,7 +8,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import UsageError
-from tests.typechecked import mypy
+from tests.typechecked import NODE, mypy, pyright
 
 
 class Receipt(msgspec.Struct):
@@ -102,3 +102,13 @@ def test_mypy_holds_arguments_and_results_under_strict(tmp_path: Path) -> None:
     lines = EXAMPLE.splitlines()
     wrong_lines = [str(number) for number, line in enumerate(lines, 1) if number > lines.index('@recipe("wrong")') + 2]
     assert sorted(set(found)) == [line for line in wrong_lines if "run.call" in lines[int(line) - 1]], checked.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NODE is None, reason="pyright runs on Node")
+def test_pyright_holds_arguments_and_results_under_strict(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    lines = EXAMPLE.splitlines()
+    wrong = lines.index('@recipe("wrong")')
+    expected = [number for number, line in enumerate(lines, 1) if number > wrong + 2 and "run.call" in line]
+    assert pyright(tmp_path, "example.py") == expected

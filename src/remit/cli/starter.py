@@ -71,11 +71,10 @@ def refund(customer: str, cents: int) -> str:
 @recipe("triage")
 async def triage(run: Run, customer: str) -> str:
     """Look a customer's orders up, and refund the last one."""
-    found = await run.call("desk.orders", {"customer": customer})
-    if not found.value:
+    costs = await run.call(orders, customer)
+    if not costs:
         return f"{customer} has no orders"
-    done = await run.call("desk.refund", {"customer": customer, "cents": found.value[-1]})
-    return str(done.value)
+    return await run.call(refund, customer=customer, cents=costs[-1])
 '''
 
 _TEST: Final = '''\

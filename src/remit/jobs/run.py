@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
 from contextvars import copy_context
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -12,7 +13,6 @@ from uuid import UUID
 import msgspec
 
 from remit.canonical import digest
-from remit.clock import SECOND
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
@@ -20,6 +20,7 @@ from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import Branch, Countdown, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.results import CallError, Compensated, Confirmed
+from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
@@ -67,7 +68,7 @@ class Run:
         /,
         *,
         key: str | None = None,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         undo: Undo | None = None,
         conversation: Conversation | None = None,
     ) -> Outcome: ...
@@ -93,11 +94,11 @@ class Run:
         args: dict[str, Any] | None = None,
         *,
         key: str | None = None,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         undo: Undo | None = None,
         conversation: Conversation | None = None,
     ) -> Outcome:
-        """Call a tool and return its ok outcome; `timeout` is in seconds and only ever shortens the tool's own.
+        """Call a tool and return its ok outcome; `timeout` (seconds or a timedelta) only ever shortens the tool's.
 
         `undo` is the call that undoes this one, as `("tool", {"name": value})` or as a function that makes it from the
         call's value. It is made if the job fails or is cancelled after the call, or by `compensate`.
@@ -111,7 +112,13 @@ class Run:
         """
         step = current.get().place(key)
         outcome = await self._effects.call(
-            step, tool, args or {}, timeout, _undo(undo), needed=True, conversation=conversation or asking.get()
+            step,
+            tool,
+            args or {},
+            seconds_of(timeout),
+            _undo(undo),
+            needed=True,
+            conversation=conversation or asking.get(),
         )
         if not outcome.ok:
             raise CallError(outcome, tool, step)
@@ -123,13 +130,14 @@ class Run:
         args: dict[str, Any] | None = None,
         *,
         key: str | None = None,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         undo: Undo | None = None,
         conversation: Conversation | None = None,
     ) -> Outcome:
         """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`."""
         step, told = current.get().place(key), conversation or asking.get()
-        return await self._effects.call(step, tool, args or {}, timeout, _undo(undo), needed=False, conversation=told)
+        limit = seconds_of(timeout)
+        return await self._effects.call(step, tool, args or {}, limit, _undo(undo), needed=False, conversation=told)
 
     async def compensate(self, *, key: str | None = None) -> Compensated:
         """Undo every call of this run that has ended and has an undo, the last one first, each once.
@@ -187,7 +195,7 @@ class Run:
         output: Any = None,
         turns: int | None = None,
         budget: Budget = NO_BUDGET,
-        seconds: float | None = None,
+        seconds: Span | None = None,
         key: str | None = None,
     ) -> AgentAnswer:
         """Have an agent work on a task as a part of this run, and return its outcome.
@@ -206,7 +214,7 @@ class Run:
             "turns": turns,
             "tokens": budget.tokens,
             "dollars": budget.cost,
-            "seconds": seconds,
+            "seconds": seconds_of(seconds),
         }
         bound: RecipeCall[AgentAnswer] = RecipeCall(
             self.recipes.get(AGENT), {name: value for name, value in given.items() if value}
@@ -257,16 +265,23 @@ class Run:
             future.add_done_callback(lambda _future: activity.unblock())
         return await future
 
-    async def sleep(self, seconds: float, *, key: str | None = None) -> None:
-        """Go on after `seconds`; the job holds no worker meanwhile, and it may be days."""
+    async def sleep(self, seconds: Span | datetime, *, key: str | None = None) -> None:
+        """Go on after so many seconds, after a timedelta, or at a datetime; it may be days, and no worker is held.
+
+        A datetime needs a time zone. One that is over by then is not waited for.
+        """
         step = current.get().place(key)
-        due = self._effects.handler.now() + int(max(0.0, seconds) * SECOND)
-        await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=due))
+        until = due(seconds, self._effects.handler.now())
+        await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=until))
 
     async def now(self, *, key: str | None = None) -> int:
-        """Microseconds since the Unix epoch, as recorded."""
+        """Microseconds since the Unix epoch, as recorded; `time` gives a datetime."""
         found = await self._effects.value(current.get().place(key), TimeRecorded)
         return int(found.value)
+
+    async def time(self, *, key: str | None = None) -> datetime:
+        """The time in UTC, as recorded: `now` as a datetime."""
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=await self.now(key=key))
 
     async def random(self, *, key: str | None = None) -> float:
         """A random number in [0, 1), as recorded."""
@@ -278,13 +293,16 @@ class Run:
         found = await self._effects.value(current.get().place(key), UuidRecorded)
         return UUID(str(found.value))
 
-    async def wait_signal(self, name: str, *, timeout: float | None = None, key: str | None = None) -> Any:
-        """The payload of the next signal of this name; earlier ones count. Raises TimeoutError after `timeout` s."""
+    async def wait_signal(self, name: str, *, timeout: Span | datetime | None = None, key: str | None = None) -> Any:
+        """The payload of the next signal of this name; earlier ones count.
+
+        Raises TimeoutError after `timeout`: seconds, a timedelta, or a datetime with a time zone.
+        """
         step = current.get().place(key)
-        due = None if timeout is None else self._effects.handler.now() + int(timeout * SECOND)
-        answer = await self._effects.wait(Wait(step=step, type="signal", key=name, due_at=due))
+        until = due(timeout, self._effects.handler.now())
+        answer = await self._effects.wait(Wait(step=step, type="signal", key=name, due_at=until))
         if answer.timed_out:
-            raise TimeoutError(f"no signal {name!r} within {timeout:g} s")
+            raise TimeoutError(f"no signal {name!r} {words(timeout)}")
         return answer.payload
 
     async def poll_signal(self, name: str, *, key: str | None = None) -> Any:
@@ -294,15 +312,15 @@ class Run:
         return None if answer is None else answer.payload
 
     async def confirm(
-        self, question: str, *, details: Any = None, timeout: float | None = None, key: str | None = None
+        self, question: str, *, details: Any = None, timeout: Span | datetime | None = None, key: str | None = None
     ) -> Confirmed:
-        """Ask a person, and wait for the answer however long it takes; after `timeout` s the answer is no."""
+        """Ask a person, and wait for the answer however long it takes; after `timeout` the answer is no."""
         step = current.get().place(key)
-        due = None if timeout is None else self._effects.handler.now() + int(timeout * SECOND)
+        until = due(timeout, self._effects.handler.now())
         asks = {"question": question, "details": msgspec.to_builtins(details)}
         asked = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
         name = question_id(self.job_id, step)
-        wait = Wait(step=step, type="human", key=name, due_at=due, reason=question, question=asks, request_hash=asked)
+        wait = Wait(step=step, type="human", key=name, due_at=until, reason=question, question=asks, request_hash=asked)
         answer = await self._effects.wait(wait)
         if answer.timed_out:
             return Confirmed(approved=False, reason="no one answered in time")

@@ -22,16 +22,17 @@ from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 PROVIDER_ID = "local"
 """Provider of the tools that are functions of this process."""
 
 
-class FunctionTool(Generic[P, R]):
+class FunctionTool(Generic[P, R_co]):
     """A function that is a tool: called directly it is the function; the gateway calls it through its provider."""
 
     def __init__(
-        self, function: Callable[P, R], meta: ToolMeta, signature: hints.Signature, terms: SandboxTerms | None = None
+        self, function: Callable[P, R_co], meta: ToolMeta, signature: hints.Signature, terms: SandboxTerms | None = None
     ) -> None:
         self.function = function
         self.meta = meta
@@ -42,7 +43,7 @@ class FunctionTool(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """What the function returns; nothing is recorded."""
         return self.function(*args, **kwargs)
 

@@ -1,0 +1,56 @@
+"""Spans of time and moments as recipes give them: numbers, `timedelta` and `datetime`. Pure."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import overload
+
+from remit.clock import SECOND
+from remit.errors import UsageError
+
+Span = float | timedelta
+"""Seconds, or a timedelta."""
+
+
+@overload
+def seconds_of(span: Span) -> float: ...
+
+
+@overload
+def seconds_of(span: Span | None) -> float | None: ...
+
+
+def seconds_of(span: Span | None) -> float | None:
+    """Seconds of a span. Raises UsageError for an infinite one."""
+    found = span.total_seconds() if isinstance(span, timedelta) else span
+    if found is not None and not math.isfinite(found):
+        raise UsageError(f"{span!r} is not a span of time", remedy="Give seconds or a timedelta.")
+    return found
+
+
+@overload
+def due(span: Span | datetime, now: int) -> int: ...
+
+
+@overload
+def due(span: Span | datetime | None, now: int) -> int | None: ...
+
+
+def due(span: Span | datetime | None, now: int) -> int | None:
+    """When a span that begins now is over, or the moment itself; microseconds since the Unix epoch, `now` too.
+
+    Raises UsageError for a datetime without a time zone: it means another moment on each machine.
+    """
+    if isinstance(span, datetime):
+        if span.utcoffset() is None:
+            remedy = "Give it one, such as datetime(2027, 1, 1, tzinfo=UTC)."
+            raise UsageError(f"{span!r} has no time zone", remedy=remedy)
+        return (span - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    length = seconds_of(span)
+    return None if length is None else now + int(max(0.0, length) * SECOND)
+
+
+def words(span: Span | datetime | None) -> str:
+    """Until when something was waited for, for people."""
+    return f"by {span.isoformat()}" if isinstance(span, datetime) else f"within {seconds_of(span) or 0:g} s"
