@@ -51,6 +51,20 @@ def test_jobs_questions_recipes_and_tools_are_offered(project: Project) -> None:
     assert offered(project, "tools", "note.") == ["plain,note.read", "plain,note.write"]
 
 
+def test_parameters_steps_and_plans_are_offered(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt")
+    project.here("tools")
+    assert offered(project, "run", "greet", "--") == [
+        *offered(project, "run", "unknown", "--"),
+        *(f"plain,--{name}" for name in ("name", "times", "loud", "tags")),
+    ]
+    assert offered(project, "run", "greet", "--name", "x", "--ti")[-1] == "plain,--times"
+    assert offered(project, "show", job, "") == ["plain,1"]
+    assert offered(project, "decide", job, "") == ["plain,1"]
+    (project.folder / "note.yaml").write_text("{}", encoding="utf-8")
+    assert offered(project, "run", "note") == ["plain,notes", "plain,note.yaml"]
+
+
 def test_what_cannot_be_looked_up_offers_nothing(project: Project) -> None:
     project.configure("[jobs]\nnope = 1\n")
     assert offered(project, "show", "") == []

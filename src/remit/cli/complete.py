@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.context import MEMORY, State
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from remit.cli.opened import Opened
 
 _RECENT: Final = 50
+_RUNNABLE: Final = (".yaml", ".yml", ".json", ".py")
 Found = list[tuple[str, str]]
 """Words and what they are."""
 
@@ -37,8 +39,42 @@ def confirmations(context: click.Context, _parameter: click.Parameter, incomplet
     return _offered(context, incomplete, look)
 
 
+def steps(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Steps of the job that stands before."""
+
+    async def look(remit: Opened) -> Found:
+        job = await remit.service.jobs.find(context.params.get("job") or "")
+        return [(row.step, f"{row.name} {row.state}") for row in (await remit.service.jobs.view(job)).steps]
+
+    return _offered(context, incomplete, look)
+
+
+def parameters(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """What the recipe that stands before takes, as options."""
+    from remit.app import Remit
+    from remit.cli.recorded import recorded
+
+    name = context.params.get("name") or ""
+
+    async def look(remit: Opened) -> Found:
+        here = {one.name: tuple(each.name for each in one.parameters) for one in await remit.service.recipes.views()}
+        known = recorded(remit.settings) if isinstance(remit, Remit) else None
+        found = {**here, **(known.parameters if known is not None else {})}.get(name, ())
+        return [(f"--{each.replace('_', '-')}", "") for each in found]
+
+    return _offered(context, incomplete, look, code=True)
+
+
+def _files(incomplete: str) -> list[CompletionItem]:
+    """Files here that may hold plans or recipes."""
+    from click.shell_completion import CompletionItem
+
+    found = sorted(path.name for path in Path().iterdir() if path.suffix in _RUNNABLE and path.is_file())
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)][:_RECENT]
+
+
 def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Recipes, or files, which may be plans."""
+    """Recipes and files here that may be plans; other files if there are none."""
     from click.shell_completion import CompletionItem
 
     from remit.app import Remit
@@ -49,7 +85,8 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
         known = recorded(remit.settings) if isinstance(remit, Remit) else None
         return list({**here, **dict(known.recipes if known is not None else ())}.items())
 
-    return _offered(context, incomplete, look, code=True) or [CompletionItem(incomplete, type="file")]
+    found = _offered(context, incomplete, look, code=True) + _files(incomplete)
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 def tools(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -36,6 +36,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolMeta, ...] = ()
     recipes: tuple[tuple[str, str], ...] = ()
     """Names, and what each does in a line."""
+    parameters: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """What each recipe takes, by its name."""
 
 
 async def record(remit: Remit) -> None:
@@ -61,8 +63,10 @@ def exported(file: Path) -> Recorded:
 
 async def _offered(remit: Remit) -> Recorded:
     tools = sorted(await remit.service.tools.metas(), key=lambda tool: tool.name)
-    recipes = [(one.name, one.about.partition("\n")[0]) for one in await remit.service.recipes.views()]
-    return Recorded(tools=tuple(tools), recipes=tuple(recipes))
+    views = await remit.service.recipes.views()
+    recipes = [(one.name, one.about.partition("\n")[0]) for one in views]
+    parameters = {one.name: tuple(each.name for each in one.parameters) for one in views}
+    return Recorded(tools=tuple(tools), recipes=tuple(recipes), parameters=parameters)
 
 
 def _keep(found: Recorded, place: Path) -> None:

@@ -113,7 +113,7 @@ class Story:
                 self._more(text, style)
         self._attempts(step)
         if step.evidence:
-            self._more(f"{len(step.evidence)} pieces of evidence")
+            self._more(f"{len(step.evidence)} piece{'' if len(step.evidence) == 1 else 's'} of evidence")
 
     def _attempts(self, step: StepNarrative) -> None:
         if len(step.attempts) > 1:

@@ -14,7 +14,7 @@ from remit.cli.values import json_value
 
 @click.command("decide")
 @click.argument("job", shell_complete=complete.jobs)
-@click.argument("step")
+@click.argument("step", shell_complete=complete.steps)
 @click.option("--done", metavar="JSON|@FILE", help="It happened, and this is its result.")
 @click.option("--retry", is_flag=True, help="It did not happen: make the call again.")
 @click.option("--fail", is_flag=True, help="Take it as failed.")

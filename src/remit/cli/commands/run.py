@@ -15,13 +15,27 @@ from remit.cli.runnable import from_module, list_runnable
 from remit.cli.values import json_object, pairs
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from remit.cli.opened import Opened
 
 _PLANS: Final = (".yaml", ".yml", ".json")
 
 
+class _Command(click.Command):
+    """A command that also completes the parameters of the recipe that it is to run."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Options of the command, then those of the recipe."""
+        found = super().shell_complete(ctx, incomplete)
+        return found + complete.parameters(ctx, incomplete) if incomplete.startswith("-") else found
+
+
 @click.command(
-    "run", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+    "run",
+    cls=_Command,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.argument("name", required=False, metavar="NAME", shell_complete=complete.recipes)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")

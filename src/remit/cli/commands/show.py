@@ -22,7 +22,7 @@ _VALUE: Final = 4_000
 
 @click.command("show")
 @click.argument("job", shell_complete=complete.jobs)
-@click.argument("step", required=False)
+@click.argument("step", required=False, shell_complete=complete.steps)
 @json_option("all of the job, or of the step,")
 @pass_state
 def command(state: State, job: str, step: str | None) -> int:
