@@ -372,3 +372,11 @@ def started(project: Project, *words: str, until: str) -> str:
         process.kill()
         process.communicate(timeout=50)
     return job
+
+
+def test_a_signal_that_the_job_does_not_wait_for_is_sent_and_said(project: Project) -> None:
+    job = project.job("waits")
+    sent = project.here("signal", job, "og", "1")
+    assert (sent.status, "it waits for another signal now: go" in sent.err) == (0, True)
+    assert "another signal" not in project.here("signal", job, "go", "2").err
+    assert project.here("resume", job, "--json").json["result"] == 2

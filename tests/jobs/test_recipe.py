@@ -37,3 +37,12 @@ def test_a_function_that_cannot_be_a_recipe_is_refused_where_it_is_decorated() -
         @recipe
         async def Capital(run: Run) -> int:  # noqa: N802 - the name is what is tested
             return 1
+
+
+def test_a_value_of_the_wrong_type_names_its_parameter() -> None:
+    @recipe("counts")
+    async def counts(run: Run, lines: int) -> int:
+        return lines
+
+    with pytest.raises(UsageError, match=r"counts: lines: Expected `int`, got `str`"):
+        counts.bind({"lines": "many"}, strict=False)

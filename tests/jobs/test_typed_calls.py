@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit import Remit, Run, recipe, tool
+from remit import JobEndedError, Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import UsageError
 from tests.typechecked import NODE, mypy, pyright
@@ -60,6 +60,17 @@ def test_arguments_that_do_not_fit_are_refused_with_what_the_tool_takes() -> Non
         add.arguments(1, three=2)  # type: ignore[call-arg]
     assert caught.value.code is Code.INVALID_INPUT
     assert "two" in caught.value.remedy
+
+
+@pytest.mark.parametrize("given", [(1,), ({}, {}), ("a", "b", "c")])
+async def test_arguments_of_a_name_are_one_dict(given: tuple[object, ...]) -> None:
+    @recipe("wrongly")
+    async def wrongly(run: Run) -> object:
+        return await run.call("t.add", *given)  # type: ignore[call-overload]
+
+    async with Remit(":memory:", tools=[add], recipes=[wrongly], policy=[]) as remit:
+        with pytest.raises(JobEndedError, match=r"run.call takes the arguments of t.add as one dict"):
+            await (await remit.start(wrongly()))
 
 
 def test_a_recipe_shows_its_name_and_parameters() -> None:

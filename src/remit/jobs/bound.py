@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from remit.codes import Code
+from remit.errors import UsageError
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -52,3 +55,11 @@ class RecipeCall(Generic[T]):
     def __init__(self, recipe: RecipeDefinition[T], arguments: dict[str, Any]) -> None:
         self.recipe = recipe
         self.input = arguments
+
+
+def args_of(tool: str, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What stands behind a tool's name in `run.call`: one dict at most. Raises UsageError."""
+    if len(given) > 1 or (given and not isinstance(given[0], dict | None)):
+        remedy = f'Write run.call("{tool}", {{"name": value}}), or run.call(function, name=value).'
+        raise UsageError(f"run.call takes the arguments of {tool} as one dict", code=Code.INVALID_INPUT, remedy=remedy)
+    return given

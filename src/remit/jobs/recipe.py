@@ -74,9 +74,7 @@ class Recipe(Generic[P, T]):
         """Bind arguments that came as JSON; `strict=False` also takes numbers and booleans written as text."""
         try:
             self.signature.bind(**arguments)
-            converted = {
-                name: from_json(value, self.hints.get(name, Any), strict=strict) for name, value in arguments.items()
-            }
+            converted = {name: self._typed(name, value, strict=strict) for name, value in arguments.items()}
             return self(**converted)  # type: ignore[call-arg]
         except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
@@ -86,9 +84,16 @@ class Recipe(Generic[P, T]):
         try:
             if recorded.keys() != self._names:
                 self.signature.bind(**recorded)  # slow, and one that does not bind says why
-            return {name: from_json(value, self.hints.get(name, Any)) for name, value in recorded.items()}
+            return {name: self._typed(name, value) for name, value in recorded.items()}
         except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
+
+    def _typed(self, name: str, value: Any, *, strict: bool = True) -> Any:
+        """A parameter's value in its type. Raises msgspec.ValidationError, which names the parameter."""
+        try:
+            return from_json(value, self.hints.get(name, Any), strict=strict)
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(f"{name}: {error}") from error
 
     @cached_property
     def signature(self) -> inspect.Signature:

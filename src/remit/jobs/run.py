@@ -16,7 +16,7 @@ from remit.canonical import digest
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
-from remit.jobs.bound import RecipeCall
+from remit.jobs.bound import RecipeCall, args_of
 from remit.jobs.branch import Branch, Countdown, asking, current
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.results import CallError, Compensated, Confirmed
@@ -85,7 +85,7 @@ class Run:
         Of a function the result is what it returns, in its own type. Raises CallError if the call does not end well.
         """
         if isinstance(tool, str):
-            return await self.call_named(tool, *args, **kwargs)
+            return await self.call_named(tool, *args_of(tool, args), **kwargs)
         return tool.typed((await self.call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
 
     async def call_named(

@@ -25,12 +25,15 @@ def command(state: State, job: str, name: str, payload: str) -> int:
 
     value = json_value(payload, "PAYLOAD")
 
-    async def send() -> str:
+    async def send() -> tuple[str, list[str]]:
         async with state.open(code="unused", writes=True) as remit:
             found = await remit.service.jobs.find(job)
+            waits = (await remit.service.jobs.view(found)).waits
             await remit.service.jobs.signal(found, name, value)
-            return found
+            return found, [wait.key for wait in waits if wait.type == "signal"]
 
-    found = run_to_end(send())
+    found, awaited = run_to_end(send())
     state.note(f"sent {name} to {found}; if no worker runs, continue with: {state.command('resume', found)}")
+    if awaited and name not in awaited:
+        state.note(f"it waits for another signal now: {', '.join(awaited)}")
     return exit_codes.OK
