@@ -32,6 +32,7 @@ def raised() -> dict[str, set[str]]:
     return {code: kinds - NOT_RAISED_BY_THE_SERVICE for code, kinds in found.items() if code in Code.__members__}
 
 
+@pytest.mark.slow
 def test_the_class_of_each_code_is_one_that_the_source_raises_with_it() -> None:
     found = raised()
     assert len(found) > 20

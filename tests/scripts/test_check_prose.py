@@ -81,6 +81,7 @@ def test_the_status_says_whether_anything_was_found(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out == "README.md:1: write 'the caller' instead of 'Whoever' [People]\n"
 
 
+@pytest.mark.slow
 def test_the_project_is_read_with_its_own_rules() -> None:
     assert {rule.name for rule in rules(ROOT / RULES)} >= {"Inversions", "People", "Words"}
     read = {text.path for text in scan(ROOT)}

@@ -338,6 +338,7 @@ class TestAnyText:
         with pytest.raises(PlanError):
             load_plan(path)
 
+    @pytest.mark.slow
     @settings(max_examples=50, deadline=None)
     @given(documents())
     def test_what_a_yaml_writer_writes_is_read(self, document: dict[str, Any]) -> None:

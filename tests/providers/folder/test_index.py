@@ -129,6 +129,7 @@ def search_in_process(tmp_path: Path, answers: Any) -> None:
     answers.put(asyncio.run(search(tmp_path, "cancel task")))
 
 
+@pytest.mark.slow
 async def test_several_processes_share_one_index(folder: Path, tmp_path: Path) -> None:
     for n in range(200):
         write(folder, f"more/{n}.md", f"# Note {n}\n\nA task that nobody may cancel.\n")
