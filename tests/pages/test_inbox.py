@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.recipes.agent import agent
 from remit.service.views import ConfirmationView
+from remit.settings import load
 from tests.agents import bank
 from tests.pages.conftest import Served, token
 
@@ -154,6 +156,7 @@ async def test_a_remembered_approval_lets_the_same_call_run_again(served: Served
     async with remit() as opened, served(opened) as browser:
         job, question = await asked(opened)
         page = await browser.get(f"/inbox/{question.confirmation}")
+        assert page.text.count("Tested: this call would run without asking.") == 2
         fields = [("csrf", page.csrf), ("digest", question.digest), ("scope", "everything"), ("exact", "yes")]
         refused = await browser.send(f"/inbox/{question.confirmation}/remember", [*fields, ("seconds", "999999999")])
         assert refused.status == 400
@@ -164,6 +167,31 @@ async def test_a_remembered_approval_lets_the_same_call_run_again(served: Served
         other = await opened.start(ordering(item="tea"))
         await opened.service.jobs.settled([other.id])
         assert len(await other.questions()) == 1
+
+
+async def test_two_people_approve_and_only_the_last_can_have_it_remembered(served: Served, tmp_path: Path) -> None:
+    found = load(cwd=tmp_path, env={}, flags={"journal.url": ":memory:"})
+    two = {"id": "two", "effect": "ask", "tools": ["shop.order"], "approvals": 2}
+    settings = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, rules=(two,)))
+    tokens = [token("ann", "read", "decide"), token("ben", "read", "decide")]
+    shop = Remit(settings=settings, tools=[order], recipes=[ordering])
+    async with shop as opened, served(opened, tokens) as ann, served(opened, tokens) as ben:
+        job, question = await asked(opened)
+        where = f"/inbox/{question.confirmation}"
+        await ann.log_in("secret-ann")
+        await ben.log_in("secret-ben")
+        page = await ann.get(where)
+        assert "0 of 2" in page.text
+        assert "2 people still have to approve" in page.text
+        assert "Approve and remember" not in page.text
+        sent = await ann.send(f"{where}/approve", [("csrf", page.csrf), ("digest", question.digest)])
+        assert "your approval counts; 1 more must approve" in (await ann.get(sent.headers["location"])).text
+        assert "You have approved it; it needs another person too." in (await ann.get(where)).text
+        page = await ben.get(where)
+        assert "1 of 2: ann" in page.text
+        assert page.text.count("Tested: this call would run without asking.") == 2
+        await ben.send(f"{where}/approve", [("csrf", page.csrf), ("digest", question.digest)])
+        assert (await job)["item"] == "milk"
 
 
 async def test_whoever_may_not_answer_is_told_why_and_sees_no_button(served: Served) -> None:

@@ -84,3 +84,13 @@ async def test_a_remembered_approval_answers_what_is_asked_already(remit_in: Ope
         await remit.service.confirmations.decide(first.confirmation, "approve")
         await remit.service.approvals.remember(first.confirmation, "job", seconds=60, exact=False)
         assert await job == ["ok", "ok"]
+
+
+async def test_an_approval_is_tested_against_the_call_before_it_is_given(remit_in: OpenRemit) -> None:
+    _, question = await asked(remit_in)
+    async with remit_in(tools=[write], work=False) as remit:
+        assert [await remit.service.approvals.tried(question, exact=exact) for exact in (True, False)] == ["", ""]
+    async with remit_in(tools=[rewrite], work=False) as remit:
+        assert "has changed since" in await remit.service.approvals.tried(question, exact=True)
+    async with remit_in(work=False) as remit:
+        assert await remit.service.approvals.tried(question, exact=True) == "pad.write is no tool here"

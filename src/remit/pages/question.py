@@ -67,6 +67,14 @@ class Change(msgspec.Struct, frozen=True):
     text: str
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """A remembered approval, tested against the call that is asked about."""
+
+    exact: Literal["yes", "no"]
+    why: str
+    """Why the same call would be asked about again; empty: it would run."""
+
+
 class QuestionView(View, frozen=True, kw_only=True):
     """One question, whole."""
 
@@ -87,6 +95,8 @@ class QuestionView(View, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """What someone edited."""
     fields: tuple[Field, ...]
+    trials: tuple[Trial, ...]
+    """What a remembered approval would do to this very call."""
     hindrance: str
     open: bool
     lost: str
@@ -184,10 +194,19 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         changed=bool(tool and found.contract_hash and tool.contract_hash != found.contract_hash),
         changes=await _changes(asked, found, args),
         fields=fields_of(found.args, tool.input_schema) if tool and isinstance(found.args, dict) else (),
+        trials=await _trials(asked, found) if found.state == "pending" and found.tool else (),
         hindrance=hindrance(found, asked.access),
         open=found.state == "pending" and not lapsed,
         lost=error.message if error is not None else "",
         last=told.decisions[-1] if told.decisions else None,
+    )
+
+
+async def _trials(asked: PageRequest, found: ConfirmationView) -> tuple[Trial, ...]:
+    try_, name = asked.service.approvals.tried, found.confirmation
+    return (
+        Trial("yes", await try_(name, exact=True, by=asked.principal)),
+        Trial("no", await try_(name, exact=False, by=asked.principal)),
     )
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
+from remit.jobs.state import KIND as JOB
+from remit.policy.decision import Caller, Decision, Query
 from remit.policy.remembered import Remembered, Scope
 from remit.service.heads import CALL, SESSION
 
 if TYPE_CHECKING:
+    from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
 
 
@@ -31,6 +36,44 @@ class Approvals:
         """Those that hold now."""
         return await self._services.remembered.active()
 
+    async def tried(self, confirmation: str, *, exact: bool, by: str = "") -> str:
+        """Why one more approval, remembered, would not let the same call run again; empty: it would.
+
+        Raises NotFoundError.
+        """
+        found = await self._services.confirmations.find(confirmation)
+        request, now = found.request, self._services.journal.clock.now()
+        tool = await self._services.catalog.find(request.tool_name)
+        if tool is None:
+            return f"{request.tool_name} is no tool here"
+        if found.untrusted and not exact:
+            return "what it reaches comes from untrusted text, so only the very same arguments are covered"
+        head = await self._services.journal.head(found.caller)
+        job = found.caller.startswith(f"{JOB}/")
+        caller = Caller(
+            principal=request.principal,
+            kind="job" if job else "session",
+            recipe=head.labels.get("remit.name", "") if head is not None and job else "",
+            stream=found.caller,
+        )
+        query = Query(
+            tool=tool.meta,
+            key=tool.key,
+            args=found.args,
+            caller=caller,
+            contract_hash=tool.contract_hash,
+            prompt_hash=tool.prompt_hash,
+            now=now,
+        )
+        decided = self._services.policy.decide(query)
+        if decided.effect == "deny":
+            return f"rule {decided.rule_id} denies it by now"
+        asked = Decision(
+            effect="ask", rule_id=request.rule_id, reason="", approvals=request.approvals, approvers=request.approvers
+        )
+        people = (*found.approved_by, by or self._principal)
+        return _rule(found, tool.meta.provider_id, exact=exact, people=people, now=now).unanswered(query, asked)
+
     # --- commands
 
     async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
@@ -42,21 +85,12 @@ class Approvals:
         if not found.enough or found.state == "denied":
             msg = f"{found.id} is {found.state}; only an approval can be remembered"
             raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
-        request, now = found.request, self._services.journal.clock.now()
-        rule = Remembered(
-            id="new",
-            tool=request.tool_name,
-            provider_id=request.provider_id or await self._provider(request.tool_name),
-            contract_hash=request.contract_hash,  # of what was approved, whatever this process knows by now
-            tool_version=request.tool_version if request.provider_id else None,
-            capability_level=request.capability_level if request.provider_id else None,
-            prompt_hash=request.prompt_hash if request.provider_id else None,
-            args_digest=digest(found.args) if exact else None,
+        provider_id = found.request.provider_id or await self._provider(found.request.tool_name)
+        now = self._services.journal.clock.now()
+        rule = replace(
+            _rule(found, provider_id, exact=exact, people=found.approved_by, now=now),
             scope=scope,
             stream="" if scope == "everything" else await self._scope(found.caller),
-            principal=request.principal,
-            made_by=found.approved_by,
-            made_at=now,
             expires_at=now + seconds * SECOND,
         )
         kept = await self._services.remembered.keep(rule, found.id, by or self._principal)
@@ -94,3 +128,24 @@ class Approvals:
     async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
         """End a remembered approval. Raises NotFoundError."""
         await self._services.remembered.revoke(rule, by or self._principal, reason)
+
+
+def _rule(found: Confirmation, provider_id: str, *, exact: bool, people: tuple[str, ...], now: int) -> Remembered:
+    """What these people's approval of a question covers everywhere, for an instant."""
+    request = found.request
+    return Remembered(
+        id="new",
+        tool=request.tool_name,
+        provider_id=request.provider_id or provider_id,
+        contract_hash=request.contract_hash,  # of what was approved, whatever this process knows by now
+        tool_version=request.tool_version if request.provider_id else None,
+        capability_level=request.capability_level if request.provider_id else None,
+        prompt_hash=request.prompt_hash if request.provider_id else None,
+        args_digest=digest(found.args) if exact else None,
+        scope="everything",
+        stream="",
+        principal=request.principal,
+        made_by=people,
+        made_at=now,
+        expires_at=now + SECOND,
+    )

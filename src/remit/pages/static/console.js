@@ -97,7 +97,7 @@ function select(element) {
       status = await fetch(`/live/status?${query}`).then((answer) => answer.status, () => 0);
     }
     if (status === 401) return say("out", "Logged out: load the page again");
-    if (status === 404) return say("off", "Not live");
+    if (status === 404) return say("off", "");
     const seconds = Math.min(30, 2 ** tries++) * (0.5 + Math.random());
     say("off", `Offline, as of ${new Date().toLocaleTimeString()}`);
     timer = setTimeout(open, seconds * 1000);
