@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from remit import Remit, Run, recipe, tool
+from remit.pages import servers, session
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
 
@@ -166,3 +167,47 @@ async def test_a_session_that_ended_says_so(served: Served, browser: Browser) ->
         await page.context.clear_cookies()
         await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         await expect(page.locator("#live-state")).to_contain_text("Logged out")
+
+
+async def test_tickets_sessions_and_calls_come_by_themselves(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        page = await shown.open("/tickets")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        event = {"type": "message", "thread_id": "t", "content": "Where is it?"}
+        await opened.service.tickets.create({"type": "TRIAGE", "event": event})
+        await expect(page.get_by_role("link", name="Where is it?")).to_be_visible()
+
+        page = await shown.open("/servers")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await opened.call("shop.look", {"item": "milk"})
+        await page.get_by_role("button", name="1 new").click()
+        await page.locator("#session-rows a").click()
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await opened.call("shop.look", {"item": "tea"})
+        await expect(page.locator("#step-rows tr")).to_have_count(2)
+        await expect(page.locator("#facts")).to_contain_text("2")
+
+
+async def test_sessions_are_read_page_by_page(
+    served: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "_SESSIONS", 2)
+    monkeypatch.setattr(session, "_MOST", 2)
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        made = [await opened.service.sessions.open("http", principal=f"p{number}") for number in range(3)]
+        page = await shown.open("/servers")
+        await expect(page.locator("#session-rows tr")).to_have_count(2)
+        await page.get_by_role("link", name="Older").click()
+        await expect(page.locator("#session-rows tr")).to_have_attribute("id", f"session-{made[0]}")
+        await page.get_by_role("link", name="Newest").click()
+        await expect(page.locator("#session-rows tr")).to_have_count(2)
+
+        for item in ("milk", "tea", "bread"):
+            await opened.call("shop.look", {"item": item})
+        rows = await opened.service.sessions.rows(limit=1)
+        page = await shown.open(f"/sessions/{rows[0].session}")
+        await expect(page.get_by_text("Calls 2 to 3 of 3.")).to_be_visible()
+        await page.get_by_role("link", name="Earlier calls").click()
+        await expect(page.get_by_text("Calls 1 to 1 of 3.")).to_be_visible()
+        await page.get_by_role("link", name="Later calls").click()
+        await expect(page.locator("#step-rows tr")).to_have_count(2)

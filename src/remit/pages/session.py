@@ -47,6 +47,8 @@ class Session(View, frozen=True, kw_only=True):
     folds: tuple[float, ...]
     """Where idle time is folded on the scale."""
     detail: StepNarrative | None
+    most: int
+    """Calls of a page."""
 
 
 async def session(asked: PageRequest) -> Session:
@@ -78,6 +80,7 @@ async def session(asked: PageRequest) -> Session:
         rows=tuple(lines(found, by_step.get, scale, last)),
         folds=tuple(round(fold.x, 1) for fold in scale.folds),
         detail=by_step.get(query.step),
+        most=_MOST,
     )
 
 
