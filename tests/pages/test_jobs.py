@@ -184,3 +184,17 @@ async def test_who_may_not_decide_can_look_and_not_confirm(served: Served) -> No
         refused = await server.send("/bulk/cancel", [("csrf", page.csrf), ("seen", seen)])
         assert refused.status == 403
         assert (await opened.service.jobs.row(jobs[0])).state == "waiting"
+
+
+async def test_a_job_is_retried_from_its_page_and_each_leads_to_the_other(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        job = await opened.start(fails())
+        await opened.service.jobs.settled([job.id])
+        page = await server.get(f"/jobs/{job.id}")
+        sent = await server.send(f"/jobs/{job.id}/retry", [("csrf", page.csrf), ("step", ""), ("reason", "again")])
+        made = sent.headers["location"].removeprefix("/jobs/")
+        assert (sent.status, made != job.id) == (303, True)
+        again = (await server.get(f"/jobs/{made}")).text
+        assert f'<dt>Retry of</dt><dd><a href="/jobs/{job.id}">' in again
+        first = (await server.get(f"/jobs/{job.id}")).text
+        assert f'<dt>Retried as</dt><dd><a href="/jobs/{made}">' in first

@@ -13,6 +13,7 @@ from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
 from remit.pages.strip import Strip, strip_of
 from remit.pages.value import INLINE, Shown, shown
+from remit.service.retrying import RETRY_OF
 from remit.service.standing import Standing, standing
 from remit.service.story import JobStory
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
@@ -24,6 +25,8 @@ WHOLE: Final = 1_000
 WINDOW: Final = 200
 """Rows of a page that cannot show all."""
 _EVENTS: Final = 200
+_RETRIES: Final = 5
+"""Retries of a job that are named."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +76,10 @@ class Job(View, frozen=True, kw_only=True):
     created_at: int
     ended_at: int | None
     error: TaskError | None
+    retry_of: str
+    """The job whose steps it took over; empty: none."""
+    retries: tuple[str, ...]
+    """Jobs that took over its steps, newest first."""
     events: int
     query: Query
     standing: Standing
@@ -143,6 +150,8 @@ async def job(asked: PageRequest) -> Job:
         ended_at=story.ended_at,
         created=created,
         error=known.error,
+        retry_of=story.history.forked.job if story.history.forked else "",
+        retries=tuple(row.job for row in await asked.service.jobs.rows(labels={RETRY_OF: name}, limit=_RETRIES)),
         events=story.events,
         query=query,
         standing=stands,
