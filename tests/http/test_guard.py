@@ -83,13 +83,21 @@ def test_a_token_is_refused_from_its_expiry_on() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104 - what must be refused
 def test_without_tokens_only_this_machine_may_connect(host: str) -> None:
     with pytest.raises(SettingsError, match="no client has a token"):
-        Guard.of(host, (), (), CLOCK)
-    Guard.of(host, (), [Token(digest_of("x"), ANN)], CLOCK)
+        Guard.of(host, (), (), CLOCK, private=True)
+    Guard.of(host, (), [Token(digest_of("x"), ANN)], CLOCK, private=True)
     Guard.of("127.0.0.1", (), (), CLOCK)
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104 - what must be refused
+def test_tokens_do_not_cross_a_network_unencrypted_unless_the_operator_says_so(host: str) -> None:
+    with pytest.raises(SettingsError, match="unencrypted") as refused:
+        Guard.of(host, (), [Token(digest_of("x"), ANN)], CLOCK)
+    assert refused.value.code is Code.SETTINGS_INVALID
+    assert "--without-tls" in refused.value.remedy
+
+
 def test_a_server_on_the_network_goes_by_its_own_name_and_those_it_is_given() -> None:
-    guard = Guard.of("192.0.2.1", ["team.example"], [Token(digest_of("x"), ANN)], CLOCK)
+    guard = Guard.of("192.0.2.1", ["team.example"], [Token(digest_of("x"), ANN)], CLOCK, private=True)
     headers = {"authorization": "Bearer x"}
     assert guard.admit({**headers, "host": "192.0.2.1:80"}) is ANN
     assert guard.admit({**headers, "host": "team.example"}) is ANN

@@ -73,12 +73,13 @@ async def test_where_clients_are_named_only_they_are_let_in(remit_in: OpenRemit,
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104 - what must be refused
-async def test_nobody_listens_to_the_network_without_tokens(remit_in: OpenRemit, host: str) -> None:
+async def test_nobody_listens_to_the_network_without_tokens_and_tls(remit_in: OpenRemit, host: str) -> None:
     async with remit_in() as remit, facing(remit) as face:
         with pytest.raises(SettingsError, match="no client has a token") as raised:
             application(face, host=host)
         assert raised.value.code is Code.SETTINGS_INVALID
-        application(face, host=host, clients=PEOPLE)
+        with pytest.raises(SettingsError, match="unencrypted"):
+            application(face, host=host, clients=PEOPLE)
 
 
 @ERAS

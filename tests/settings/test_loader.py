@@ -79,6 +79,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tickets.tool_only": (True, False, True),
     "tickets.cutover_until_ms": (1, 2, 3),
     "tickets.expose_warn_count": (True, False, True),
+    "serve.without_tls": (True, False, True),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),
     "mcp.server_name": ("a", "b", "c"),
@@ -114,6 +115,8 @@ PATHS = {
     "sandbox.folder",
     "sandbox.packages",
     "sandbox.wasm",
+    "serve.tls_cert",
+    "serve.tls_key",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -12,15 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from remit.cli import exit_codes
 from remit.cli.running import Stop, run_async
-from remit.cli.serving import Listening, access_log, announce, socket_for
 from remit.errors import JournalError, SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
+    from remit.cli.listening import Listening
     from remit.http.guard import Guard
     from remit.http.router import Mount
-    from remit.settings.clients import Clients
 
 _log: Final = logging.getLogger("remit.engine")
 AGAIN_S: Final = 5.0
@@ -36,22 +34,14 @@ def serve(state: State, listening: Listening, *, work: bool) -> int:
 
 async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) -> int:
     _needs_uvicorn()
-    from remit.http import serving
-    from remit.http.guard import Guard
-    from remit.http.router import Router
-    from remit.settings.clients import bearer, clients
+    from remit.cli.door import Door
 
     # A client names the folders, so searches stay within the roots.
-    async with state.remit(creates=True, flags={"fs.search_anywhere": False}) as remit:
-        known = clients(remit.settings)
-        tokens = [bearer(client, os.environ) for client in known.clients]
-        guard = Guard.of(listening.host, listening.known_as, tokens, remit.clock)
+    async with state.remit(creates=True, flags={"fs.search_anywhere": False, **listening.flags}) as remit:
+        door = Door(state, listening, remit.settings, remit.clock)
         stop.hurry = remit.engine.stop
-        async with _mounts(state, remit, guard) as mounts, _working(remit, stop, work=work):
-            with access_log(listening, remit.clock) as log, socket_for(listening) as taken:
-                announce(state, listening, taken, "")
-                _tell(state, known)
-                await serving.serve(Router(guard, mounts, log), taken, stop.requested)
+        async with _mounts(state, remit, door.guard) as mounts, _working(remit, stop, work=work):
+            await door.serve(mounts, "", stop.requested)
             if work:
                 await remit.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK
@@ -135,13 +125,6 @@ async def _lasting(remit: Remit) -> None:
             _log.warning("the worker starts again in %g s", AGAIN_S)
         await remit.clock.sleep(AGAIN_S)
         await engine.restart()
-
-
-def _tell(state: State, known: Clients) -> None:
-    for warning in known.warnings:
-        state.note(warning)
-    who = ", ".join(sorted({client.principal for client in known.clients})) or "anyone on this machine"
-    state.note(f"serves {who}; stop with Ctrl-C")
 
 
 def _needs_uvicorn() -> None:

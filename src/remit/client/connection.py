@@ -144,6 +144,10 @@ class Connection:
 
     def _failed(self, route: Route, error: BaseException) -> RemitError:
         why = line(str(error)) or type(error).__name__
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            said = getattr(error.certificate_error, "verify_message", "") or why
+            remedy = "Check the URL's host; name an authority of your own in SSL_CERT_FILE."
+            return ServerError(f"{self.url}: its certificate is not accepted: {line(said)}", remedy=remedy)
         if route.method == "GET":
             return ServerError(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
         lost = f"{self.url}: {why}; {route.name} may have been carried out"

@@ -30,16 +30,25 @@ class Guard:
         self._clock = clock
 
     @classmethod
-    def of(cls, host: str, known_as: Sequence[str], tokens: Sequence[Token], clock: Clock) -> Guard:
+    def of(
+        cls, host: str, known_as: Sequence[str], tokens: Sequence[Token], clock: Clock, *, private: bool = False
+    ) -> Guard:
         """The guard of a server that listens at `host`; `known_as` are further names that clients may use.
 
-        Raises SettingsError if anyone on the network could call.
+        `private` says that no one on the way can read along, or that the operator takes care of it. Raises
+        SettingsError if anyone on the network could call, or read the tokens of those who do.
         """
         if host not in LOOPBACK and not tokens:
             raise SettingsError(
                 f"{host} can be reached by others, and no client has a token",
                 code=Code.SETTINGS_INVALID,
                 remedy="Name who may connect in [[clients]], or listen on 127.0.0.1.",
+            )
+        if host not in LOOPBACK and not private:
+            raise SettingsError(
+                f"{host} can be reached by others, and tokens would come to it unencrypted",
+                code=Code.SETTINGS_INVALID,
+                remedy="Give --tls-cert and --tls-key; or --without-tls, behind a proxy that serves HTTPS.",
             )
         return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
 

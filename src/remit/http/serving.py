@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -42,10 +43,17 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def serve(app: Part, listening: socket.socket, stop: asyncio.Event, *, head_s: float = HEAD_S) -> None:
+async def serve(
+    app: Part,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    *,
+    tls: ssl.SSLContext | None = None,
+    head_s: float = HEAD_S,
+) -> None:
     """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end.
 
-    The headers of a request have `head_s` seconds to arrive.
+    With `tls` connections are encrypted. The headers of a request have `head_s` seconds to arrive.
     """
     config = uvicorn.Config(
         app,
@@ -59,6 +67,8 @@ async def serve(app: Part, listening: socket.socket, stop: asyncio.Event, *, hea
         lifespan="off",
         ws="none",
     )
+    config.load()
+    config.ssl = tls  # made by us: uvicorn would ask at the terminal for the password of a key that has one
     server = _Server(config)
     async with app.running():
         serving = asyncio.create_task(server.serve(sockets=[listening]))

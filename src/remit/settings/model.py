@@ -21,6 +21,7 @@ from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
 from remit.settings.sections.readiness import ReadinessSettings
 from remit.settings.sections.sandbox import SandboxSettings
+from remit.settings.sections.serve import ServeSettings
 from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
 
@@ -50,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     evidence: EvidenceSettings
     readiness: ReadinessSettings
     tickets: TicketSettings
+    serve: ServeSettings
     clients: ClientSettings
     output: OutputSettings
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import click
 
 from remit.cli.context import State
+from remit.cli.listening import PORT, Listening, listening_options
 from remit.cli.options import pass_state
-from remit.cli.serving import http_options
 
 
 @click.command("serve")
-@http_options
+@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP, not stdio.")
+@listening_options(PORT, "With --http: ")
 @click.option("--no-work", is_flag=True, help="Leave jobs that clients start to `remit worker`.")
 @pass_state
 def command(
     state: State,
     over_http: bool,
-    host: str,
-    port: int,
-    known_as: tuple[str, ...],
-    access_log: str | None,
+    listening: Listening,
     no_work: bool,
 ) -> int:
     """Serve the governed catalog to MCP clients.
@@ -28,8 +26,8 @@ def command(
     journal. Without --http one client is served on stdin and stdout. Over HTTP it answers at /mcp, on 127.0.0.1 port
     8321 unless told otherwise; [[clients]] names who may connect; without it only this machine may.
     """
-    from remit.cli.serving import Listening, Offer, serve
+    from remit.cli.serving import Offer, serve
     from remit.mcp_server.names import WireNames
 
     offer = Offer(WireNames(), {}, work=not no_work)
-    return serve(state, offer, Listening(host, port, known_as, access_log or "") if over_http else None)
+    return serve(state, offer, listening if over_http else None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from remit.cli.context import State
+from remit.cli.listening import PORT, Listening, listening_options
 from remit.cli.options import LEVELS, pass_state
-from remit.cli.serving import http_options
 from remit.cli.wrapping import name_of, wrapped
 
 
@@ -15,7 +15,8 @@ from remit.cli.wrapping import name_of, wrapped
 @click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="What a tool may do; TOOL may be a pattern.")
 @click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol the server speaks, if it is known.")
 @click.option("--sampling", is_flag=True, help="Let the server ask for the client's model.")
-@http_options
+@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP, not stdio.")
+@listening_options(PORT, "With --http: ")
 @click.argument("words", metavar="-- COMMAND [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_state
 def command(
@@ -25,10 +26,7 @@ def command(
     era: str | None,
     sampling: bool,
     over_http: bool,
-    host: str,
-    port: int,
-    known_as: tuple[str, ...],
-    access_log: str | None,
+    listening: Listening,
     words: tuple[str, ...],
 ) -> int:
     """Start an MCP server and govern it in its place.
@@ -39,7 +37,7 @@ def command(
 
     A remit.toml counts only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
-    from remit.cli.serving import Listening, Offer, serve
+    from remit.cli.serving import Offer, serve
     from remit.mcp_server.names import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
@@ -48,7 +46,7 @@ def command(
     if sampling:
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
-    return serve(state, offer, Listening(host, port, known_as, access_log or "") if over_http else None)
+    return serve(state, offer, listening if over_http else None)
 
 
 def _level(text: str) -> tuple[str, str]:

@@ -1,0 +1,91 @@
+"""Where clients come in: a socket, TLS, the guard that looks at them, and the access log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from remit.errors import UsageError
+from remit.http.access_log import AccessLog
+from remit.http.guard import Guard
+from remit.settings.clients import bearer, clients
+
+if TYPE_CHECKING:
+    from remit.cli.context import State
+    from remit.cli.listening import Listening
+    from remit.clock import Clock
+    from remit.http.router import Mount
+    from remit.settings import Settings
+
+
+class Door:
+    """What a command that serves over HTTP opens."""
+
+    def __init__(self, state: State, listening: Listening, settings: Settings, clock: Clock) -> None:
+        """Nothing is open yet. Raise SettingsError if clients or certificate are not in order."""
+        self._state = state
+        self._listening = listening
+        self._clock = clock
+        self._known = clients(settings)
+        tokens = [bearer(client, os.environ) for client in self._known.clients]
+        cert, key = settings.serve.tls_cert, settings.serve.tls_key
+        private = bool(cert) or settings.serve.without_tls
+        self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private)
+        self._tls = None
+        if cert or key:
+            from remit.http.tls import server_context
+
+            self._tls = server_context(cert, key)
+
+    async def serve(self, mounts: Sequence[Mount], path: str, stop: asyncio.Event) -> None:
+        """Serve `mounts` until `stop` is set, and say at which URL and whom. Raise UsageError if that cannot be."""
+        from remit.http import serving
+        from remit.http.router import Router
+
+        with self._access_log() as log, self._socket() as taken:
+            self._announce(taken, path)
+            await serving.serve(Router(self.guard, mounts, log), taken, stop, tls=self._tls)
+
+    def _announce(self, taken: socket.socket, path: str) -> None:
+        """Print the URL at once: the program that started this one may read it from a pipe."""
+        state, host = self._state, self._listening.host
+        shown = f"[{host}]" if ":" in host else host
+        state.output.out.line(f"http{'s' if self._tls else ''}://{shown}:{taken.getsockname()[1]}{path}")
+        state.output.out.flush()
+        for warning in self._known.warnings:
+            state.note(warning)
+        who = ", ".join(sorted({client.principal for client in self._known.clients})) or "anyone on this machine"
+        state.note(f"serves {who}; stop with Ctrl-C")
+
+    @contextmanager
+    def _access_log(self) -> Iterator[AccessLog | None]:
+        """The log that was asked for, open within the block. Raise UsageError if its file cannot be opened."""
+        name = self._listening.access_log
+        if not name:
+            yield None
+        elif name == "-":
+            yield AccessLog(sys.stderr, self._clock)
+        else:
+            try:
+                # Only the owner reads it: it says who did what. A line at a time, so that it can be followed.
+                handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            except OSError as error:
+                raise UsageError(f"--access-log: {name}: {error.strerror or error}") from error
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                yield AccessLog(out, self._clock)
+
+    def _socket(self) -> socket.socket:
+        """A socket that listens. Raise UsageError if the address cannot be had."""
+        from remit.http.serving import listen
+
+        host, port = self._listening.host, self._listening.port
+        try:
+            return listen(host, port)
+        except OSError as error:
+            why = f"cannot listen on {host} port {port}: {error.strerror or error}"
+            raise UsageError(why, remedy="Choose another with --host or --port.") from error
