@@ -39,10 +39,10 @@ def write(project: Project, *, tool: str = "", more: str = "") -> None:
 def test_a_job_that_misses_a_tool_is_left_with_what_is_missing_and_goes_on_where_it_is(project: Project) -> None:
     write(project)
     left = project.apart("run", "shouts")
-    assert left.status == 4
+    assert left.status == 1
     assert "UNKNOWN_TOOL" in left.err
     again = project.apart("resume", "last", "--json")
-    assert (again.status, again.json["error"]["code"]) == (4, "UNKNOWN_TOOL")
+    assert (again.status, again.json["error"]["code"]) == (1, "UNKNOWN_TOOL")
     assert again.json["error"]["message"].startswith("process ")
     write(project, tool=SHOUT)
     done = project.apart("resume", "last", "--json")
@@ -54,7 +54,7 @@ def test_a_job_without_its_recipe_here_is_left_and_waits(project: Project) -> No
     job = project.apart("run", "shouts", "--detach").out.strip()
     project.configure(modules=False)
     left = project.apart("resume", job, "--json")
-    assert (left.status, left.json["error"]["code"]) == (4, "UNKNOWN_RECIPE")
+    assert (left.status, left.json["error"]["code"]) == (1, "UNKNOWN_RECIPE")
 
 
 def test_every_error_of_resume_all_is_told_however_soon_a_job_ends(

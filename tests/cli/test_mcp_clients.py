@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,20 @@ DRIVER = Path(__file__).parents[1] / "peers" / "typescript" / "drive.mjs"
 HOW = pytest.mark.parametrize("how", ["stdio", "http"])
 
 
+TOKEN = "token-of-a-person"
+CLIENT = f"""
+[[clients]]
+principal = "person"
+sha256 = "{sha256(TOKEN.encode()).hexdigest()}"
+scopes = ["call", "decide"]
+dialog = true
+"""
+
+
 @contextmanager
 def over_http(project: Project) -> Iterator[str]:
-    """`remit mcp serve --http`; its URL."""
+    """`remit mcp serve --http` for a client behind whose dialogs a person sits; its URL."""
+    project.configure(CLIENT)
     process = project.start("mcp", "serve", "--http", "--port", "0")
     try:
         assert process.stdout is not None
@@ -51,7 +63,7 @@ def test_the_typescript_client_is_served(project: Project, how: str) -> None:
         done = subprocess.run(
             [servers.NODE22, str(DRIVER), sdk, how, *where],
             cwd=project.folder,
-            env={**project.env, "NOTE": str(note)},
+            env={**project.env, "NOTE": str(note), "TOKEN": TOKEN},
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -98,7 +110,7 @@ async def test_the_python_client_is_served(project: Project, how: str, mode: str
     given: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
     if how == "http":
         with over_http(project) as url:
-            await drive(at(url, **given))
+            await drive(at(url, token=TOKEN, **given))
     else:
         program, *words = project.command("mcp", "serve")
         started = StdioServerParameters(command=program, args=words, env=project.env, cwd=project.folder)

@@ -59,7 +59,7 @@ def test_servers_are_tried_and_the_status_says_whether_all_answered(far: Project
     one = far.here("mcp", "test", "far", "--json")
     assert (one.status, one.json["far"]["ok"], one.json["far"]["tools"]) == (0, True, 2)
     unknown = far.here("mcp", "test", "nobody", "--json")
-    assert unknown.status == exit_codes.FAILED
+    assert unknown.status == exit_codes.USAGE
     assert unknown.json["nobody"]["ok"] is False
     assert "hunter2" not in done.out + one.out
 

@@ -24,7 +24,7 @@ def test_a_step_is_shown_with_everything_that_decided_about_it(project: Project)
         r"side effect +write: committed",
         r"idempotency key +[0-9a-f]{64}\n",
         rf"asked at .*: {name}, digest {question['digest']}\n",
-        rf"approve by bob at .*, shown {question['digest']}: looks right\n",
+        rf"approved by bob at .*, shown {question['digest']}: looks right\n",
         r"1 at .*: success after",
     ):
         assert re.search(fact, out), fact

@@ -232,5 +232,6 @@ async def test_a_hostile_job_changes_nothing(served: Served, browser: Browser) -
         await page.get_by_text("Edit the arguments").click()
         await page.get_by_label("count").fill("2")
         await page.get_by_role("button", name="Ask with these arguments").click()
+        await expect(page.get_by_role("heading", name="What was edited")).to_be_visible()
         await page.get_by_role("button", name="Approve once").click()
         assert await job == f"2 {''.join(ATTACKS)} False {'y' * 100_000}"

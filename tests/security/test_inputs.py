@@ -19,7 +19,7 @@ KINDS = ("pipe", "device", "socket", "folder", "link to a pipe", "link to itself
 
 
 def made(folder: Path, kind: str) -> Path:
-    """Something of this kind that is no plain file."""
+    """Something of this kind that is not a regular file."""
     place = folder / "odd"
     if kind == "pipe":
         os.mkfifo(place)

@@ -126,7 +126,7 @@ def test_a_person_is_asked_once_with_everything_that_it_would_do(clone: Folder) 
     with clone.terminal("run", "greet") as screen:
         screen.expect("is not trusted yet")
         screen.expect("It would import evil.py")
-        screen.expect(r"start the MCP server local: \S+ server\.py")
+        screen.expect(r"start the MCP server local: \S+ \S+/server\.py")
         screen.expect("connect to the MCP server exfil at http://127")
         screen.expect(r"give exfil \$GITHUB_TOKEN")
         screen.expect("allow without asking, by rule everything: \\*")

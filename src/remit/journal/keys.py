@@ -47,7 +47,7 @@ def read(place: Path) -> list[bytes]:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise _unusable(place, "it is no plain file")
+            raise _unusable(place, "it is not a regular file")
         if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
             raise _unusable(place, "others may read or change it")
         lines = os.read(descriptor, _LONGEST).split()

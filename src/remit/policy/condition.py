@@ -24,27 +24,27 @@ class Conditioned(Protocol):
     @property
     def id(self) -> str: ...  # noqa: D102 - as Rule says it, here and below
     @property
-    def effect(self) -> Effect: ...  # noqa: D102
+    def effect(self) -> Effect: ...  # noqa: D102 - as Rule says it
     @property
-    def wide(self) -> bool: ...  # noqa: D102
+    def wide(self) -> bool: ...  # noqa: D102 - as Rule says it
     @property
-    def demanding(self) -> bool: ...  # noqa: D102
+    def demanding(self) -> bool: ...  # noqa: D102 - as Rule says it
     @property
-    def callers(self) -> tuple[str, ...]: ...  # noqa: D102
+    def callers(self) -> tuple[str, ...]: ...  # noqa: D102 - as Rule says it
     @property
-    def when(self) -> tuple[Constraint, ...]: ...  # noqa: D102
+    def when(self) -> tuple[Constraint, ...]: ...  # noqa: D102 - as Rule says it
     @property
-    def only(self) -> tuple[str, ...] | None: ...  # noqa: D102
+    def only(self) -> tuple[str, ...] | None: ...  # noqa: D102 - as Rule says it
     @property
-    def unless(self) -> tuple[Constraint, ...]: ...  # noqa: D102
+    def unless(self) -> tuple[Constraint, ...]: ...  # noqa: D102 - as Rule says it
     @property
-    def during(self) -> Window | None: ...  # noqa: D102
+    def during(self) -> Window | None: ...  # noqa: D102 - as Rule says it
     @property
-    def outside(self) -> Window | None: ...  # noqa: D102
+    def outside(self) -> Window | None: ...  # noqa: D102 - as Rule says it
     @property
-    def limit(self) -> Limit | None: ...  # noqa: D102
+    def limit(self) -> Limit | None: ...  # noqa: D102 - as Rule says it
     @property
-    def where(self) -> Node | None: ...  # noqa: D102
+    def where(self) -> Node | None: ...  # noqa: D102 - as Rule says it
 
 
 def condition_of(rule: Conditioned) -> Condition:

@@ -84,7 +84,7 @@ def read_plain(file: Path, most: int) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             return stream.read(most)
     finally:

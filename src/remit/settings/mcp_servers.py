@@ -26,6 +26,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """Where each came from, by name: the path of a file, or an environment name."""
     warnings: tuple[str, ...] = ()
     """Why a server of the environment was left out, one sentence each, without secrets."""
+    placed: frozenset[str] = frozenset()
+    """The names of those that say which folder to start them in."""
 
     @property
     def enabled(self) -> tuple[McpServer, ...]:
@@ -39,13 +41,20 @@ def mcp_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
 
 
 def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
+    """As `written_servers`, each to be started in a folder of its own unless it names one. Raises SettingsError."""
+    written = written_servers(settings, env)
+    servers = [one if one.name in written.placed else _apart(one, settings, env) for one in written.servers]
+    return msgspec.structs.replace(written, servers=tuple(servers))
+
+
+def written_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
     """Every MCP server, checked, references in it as written.
 
     `env` says what `~` stands for. Raises SettingsError for a bad `[[mcp.servers]]` table, which names file, server and
     key; what is wrong in the contract's environment names is a warning, and the rest still loads.
     """
     home = _home(env)
-    found = _of_file(settings, home, env)
+    found, placed = _of_file(settings, home)
     origins = dict.fromkeys(found, settings.sources["mcp.servers"])
     given, warnings = candidates(settings)
     base = Base(settings.working_folder, home)
@@ -55,23 +64,25 @@ def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
         except SettingsError as error:
             warnings.append(f"{error.message}; it is skipped")
         else:
-            found[server.name] = server if candidate.table.get("cwd") else _apart(server, settings, env)
+            found[server.name] = server
+            placed |= {server.name} if candidate.table.get("cwd") else set()
             origins[server.name] = candidate.source
-    return Servers(servers=tuple(found.values()), origins=origins, warnings=tuple(warnings))
+    return Servers(servers=tuple(found.values()), origins=origins, warnings=tuple(warnings), placed=frozenset(placed))
 
 
-def _of_file(settings: Settings, home: Path | None, env: Mapping[str, str]) -> dict[str, McpServer]:
+def _of_file(settings: Settings, home: Path | None) -> tuple[dict[str, McpServer], set[str]]:
     source = settings.sources["mcp.servers"]
     folder = settings.folder if source == str(settings.file) else settings.working_folder
     found: dict[str, McpServer] = {}
+    placed: set[str] = set()
     for number, table in enumerate(settings.mcp.servers, 1):
         where = f"{source}: mcp.servers number {number}"
         server = read_server(table, where, Base(folder, home), str(settings.folder))
-        server = server if table.get("cwd") else _apart(server, settings, env)
         if server.name in found:
             raise SettingsError(f"{where} ({server.name}): the name is taken", remedy="Give each server its own name.")
         found[server.name] = server
-    return found
+        placed |= {server.name} if table.get("cwd") else set()
+    return found, placed
 
 
 def _of_environment(candidate: Candidate, base: Base, settings: Settings, origins: Mapping[str, str]) -> McpServer:

@@ -270,8 +270,14 @@ class TestFiles:
         (tmp_path / "p.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(read_text(PLAN, "p.yaml").value).encode())
         assert load_plan(tmp_path / "p.yaml") == load_plan(tmp_path / "p.json") == parse_plan(PLAN)
 
-    def test_no_more_is_read_than_a_plan_may_have(self) -> None:
+    def test_no_more_is_read_than_a_plan_may_have(self, tmp_path: Path) -> None:
+        with (tmp_path / "p.yaml").open("wb") as file:
+            file.truncate(1 << 40)
         with pytest.raises(PlanError, match="found more than 1,048,576 bytes"):
+            load_plan(tmp_path / "p.yaml")
+
+    def test_a_device_is_no_file(self) -> None:
+        with pytest.raises(PlanError, match="/dev/zero: cannot be read: it is not a regular file"):
             load_plan("/dev/zero")
 
     @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ client.setRequestHandler(ElicitRequestSchema, async (request) => {
 
 await client.connect(
   how === "http"
-    ? new StreamableHTTPClientTransport(new URL(where[0]))
+    ? new StreamableHTTPClientTransport(new URL(where[0]), {
+        requestInit: { headers: { Authorization: `Bearer ${process.env.TOKEN}` } },
+      })
     : new StdioClientTransport({ command: where[0], args: where.slice(1), env: process.env, stderr: "ignore" }),
 );
 const told = {};

@@ -46,9 +46,12 @@ def command(
     at. Without --all or a NAME the servers are only listed. Secrets are not copied: ${NAME} stands in their place, and
     you are told which variables to set. Whatever cannot be taken over is listed.
     """
-    from remit.cli.servers import all_servers, base_of, settings_file, warn_of_rival
+    import os
+
+    from remit.cli.servers import base_of, settings_file, warn_of_rival
     from remit.cli.trusting import still_trusted
     from remit.mcp_config.plan import plan
+    from remit.settings.mcp_servers import written_servers
 
     settings = state.settings()
     file = settings_file(settings)
@@ -56,7 +59,7 @@ def command(
     if everything and wanted:
         raise UsageError("--all and NAME exclude each other", remedy="Leave one of them out.")
     found = _found(settings, source, client)
-    existing = all_servers(settings).servers
+    existing = written_servers(settings, os.environ).servers
     planned = plan(found.servers, existing, wanted, base_of(file), keep_secrets=keep_secrets)
     _check_wanted(wanted, planned, found)
     writes = (everything or bool(wanted)) and not dry_run
