@@ -65,14 +65,14 @@ def _options(port: int, when: str) -> list[Callable[[Callable[..., Any]], Callab
     numbers = click.IntRange(0, 65_535)
     return [
         click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=text("Listen here. Default: 127.0.0.1.")),
+        click.option("--port", metavar="N", type=numbers, default=port, help=text(f"Default: {port}; 0: any.")),
         click.option(
-            "--port", metavar="N", type=numbers, default=port, help=text(f"Its port. Default: {port}; 0: any.")
+            "--known-as", metavar="NAME", multiple=True, help=text("An additional host name that clients use.")
         ),
-        click.option("--known-as", metavar="NAME", multiple=True, help=text("Another host name that clients use.")),
         click.option(
             "--tls-cert", metavar="FILE", help=text("Serve HTTPS with this certificate, a PEM file with its chain.")
         ),
-        click.option("--tls-key", metavar="FILE", help=text("The key of --tls-cert, if it stands in another file.")),
+        click.option("--tls-key", metavar="FILE", help=text("The key of --tls-cert, if it is in another file.")),
         click.option(
             "--without-tls",
             is_flag=True,

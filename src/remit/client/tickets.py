@@ -86,7 +86,7 @@ class RemoteTickets:
         return renewed.lease_expires
 
     async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Give a leased ticket back."""
+        """Return a leased ticket."""
         body = ProofBody(lease_owner=proof.owner, lease_token=proof.token, reason=reason)
         return await self._ticket("release", ticket, body=body)
 

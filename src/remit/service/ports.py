@@ -330,7 +330,7 @@ class TicketsPort(Protocol):
         ...
 
     async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Give a leased ticket back."""
+        """Return a leased ticket."""
         ...
 
     async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:

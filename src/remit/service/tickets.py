@@ -102,7 +102,7 @@ class Tickets:
         return await self._store.renew(ticket, proof, lease_sec)
 
     async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Give a leased ticket back."""
+        """Return a leased ticket."""
         return await self._store.release(ticket, proof, reason)
 
     async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:

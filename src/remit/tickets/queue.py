@@ -33,7 +33,7 @@ class TicketQueue(Protocol):
         ...
 
     async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Give a leased ticket back. Raise StateError as `renew` does."""
+        """Return a leased ticket. Raise StateError as `renew` does."""
         ...
 
     async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:

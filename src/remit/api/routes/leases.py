@@ -98,7 +98,7 @@ async def renew(asked: ApiRequest) -> Renewed:
 
 
 async def release(asked: ApiRequest) -> Ticket:
-    """Give a leased ticket back."""
+    """Return a leased ticket."""
     body: ProofBody = asked.body
     proof = Proof(owner=body.lease_owner, token=body.lease_token)
     return await asked.service.tickets.release(asked.path["ticket"], proof, body.reason)
@@ -158,7 +158,7 @@ ROUTES: Final = (
         path=f"{_ONE}/release",
         name="tickets.release",
         scope="work",
-        summary="Give a leased ticket back.",
+        summary="Return a leased ticket.",
         handler=release,
         body=ProofBody,
         answer=Ticket,

@@ -32,9 +32,9 @@ _LINES: Final = 200
 def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     """Continue an agent's conversation, or show it.
 
-    TEXT is said after all that was said in JOB. If JOB has ended, the answer comes from a new job with the same model,
-    tools and limits; an agent that is still at work, or waits, hears it before its next question. Without TEXT the
-    conversation is shown. JOB is a job's id, an ending of it that fits only one, or `last`.
+    Adds TEXT to the conversation of JOB. If JOB has ended, a new job with the same model, tools and limits answers; an
+    agent that is still running or waiting reads it before its next request. Without TEXT, shows the conversation. JOB
+    is a job's id, an ending of it that fits only one, or `last`.
     """
     if text is None:
         return _show(state, job)

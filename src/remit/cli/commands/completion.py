@@ -14,13 +14,13 @@ from remit.cli.options import pass_state
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, shell: str) -> int:
-    r"""Print the completion script of a shell.
+    """Print the completion script of a shell.
 
     \b
     bash   remit completion bash > ~/.local/share/bash-completion/completions/remit
     zsh    remit completion zsh > ~/.zfunc/_remit   (with ~/.zfunc in fpath)
     fish   remit completion fish > ~/.config/fish/completions/remit.fish
-    """
+    """  # noqa: D301 - click reads the backspace: these lines stay as they are
     from click.shell_completion import get_completion_class
 
     from remit.cli.root import COMPLETE

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def command(state: State, folder: Path, tool: bool | None, server: str | None, approvals: bool | None) -> int:
     """Start a project: settings, a working example and a test.
 
-    At a terminal you are asked what the options leave open. Otherwise the project has a tool and rules, and no server.
-    Nothing that is there is overwritten. The new settings are trusted (`remit trust`), later edits of them too.
+    At a terminal, asks for what the options leave open. Without one, the project gets a tool and rules, and no server.
+    Existing files are kept. The new settings are trusted (`remit trust`), later edits of them too.
     """
     from remit.cli.starter import SETTINGS, files_of
 

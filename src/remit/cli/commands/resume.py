@@ -30,8 +30,8 @@ _MOST: Final = 10_000
 def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
     """Continue jobs that stopped or are waiting.
 
-    Nothing that is recorded is done again. What a process that died held is taken over at once; a job that another
-    process works on is only watched. Otherwise it is like `remit run`.
+    Nothing that is recorded is done again. Jobs of a process that died are taken over at once; a job that another
+    process is running is only watched. Otherwise it is like `remit run`.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("retry")
 @click.argument("job", shell_complete=complete.jobs)
 @click.option("--from", "step", default="", metavar="STEP", help="Run again from this step. Default: where it failed.")
-@click.option("--repeat", is_flag=True, help="Make calls with side effects again, even those that ended well.")
+@click.option("--repeat", is_flag=True, help="Repeat calls with side effects, even successful ones.")
 @click.option("--reason", default="", help="Why; it is recorded.")
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
     """Run a failed or cancelled job again, keeping what is recorded.
 
-    A new job takes over every step that has ended, except the one that failed, and goes on from there with the code of
-    today. JOB stays as it is. With --from, STEP and all that began after it run again.
+    A new job keeps every step that ended, except the one that failed, and continues from there with the current code.
+    JOB itself is unchanged. With --from, STEP and all that began after it run again.
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """

@@ -40,9 +40,9 @@ class _Command(click.Command):
 @click.argument("name", required=False, metavar="NAME", shell_complete=complete.recipes)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
 @click.option("--input", "given", metavar="JSON|@FILE", help="Parameters as one JSON object; @- reads stdin.")
-@click.option("--title", default="", help="What lists show.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="File the job under it; may be repeated.")
-@click.option("--priority", metavar="N", default=0, help="Higher runs first, where a worker chooses.")
+@click.option("--title", default="", help="Title shown in lists.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the job; may be repeated.")
+@click.option("--priority", metavar="N", default=0, help="Workers take jobs with a higher priority first.")
 @click.option(
     "--policy",
     "rules",
@@ -74,12 +74,11 @@ def command(
     """Run a recipe or a plan and show its result.
 
     NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan, or a Python file with one recipe;
-    FILE.py:RECIPE chooses from several. What the recipe takes is given as options: `remit run NAME --help` lists them.
-    Without NAME, what there is to run is listed.
+    FILE.py:RECIPE chooses from several. The recipe's parameters are options: `remit run NAME --help` lists them.
+    Without NAME, lists what can be run.
 
-    Progress goes to stderr, the result to stdout. Ctrl-C stops working and leaves the job to be resumed. Where a
-    call needs approval you are asked, if you are at a terminal; otherwise the command says how to answer and exits
-    with status 4.
+    Progress goes to stderr, the result to stdout. Ctrl-C stops; the job can be resumed. If a call needs approval,
+    you are asked at a terminal; without one, the command says how to answer and exits with status 4.
     """
     if name is None:
         if help_:

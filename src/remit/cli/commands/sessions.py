@@ -21,7 +21,7 @@ def command(state: State, limit: int) -> int:
     """List sessions of calls from outside any job.
 
     Each MCP client has one for each connection, and so does each program that calls tools itself. Newest first;
-    `remit trace SESSION` tells what one of them did.
+    `remit trace SESSION` shows what one of them did.
     """
     from remit.cli.running import run_to_end
 

@@ -18,7 +18,7 @@ from remit.cli.values import json_value
 def command(state: State, job: str, name: str, payload: str) -> int:
     """Send a signal to a job.
 
-    PAYLOAD is JSON, or @FILE; without one it is null. It is kept if the job does not wait for it yet. JOB is a
+    PAYLOAD is JSON, or @FILE; without one it is null. It is kept until the job waits for it. JOB is a
     job's id, an ending of it that fits only one, or `last`.
     """
     from remit.cli.running import run_to_end

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @json_option("the story, or with --events or --follow the events, one a line,")
 @pass_state
 def command(state: State, job: str, follow: bool, events: bool) -> int:
-    """Tell what a job did: times, versions, who allowed what.
+    """Show what a job did: times, versions, who allowed what.
 
     For every step: when it began and how long it took, arguments and result in short, the tool's provider, version
     and schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it

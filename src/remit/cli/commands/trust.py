@@ -13,7 +13,7 @@ from remit.cli.options import json_option, pass_state
 
 @click.command("trust")
 @click.option("--list", "listed", is_flag=True, help="List the settings files that you trust.")
-@click.option("--revoke", is_flag=True, help="Trust this folder's settings no longer.")
+@click.option("--revoke", is_flag=True, help="Stop trusting this folder's settings.")
 @click.option("--yes", is_flag=True, help="Do not ask: you know what the folder holds.")
 @click.option("--edits", is_flag=True, help="Trust later edits of its files too: for a folder in which only you write.")
 @json_option("the settings files that are trusted, or what there is to trust,")

@@ -22,7 +22,7 @@ _BY = ("job", "principal", "model", "day")
 @json_option("a list of sums")
 @pass_state
 def command(state: State, by: By, days: int) -> int:
-    """Sum up what models took: requests, tokens, dollars.
+    """Sum up the use of models: requests, tokens, dollars.
 
     Costs are estimates from known prices. An answer that never arrived counts as the most that it could take.
     """

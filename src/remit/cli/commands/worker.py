@@ -22,11 +22,11 @@ _log: Final = logging.getLogger("remit.worker")
 @click.option("--concurrency", metavar="N", type=click.IntRange(1), help="Jobs at once. Default: jobs.concurrency.")
 @pass_state
 def command(state: State, concurrency: int | None) -> int:
-    """Work on every job that is due, until told to stop.
+    """Run due jobs until stopped.
 
-    Several workers may share a journal: in a file on one machine, in PostgreSQL on many. SIGTERM or Ctrl-C lets
-    running jobs go on for jobs.drain_seconds and then gives them up, to be resumed by another worker; a second one
-    gives them up at once. Logs go to stderr.
+    Several workers may share a journal: in a file on one machine, in PostgreSQL on many. SIGTERM or Ctrl-C gives
+    running jobs jobs.drain_seconds to end, then leaves them to other workers; a second one leaves them at once. Logs go
+    to stderr.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async

@@ -9,13 +9,13 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "export": Entry("Commands", "Write an agent's conversation into a file."),
-    "import": Entry("Commands", "Keep a conversation from elsewhere, to go on with it."),
+    "export": Entry("Commands", "Export an agent's conversation to a file."),
+    "import": Entry("Commands", "Import a conversation, to continue it."),
 }
 
 
 @click.group("conversation", cls=LazyGroup, package="remit.cli.commands.conversation", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Take conversations of agents in and out, in OpenAI's message format."""
+    """Export and import agents' conversations, in OpenAI's message format."""
     show_help(context)

@@ -19,7 +19,7 @@ from remit.errors import UsageError
 @json_option("how many messages were written to FILE")
 @pass_state
 def command(state: State, job: str, file: Path | None) -> int:
-    """Write an agent's conversation into a file.
+    """Export an agent's conversation to a file.
 
     The file is a JSON list of messages as OpenAI's Chat Completions takes them. Without FILE it is printed. Values are
     written whole, as they are recorded; an existing FILE is not replaced.

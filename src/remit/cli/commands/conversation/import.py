@@ -20,7 +20,7 @@ from remit.cli.options import json_option, pass_state
 @json_option("job, state and result")
 @pass_state
 def command(state: State, /, file: str, **given: Any) -> int:
-    """Keep a conversation from elsewhere, to go on with it.
+    """Import a conversation, to continue it.
 
     FILE is a JSON list of messages as OpenAI's Chat Completions takes them, or `-` for stdin. It is kept in a job that
     ends at once; `remit chat JOB TEXT` goes on with it.

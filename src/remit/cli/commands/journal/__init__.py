@@ -17,5 +17,5 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """The journal itself: copy it to another place, seal it."""
+    """Copy the journal to another place, or seal it."""
     show_help(context)

@@ -9,18 +9,18 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "serve": Entry("Clients", "Serve the governed catalog to MCP clients."),
-    "wrap": Entry("Clients", "Start an MCP server and govern it in its place."),
-    "add": Entry("Servers", "Write a server into remit.toml."),
-    "test": Entry("Servers", "Connect to servers and say what they answer."),
+    "serve": Entry("Clients", "Serve the tools of this project to MCP clients."),
+    "wrap": Entry("Clients", "Start an MCP server, and govern the calls to it."),
+    "add": Entry("Servers", "Add a server to remit.toml."),
+    "test": Entry("Servers", "Connect to servers and show what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
-    "login": Entry("Servers", "Log in to a server that wants OAuth."),
-    "list": Entry("Servers", "List the servers and where each comes from."),
-    "remove": Entry("Servers", "Take a server out of remit.toml."),
+    "login": Entry("Servers", "Log in to a server that uses OAuth."),
+    "list": Entry("Servers", "List the servers and where each is defined."),
+    "remove": Entry("Servers", "Remove a server from remit.toml."),
     "import": Entry("Servers", "Import servers from other MCP clients."),
-    "pin": Entry("Pins", "Take a server's tools as they are now."),
+    "pin": Entry("Pins", "Accept a server's tools as they are now."),
     "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned."),
-    "approve": Entry("Pins", "Take a server's changed tools, once you have seen the changes."),
+    "approve": Entry("Pins", "Accept a server's changed tools, once you have seen the changes."),
 }
 
 
@@ -29,6 +29,6 @@ COMMANDS: Final[dict[str, Entry]] = {
 def command(context: click.Context) -> None:
     """Use MCP servers, and serve tools to MCP clients.
 
-    Servers stand in remit.toml; docs/configuration.md says how to write them.
+    Servers are tables in remit.toml; see docs/configuration.md.
     """
     show_help(context)

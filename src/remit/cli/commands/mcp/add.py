@@ -57,7 +57,7 @@ def command(
     network: tuple[str, ...],
     no_sandbox: bool,
 ) -> int:
-    """Write a server into remit.toml.
+    """Add a server to remit.toml.
 
     Give the command that starts it after --, or the URL where it answers. Secrets stay out of the file: write ${NAME}
     for the environment variable that holds one. Nothing is started or connected.

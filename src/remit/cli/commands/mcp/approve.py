@@ -18,7 +18,7 @@ from remit.errors import UsageError
 @json_option("the new pin")
 @pass_state
 def command(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
-    """Take a server's changed tools, once you have seen the changes.
+    """Accept a server's changed tools, once you have seen the changes.
 
     At a terminal the changes are shown and you are asked. Elsewhere --digest says which changes were seen: if the
     server has changed again since, nothing is approved. Running processes use the tools at once. Of a server that only

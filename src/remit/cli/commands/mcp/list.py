@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @json_option("servers and warnings")
 @pass_state
 def command(state: State) -> int:
-    """List the servers and where each comes from.
+    """List the servers and where each is defined.
 
     Those of remit.toml come first and win over servers of the same name in the environment. None is connected.
     """

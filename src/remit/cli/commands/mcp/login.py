@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option("who answered")
 @pass_state
 def command(state: State, name: str) -> int:
-    """Log in to a server that wants OAuth.
+    """Log in to a server that uses OAuth.
 
     Its entry in remit.toml has an `oauth` table. Your browser is sent to the server's page and comes back to this
     machine, within two minutes; tokens are kept in your own data folder, for you alone, and refreshed by themselves.

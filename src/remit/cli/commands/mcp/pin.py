@@ -15,7 +15,7 @@ from remit.cli.servers import complete_servers
 @json_option("the pin")
 @pass_state
 def command(state: State, name: str) -> int:
-    """Take a server's tools as they are now.
+    """Accept a server's tools as they are now.
 
     From then on a tool that changes in any word, or that is new, is withheld until someone has looked at it
     (`remit mcp diff`) and taken it (`remit mcp approve`). The pin is recorded in the journal with your name.

@@ -20,7 +20,7 @@ from remit.settings import Settings
 @json_option("what was removed")
 @pass_state
 def command(state: State, name: str, yes: bool) -> int:
-    """Take a server out of remit.toml.
+    """Remove a server from remit.toml.
 
     At a terminal you are asked first. Comments between the tables stay, and so does what is recorded of the server.
     """

@@ -20,7 +20,7 @@ def command(
     listening: Listening,
     no_work: bool,
 ) -> int:
-    """Serve the governed catalog to MCP clients.
+    """Serve the tools of this project to MCP clients.
 
     Every call passes the same policy, confirmations and journal as any other; each client's session is a stream of the
     journal. Without --http one client is served on stdin and stdout. Over HTTP it answers at /mcp, on 127.0.0.1 port

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @json_option("its outcome, by server,")
 @pass_state
 def command(state: State, names: tuple[str, ...]) -> int:
-    """Connect to servers and say what they answer.
+    """Connect to servers and show what they answer.
 
     Without a NAME every enabled server is tried, all at once. A server that does not answer is shown with the end of
     what it wrote to stderr; the exit status then says so.

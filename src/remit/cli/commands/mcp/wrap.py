@@ -29,7 +29,7 @@ def command(
     listening: Listening,
     words: tuple[str, ...],
 ) -> int:
-    """Start an MCP server and govern it in its place.
+    """Start an MCP server, and govern the calls to it.
 
     In a client's configuration, put `remit mcp wrap --` before the server's command: the client sees the same tools
     under the same names, and every call passes your policy and is recorded. Calls that only read run where you say that

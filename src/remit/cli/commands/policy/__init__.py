@@ -9,9 +9,9 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "lint": Entry("Commands", "Find rules that are wrong or useless, and run the tests."),
-    "test": Entry("Commands", "Run the tests that stand beside the rules."),
-    "explain": Entry("Commands", "Say what the rules make of a call, and why."),
+    "lint": Entry("Commands", "Find wrong and redundant rules, and run the tests."),
+    "test": Entry("Commands", "Run the tests of the rules."),
+    "explain": Entry("Commands", "Explain what the rules decide for a call."),
     "rules": Entry("Commands", "List the rules and the remembered approvals."),
     "revoke": Entry("Commands", "End a remembered approval."),
 }
@@ -22,6 +22,6 @@ COMMANDS: Final[dict[str, Entry]] = {
 def command(context: click.Context) -> None:
     """Rules: who may call which tool, and who is asked.
 
-    Rules stand in remit.toml; docs/policy.md says how to write them.
+    Rules are tables in remit.toml; see docs/policy.md.
     """
     show_help(context)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def command(
     state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
 ) -> int:
-    """Say what the rules make of a call, and why.
+    """Explain what the rules decide for a call.
 
     Shown are the decision, then every rule in the order of the file: whether it matched, and why not. Arguments may
     be left out. Exits with status 2 if no such call can be made: the tool is unknown, or could not take the arguments.

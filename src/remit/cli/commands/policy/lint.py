@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option("findings and test results")
 @pass_state
 def command(state: State, live: bool) -> int:
-    """Find rules that are wrong or useless, and run the tests.
+    """Find wrong and redundant rules, and run the tests.
 
     Exits with status 2 where there is an error among the findings, with 1 where a test fails.
     """

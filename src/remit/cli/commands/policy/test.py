@@ -15,7 +15,7 @@ from remit.cli.options import catalog_option, json_option, live_option, pass_sta
 @json_option("the results")
 @pass_state
 def command(state: State, live: bool) -> int:
-    """Run the tests that stand beside the rules.
+    """Run the tests of the rules.
 
     A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1
     where they say something else.

@@ -9,7 +9,7 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "probe": Entry("Commands", "Find out what each driver can do here."),
+    "probe": Entry("Commands", "Show what each driver can do on this machine."),
     "workspaces": Entry("Commands", "List the workspaces of jobs and sessions."),
     "clean": Entry("Commands", "Delete workspaces that are no longer needed."),
 }
@@ -18,8 +18,8 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("sandbox", cls=LazyGroup, package="remit.cli.commands.sandbox", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """What this machine can do to run code safely.
+    """Check the sandbox, and manage its workspaces.
 
-    Settings choose the driver and its limits; docs/sandbox.md says what each keeps out.
+    Settings choose the driver and its limits; docs/sandbox.md says what each one blocks.
     """
     show_help(context)

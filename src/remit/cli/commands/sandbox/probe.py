@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @json_option("what each driver can do")
 @pass_state
 def command(state: State) -> int:
-    """Find out what each driver can do here.
+    """Show what each driver can do on this machine.
 
     Each runs its whole command line once, on a program that does nothing. For the driver that the settings choose, the
     programs behind `sandbox.commands` are listed too. Exits with status 1 if the driver that the

@@ -12,10 +12,10 @@ COMMANDS: Final[dict[str, Entry]] = {
     "create": Entry("Tickets", "Create a ticket."),
     "list": Entry("Tickets", "List tickets, newest first."),
     "show": Entry("Tickets", "Show one ticket, or the report of its run."),
-    "lease": Entry("Work", "Lease tickets: no one else works on them meanwhile."),
+    "lease": Entry("Work", "Lease tickets, so that no other worker takes them."),
     "fill": Entry("Work", "Complete a ticket with its outputs."),
-    "block": Entry("Work", "Say why a ticket cannot go on."),
-    "release": Entry("Work", "Give a leased ticket back."),
+    "block": Entry("Work", "Mark a ticket as blocked, with a reason."),
+    "release": Entry("Work", "Return a leased ticket."),
     "retry": Entry("Work", "Make a failed or blocked ticket pending again."),
     "work": Entry("Work", "Lease TOOL tickets and run their steps."),
 }

@@ -9,18 +9,18 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "new": Entry("Commands", "Make a token and let its bearer in."),
+    "new": Entry("Commands", "Create a token for a client."),
     "list": Entry("Commands", "List the clients that may connect."),
-    "revoke": Entry("Commands", "Let a client in no more."),
+    "revoke": Entry("Commands", "Revoke a client's token."),
 }
 
 
 @click.group("token", cls=LazyGroup, package="remit.cli.commands.token", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Tokens of clients that connect over HTTP, to the API or to MCP.
+    """Manage the tokens of clients that connect over HTTP.
 
-    They stand in [[clients]] of remit.toml as their SHA-256: no file holds a token. A server that runs takes changes
-    when it is started again.
+    remit.toml holds their SHA-256 in [[clients]]: no file holds a token. Restart a running server to apply
+    changes.
     """
     show_help(context)

@@ -39,7 +39,7 @@ def command(
     expires: str | None,
     tools: tuple[str, ...],
 ) -> int:
-    """Make a token and let its bearer in.
+    """Create a token for a client.
 
     The token is printed once, alone on stdout; remit.toml keeps its SHA-256. Give it to the client in REMIT_TOKEN, or
     as `Authorization: Bearer TOKEN`.

@@ -15,7 +15,7 @@ from remit.errors import UsageError
 @json_option("what was revoked")
 @pass_state
 def command(state: State, name: str) -> int:
-    """Let a client in no more.
+    """Revoke a client's token.
 
     It is taken out of remit.toml; comments between the tables stay. A server that runs refuses it once it is started
     again.
