@@ -76,7 +76,7 @@ def test_a_workspace_of_a_job_that_can_go_on_stays(coded: Project) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../b", "a//b", "a\nb", ""])
 def test_a_name_that_leads_elsewhere_is_not_saved(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no plain relative path"):
+    with pytest.raises(UsageError, match="not a plain relative path"):
         place_below(tmp_path, name, force=True)
 
 

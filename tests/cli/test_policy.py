@@ -79,7 +79,7 @@ def test_rules_are_tested_with_an_exported_catalog_where_the_modules_are_not(pro
     assert done.status == 1
     problems = [one["problem"] for one in done.json]
     assert problems == ["", "wrong is not a known field", 'no tool has this name. Did you mean "note.write"?']
-    assert "no catalog of tools" in project.here(*words[:4], "--catalog", str(other / "remit.toml")).err
+    assert "is not a tool catalog" in project.here(*words[:4], "--catalog", str(other / "remit.toml")).err
 
 
 def test_rules_are_listed_with_what_they_are_about(project: Project) -> None:

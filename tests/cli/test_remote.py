@@ -385,7 +385,7 @@ def test_ctrl_c_stops_watching_and_the_server_goes_on(project: Project, stage: S
         watching.send_signal(signal.SIGINT)
         _, err = watching.communicate(timeout=50)
     assert watching.returncode == 130
-    assert f"the server goes on with {job}" in err
+    assert f"the server continues with {job}" in err
     assert f"watch with: remit resume {job}" in err
     assert far(project, stage, "jobs", "--limit", "1", "--json").json[0]["state"] in {"pending", "running"}
     assert far(project, stage, "cancel", job).status == 0

@@ -32,7 +32,7 @@ def test_a_function_that_cannot_be_a_recipe_is_refused_where_it_is_decorated() -
         def plain(run: Run) -> int:
             return 1
 
-    with pytest.raises(NameInvalidError, match="'Capital' is no recipe name"):
+    with pytest.raises(NameInvalidError, match="'Capital' is not a recipe name"):
 
         @recipe
         async def Capital(run: Run) -> int:  # noqa: N802 - the name is what is tested

@@ -130,7 +130,7 @@ async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: 
         asking = asyncio.create_task(client.ask())
         await turns()
         client.dispatcher.received(answer)
-        with pytest.raises(MCPError, match="its answer is no JSON") as caught:
+        with pytest.raises(MCPError, match="its answer is not JSON") as caught:
             await asking
         assert caught.value.code == PARSE_ERROR
         assert client.dispatcher.invalid_messages == 1

@@ -54,12 +54,12 @@ def test_inputs_come_with_the_servers_of_vs_code(tmp_path: Path) -> None:
 def test_what_is_no_server_is_noted(tmp_path: Path) -> None:
     found = read(tmp_path, ".mcp.json", {"mcpServers": {"a": "odd", "b": ENTRY}})
     assert [one.name for one in found.servers] == ["b"]
-    assert found.notes == [f"{tmp_path / '.mcp.json'}: a is no JSON object; it is skipped"]
+    assert found.notes == [f"{tmp_path / '.mcp.json'}: a is not a JSON object; it is skipped"]
     found = read(tmp_path, ".mcp.json", {"other": 1})
     assert found.notes == [f"{tmp_path / '.mcp.json'}: names no servers (it has no mcpServers)"]
 
 
 @pytest.mark.parametrize("value", [[], "x", {"mcpServers": []}])
 def test_what_is_no_clients_file_is_refused(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(SettingsError, match=r"no JSON object"):
+    with pytest.raises(SettingsError, match=r"not a JSON object"):
         read(tmp_path, ".mcp.json", value)

@@ -77,5 +77,5 @@ def test_a_file_is_read_with_its_byte_order_mark_and_within_its_cap(
 
 def test_half_a_character_is_refused_and_a_whole_one_is_not() -> None:
     assert parse('"\\ud83d\\ude00"', "f") == "😀"
-    with pytest.raises(SettingsError, match="f: holds half a character"):
+    with pytest.raises(SettingsError, match="f: contains a lone surrogate"):
         parse('{"a": ["\\ud83d"]}', "f")

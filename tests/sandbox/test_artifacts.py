@@ -83,7 +83,7 @@ def test_folders_without_end_are_given_up(tmp_path: Path) -> None:
         fd = below
     os.close(fd)
     found = collect(tmp_path, LIMITS)
-    assert found.left_out[0].why == f"folders lie more than {DEPTH} deep"
+    assert found.left_out[0].why == f"folders are nested more than {DEPTH} deep"
 
 
 def test_only_what_matches_is_looked_at(tmp_path: Path) -> None:

@@ -45,9 +45,14 @@ def row(state: str, **more: object) -> JobRow:
             row("waiting", code="UNKNOWN_RECIPE"),
             "stuck",
             "bad",
-            "The code at hand cannot go on with it: UNKNOWN_RECIPE.",
+            "The installed code cannot continue it: UNKNOWN_RECIPE.",
         ),
-        (row("waiting", waiting_for="confirmation c_1"), "waiting for a person", "asks", "It asks before it goes on."),
+        (
+            row("waiting", waiting_for="confirmation c_1"),
+            "waiting for a person",
+            "asks",
+            "It asks before it continues.",
+        ),
         (
             row("waiting", waiting_for="a decision on step 3"),
             "uncertain",

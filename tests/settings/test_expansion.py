@@ -76,7 +76,7 @@ def test_a_variable_that_is_not_set_is_named_with_the_server(server: McpServer) 
     [
         (McpServer(name="gh", url="https://h", headers={"K": "${X}"}), "header K has a line break"),
         (McpServer(name="gh", url="${X}"), "url is not one of http"),
-        (McpServer(name="gh", command=("a", "${N}")), "holds a NUL"),
+        (McpServer(name="gh", command=("a", "${N}")), "contains a NUL"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_without_quoting_it(server: McpServer, said: str) -> None:

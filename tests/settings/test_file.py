@@ -128,7 +128,7 @@ def test_bad_toml_is_refused_with_file_line_and_column(tmp_path: Path, text: str
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 10_000])
 def test_toml_made_to_break_the_reader_is_refused(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, text)
-    with pytest.raises(SettingsError, match="nested too deeply or holds too long a number"):
+    with pytest.raises(SettingsError, match="nested too deeply or contains too long a number"):
         read(file)
 
 

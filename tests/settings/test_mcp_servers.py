@@ -104,7 +104,7 @@ def test_in_the_sandbox_a_server_starts_in_the_project(tmp_path: Path) -> None:
         ('name = "a"\ncommand = ["", "b"]', "(a): command must be a list of texts", "Correct command"),
         ('name = "a"\ncommand = ["x", 1]', "(a): command must be a list of texts", "Correct command"),
         ('name = "a"\ncommand = ["x"]\ncmd = "x"', "(a): both command and cmd are given", "Leave one"),
-        ('name = "a"\nargs = ["x"]', "(a): args are given without a command", "Say what"),
+        ('name = "a"\nargs = ["x"]', "(a): args are given without a command", "Name the client"),
         ('name = "a"\ncmd = "x"\nargs = "y z"', "(a): args must be a list of texts", "Correct args"),
         ('name = "a"\ncommand = ["x"]\nheaders = {A = "b"}', "(a): headers belongs to a server with url", "Leave"),
         ('name = "a"\nurl = "https://h"\nenv = {A = "b"}', "(a): env belongs to a server with command", "Leave"),

@@ -71,18 +71,18 @@ def test_policy_rules_are_a_json_array(tmp_path: Path) -> None:
         ("REMIT_FS_ROOTS", "[" * 100_000, "fs.roots is '[[[["),
         ("REMIT_POLICY_RULES", "a,b", "policy.rules is ['a', 'b'], but it must be a list of tables"),
         ("REMIT_PRINCIPAL", "\udcff", "app.principal is not UTF-8"),
-        ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url holds no usable path: mysql:// is unknown"),
+        ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url is not a usable path: mysql:// is unknown"),
         (
             "REMIT_JOURNAL",
             "postgresql:me:secret@db/x",
-            "journal.url holds no usable path: // is missing after the first",
+            "journal.url is not a usable path: // is missing after the first",
         ),
         (
             "REMIT_JOURNAL",
             "postgres:/me:secret@db/x",
-            "journal.url holds no usable path: // is missing after the first",
+            "journal.url is not a usable path: // is missing after the first",
         ),
-        ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots holds no usable path: embedded null"),
+        ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots is not a usable path: embedded null"),
     ],
 )
 def test_a_text_that_does_not_fit_is_refused(tmp_path: Path, name: str, text: str, expected: str) -> None:
@@ -133,7 +133,7 @@ def test_roots_are_where_links_lead(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="resolving a loop raises no error there")
 def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(SettingsError, match=r"fs\.roots holds no usable path"):
+    with pytest.raises(SettingsError, match=r"fs\.roots is not a usable path"):
         with_env(tmp_path, REMIT_FS_ROOTS="loop")
 
 

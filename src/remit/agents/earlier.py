@@ -117,7 +117,7 @@ async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalle
         found = prompts.thread(part.tip)
         if found is None:
             msg = f"{earlier.job} does not hold the conversation {earlier.tip[:19]}…"
-            raise StateError(msg, code=Code.JOB_NOT_CONVERSATION, remedy="Go on with `remit chat`.")
+            raise StateError(msg, code=Code.JOB_NOT_CONVERSATION, remedy="Continue with `remit chat`.")
         thread = found
         answered.append((part.events, prompts.answers))
     whole = dict(base.results) if base is not None else {}

@@ -58,7 +58,7 @@ def exported(file: Path) -> Recorded:
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", remedy=remedy) from error
     except msgspec.DecodeError as error:
-        raise UsageError(f"{file} is no catalog of tools: {error}", code=Code.INVALID_INPUT, remedy=remedy) from error
+        raise UsageError(f"{file} is not a tool catalog: {error}", code=Code.INVALID_INPUT, remedy=remedy) from error
 
 
 async def _offered(remit: Remit) -> Recorded:

@@ -14,7 +14,7 @@ def place_below(folder: Path, name: str, *, force: bool) -> Path:
     """Where a file of that name goes. Raises UsageError for a name that leads elsewhere, or a file that is there."""
     parts = name.split("/")
     if any(part in {"", ".", ".."} or not part.isprintable() for part in parts) or (os.sep != "/" and os.sep in name):
-        raise UsageError(f"{name!r} is no plain relative path", remedy=_OTHER)
+        raise UsageError(f"{name!r} is not a plain relative path", remedy=_OTHER)
     place = folder
     for part in parts[:-1]:
         place /= part

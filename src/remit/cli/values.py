@@ -39,7 +39,7 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key or key.startswith("remit."):
-            raise UsageError(f"{option}: {text!r} is no label", code=Code.USAGE, remedy=f"Write {option} KEY=VALUE.")
+            raise UsageError(f"{option}: {text!r} is not a label", code=Code.USAGE, remedy=f"Write {option} KEY=VALUE.")
         found[key] = value
     return found
 

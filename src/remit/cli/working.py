@@ -162,5 +162,5 @@ def _detached(state: State, jobs: list[str]) -> InterruptedByUserError:
         )
     what = jobs[0] if len(jobs) == 1 else f"{len(jobs)} jobs"
     if state.server:
-        return InterruptedByUserError(f"stopped watching; the server goes on with {what}", hints)
+        return InterruptedByUserError(f"stopped watching; the server continues with {what}", hints)
     return InterruptedByUserError(f"stopped; everything recorded of {what} stays", hints)

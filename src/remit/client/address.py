@@ -29,5 +29,5 @@ def base_url(text: str, token: str) -> str:
         remedy = "Use https, or a tunnel to an address of this machine."
         raise UsageError(f"the token would be sent to {host} unencrypted", remedy=remedy)
     if not (token.isascii() and token.isprintable()):
-        raise UsageError("the token holds characters that cannot be sent", remedy="Correct REMIT_TOKEN.")
+        raise UsageError("the token has characters that cannot be sent", remedy="Correct REMIT_TOKEN.")
     return text.rstrip("/")

@@ -54,7 +54,7 @@ class RemoteConfirmations:
         only_oneself(by)
         if sign is not None:
             raise UsageError(
-                "an answer to a server is not signed", remedy="Its token says whose it is: leave out --sign."
+                "an answer to a server is not signed", remedy="The server knows you by its token: leave out --sign."
             )
         if digest is None:
             found = await self.view(reference)

@@ -100,7 +100,7 @@ class Inbox:
             await self.refresh()
             earlier = self.decision(message.step, message.attempt)
             if earlier is not None:
-                raise _decided(earlier[1], "If it is wrong and no worker has gone on with it, replace it.")
+                raise _decided(earlier[1], "If it is wrong and no worker has used it, replace it.")
             writer = self._journal.writer(self._stream, KIND, head, job)
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
@@ -119,7 +119,7 @@ class Inbox:
         await self.refresh()
         earlier = self.decision(message.step, message.attempt)
         if earlier is not None and job.lease_owner is not None:
-            raise _decided(earlier[1], "A worker has the job, and goes on with it: it cannot be replaced any more.")
+            raise _decided(earlier[1], "A worker has continued the job with it, so it can no longer be replaced.")
         packed, blobs = _packed(message, value)
         posted = msgspec.structs.replace(packed, replaces=earlier[0]) if earlier is not None else packed
         unmoved = self._journal.writer(self._job_stream, job.kind, job).draft()

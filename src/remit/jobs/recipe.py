@@ -48,7 +48,9 @@ class Recipe(Generic[P, T]):
     ) -> None:
         """Wrap `function`. Raises NameInvalidError, or UsageError where it cannot be a recipe."""
         if not _NAME.fullmatch(name):
-            raise NameInvalidError(f"{name!r} is no recipe name", remedy="Use lower-case words, joined by '_' or '.'.")
+            raise NameInvalidError(
+                f"{name!r} is not a recipe name", remedy="Use lower-case words, joined by '_' or '.'."
+            )
         if not inspect.iscoroutinefunction(function):
             raise UsageError(f"the recipe {name!r} is not an async function", remedy="Write `async def`.")
         self.function = function

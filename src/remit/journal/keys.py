@@ -56,9 +56,9 @@ def read(place: Path) -> list[bytes]:
     try:
         keys = [bytes.fromhex(line.decode()) for line in lines]
     except ValueError:  # it quotes what stands there
-        raise _unusable(place, "it holds something else than keys") from None
+        raise _unusable(place, "it does not contain keys") from None
     if not keys or any(len(key) != KEY_BYTES for key in keys):
-        raise _unusable(place, f"it holds something else than keys of {KEY_BYTES} bytes")
+        raise _unusable(place, f"it does not contain keys of {KEY_BYTES} bytes")
     return keys
 
 

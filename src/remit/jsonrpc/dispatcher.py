@@ -250,7 +250,7 @@ class Dispatcher:
             _log.debug("not JSON: %r", body[:200])
             self._nonsense(PARSE_ERROR, "not JSON")
         if (request_id := unreadable_answer(body)) is not None:
-            self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is no JSON: {why}"))
+            self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is not JSON: {why}"))
 
     def _nonsense(self, code: int, why: str) -> None:
         self.invalid_messages += 1

@@ -37,7 +37,7 @@ def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) 
     """
     value = read_json(file)
     if not isinstance(value, dict):
-        raise SettingsError(f"{file}: is no JSON object", remedy="Name the configuration file of an MCP client.")
+        raise SettingsError(f"{file}: is not a JSON object", remedy="Name the configuration file of an MCP client.")
     client = client or client_of(file) or ("vscode" if "servers" in value else "claude-code")
     key = "servers" if client == "vscode" else "mcpServers"
     if key not in value and "projects" not in value:
@@ -57,13 +57,13 @@ def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) 
 
 def _entries(value: Any, client: Client, file: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Found:
     if not isinstance(value, dict):
-        raise SettingsError(f"{file}: its servers are no JSON object", remedy="Name the file of an MCP client.")
+        raise SettingsError(f"{file}: its servers are not a JSON object", remedy="Name the file of an MCP client.")
     found = Found([], [])
     for name, entry in value.items():
         if isinstance(entry, dict):
             found.servers.append(Foreign(name, entry, client, file, inputs))
         else:
-            found.notes.append(f"{file}: {name} is no JSON object; it is skipped")
+            found.notes.append(f"{file}: {name} is not a JSON object; it is skipped")
     return found
 
 

@@ -34,11 +34,11 @@ def parse(text: str, where: str) -> Any:
     except json.JSONDecodeError as exc:
         raise SettingsError(f"{where}:{exc.lineno}:{exc.colno}: {exc.msg}", remedy=_REMEDY) from exc
     except (RecursionError, ValueError) as exc:
-        raise SettingsError(f"{where}: is nested too deeply or holds too long a number", remedy=_REMEDY) from exc
+        raise SettingsError(f"{where}: is nested too deeply or contains too long a number", remedy=_REMEDY) from exc
     if _is_deeper(value, MAX_DEPTH):
         raise SettingsError(f"{where}: is nested more than {MAX_DEPTH} deep", remedy=_REMEDY)
     if "\\ud" in text.lower() and not _is_unicode(value):
-        raise SettingsError(f"{where}: holds half a character (a lone surrogate)", remedy=_REMEDY)
+        raise SettingsError(f"{where}: contains a lone surrogate (half a character)", remedy=_REMEDY)
     return value
 
 

@@ -32,11 +32,11 @@ class Limiter:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """One request. Raises Busy if the provider wants to be left alone for long."""
+        """One request. Raises Busy if the provider will accept no requests for long."""
         async with self._turns:
             while (rest := self._until - self._clock.monotonic()) > 0:
                 if rest > SHORT_S:
-                    raise Busy(f"the provider wants to be left alone for {rest:.0f} s more", after_s=rest, unsent=True)
+                    raise Busy(f"the provider accepts no requests for another {rest:.0f} s", after_s=rest, unsent=True)
                 await self._clock.sleep(rest)
             yield
 

@@ -89,7 +89,7 @@ class ScriptedModel:
         faults = self._faults[turn] if turn < len(self._faults) else []
         if faults:
             fault = faults.pop(0)
-            raise FAULTS[fault.fault](f"the script says {fault.fault}", after_s=fault.after)
+            raise FAULTS[fault.fault](f"the script gives {fault.fault}", after_s=fault.after)
         if turn >= len(self._answers):
             raise Rejected(f"the script ends after {len(self._answers)} answers and was asked for one more")
         step = self._answers[turn]

@@ -52,7 +52,7 @@ def parse_callers(table: Table) -> tuple[str, ...]:
         kind, colon, rest = pattern.partition(":")
         if colon and kind not in kinds:
             remedy = closest(kind, kinds) or f'Write "principal:{pattern}" for a principal of that name.'
-            raise table.error("callers", f"holds {pattern!r}, but {kind!r} is no kind of caller", remedy)
+            raise table.error("callers", f"holds {pattern!r}, but {kind!r} is not a kind of caller", remedy)
         if colon and not all(rest.split("/", 1) if kind in _JOBS else [rest]):
             every = f'Write "{kind}:*" for all of them.'
             raise table.error("callers", f"holds {pattern!r}, which names no caller", every)

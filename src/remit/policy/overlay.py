@@ -52,7 +52,7 @@ def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str
         if rule.effect == "allow":
             raise PolicyError(
                 f"rule {rule.number} ({rule.id}) of the {source} allows, but what a {source} adds may only restrict",
-                remedy='Use effect = "deny" or "ask"; what is allowed stands in the policy of remit.toml.',
+                remedy='Use effect = "deny" or "ask"; allow rules belong in the policy of remit.toml.',
             )
     named = tuple(msgspec.structs.replace(rule, id=f"{source}:{rule.id}") for rule in parsed)
     listed = None if tools is None else tools_of(Table({"tools": list(tools)}, source, ("tools",))) if tools else ()

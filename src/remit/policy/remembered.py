@@ -58,9 +58,9 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if not (self.id and self.tool and self.provider_id and self.principal and self.made_by):
             raise PolicyError("remembered approval: id, tool, provider_id, principal and made_by must not be empty")
         if not _DIGEST.fullmatch(self.contract_hash):
-            raise PolicyError(f"remembered approval {self.id}: contract_hash is no digest")
+            raise PolicyError(f"remembered approval {self.id}: contract_hash is not a digest")
         if self.args_digest is not None and not _DIGEST.fullmatch(self.args_digest):
-            raise PolicyError(f"remembered approval {self.id}: args_digest is no digest")
+            raise PolicyError(f"remembered approval {self.id}: args_digest is not a digest")
         if (self.scope == "everything") == bool(self.stream):
             raise PolicyError(
                 f"remembered approval {self.id}: scope {self.scope} does not go with stream {self.stream!r}"

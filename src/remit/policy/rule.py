@@ -240,7 +240,7 @@ def tools_of(table: Table) -> tuple[str, ...]:
     for pattern in tools:
         if not _TOOL.fullmatch(pattern):
             raise table.error(
-                "tools", f"holds {pattern!r}, which no tool can be called", "Use letters, digits, . _ - * ?"
+                "tools", f"holds {pattern!r}, which cannot be a tool's name", "Use letters, digits, . _ - * ?"
             )
         if "__" in pattern:
             dotted = pattern.replace("__", ".")

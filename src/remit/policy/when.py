@@ -27,7 +27,7 @@ def parse_when(table: Table, key: str = "when") -> tuple[Constraint, ...]:
     found: dict[str, Constraint] = {}
     for path, operators in _flatten(table, key, "", raw):
         if path in found:
-            raise table.error(f"{key}.{path}", "stands there twice, once nested and once dotted")
+            raise table.error(f"{key}.{path}", "is given twice, once nested and once dotted")
         found[path] = _constraint(table, f"{key}.{path}", path, operators)
     return tuple(found[path] for path in sorted(found))
 
@@ -37,7 +37,7 @@ def _flatten(table: Table, key: str, above: str, raw: Mapping[str, Any]) -> Iter
     for name, value in raw.items():
         path = f"{above}.{name}" if above else name
         if not all(path.split(".")):
-            raise table.error(f"{key}.{path}", "is no argument's name")
+            raise table.error(f"{key}.{path}", "is not an argument's name")
         if not isinstance(value, Mapping):
             hint = f"Write {path} = {{ equals = {describe(value)} }}."
             raise table.error(f"{key}.{path}", "must be a table of operators", hint)
@@ -52,7 +52,7 @@ def _constraint(table: Table, where: str, path: str, raw: Mapping[str, Any]) -> 
     if not raw:
         raise table.error(where, "asks for nothing", known)
     if "absent" in raw and len(raw) > 1:
-        hint = "What is absent has no value to look at. For what may be left out use optional = true."
+        hint = "An absent argument has no value to compare. For what may be left out use optional = true."
         raise table.error(where, 'asks for "absent" and for more', hint)
     if "optional" in raw and (len(raw) == 1 or "present" in raw):
         raise table.error(where, 'asks for "optional" and nothing of a value', "Say what it must be where it is there.")

@@ -77,7 +77,7 @@ class Snapshots:
         """Make the workspace what it was. Raises SnapshotLostError or OSError."""
         for saved in snapshot.entries.values():
             if saved.kind == "file" and _sha256_of(self._objects / saved.sha256) != saved.sha256:
-                raise SnapshotLostError("the workspace's snapshot is not whole any more")
+                raise SnapshotLostError("the workspace's snapshot is damaged")
         empty(work)
         owner = identity()
         for path, saved in snapshot.entries.items():

@@ -68,7 +68,7 @@ def walk(folder: Path) -> Iterator[Entry]:
 
 def _walk(fd: int, above: str, depth: int, seen: list[int]) -> Iterator[Entry]:
     if depth > DEPTH:
-        raise TooManyError(f"folders lie more than {DEPTH} deep")
+        raise TooManyError(f"folders are nested more than {DEPTH} deep")
     for name in sorted(os.listdir(fd)):
         seen[0] += 1
         if seen[0] > ENTRIES:

@@ -169,7 +169,7 @@ def _is(fd: int, file: Path) -> bool:
 def _parts(path: str) -> list[str]:
     parts = path.split("/")
     if not path or any(part in {"", ".", ".."} or "\0" in part or len(part.encode()) > _LONGEST for part in parts):
-        raise ValueError(f"{path!r} is no relative path of plain names")
+        raise ValueError(f"{path!r} is not a plain relative path")
     if len(parts) > DEPTH:
         raise ValueError(f"{path!r} is more than {DEPTH} folders deep")
     return parts

@@ -47,7 +47,7 @@ def standing(row: JobRow, now: int) -> Standing:
             return Standing(
                 word="stuck",
                 tone="bad",
-                why=f"The code at hand cannot go on with it: {row.code}.",
+                why=f"The installed code cannot continue it: {row.code}.",
                 todo="Correct the code or the settings, then resume it.",
             )
         case "stopped":
@@ -95,7 +95,7 @@ def _waiting(row: JobRow, now: int) -> Standing:
             todo="Find out, and resolve it.",
         )
     if "confirmation" in words:
-        return Standing(word="waiting for a person", tone="asks", why="It asks before it goes on.", todo="Answer it.")
+        return Standing(word="waiting for a person", tone="asks", why="It asks before it continues.", todo="Answer it.")
     in_time = f" in {duration(row.due_at - now)}" if row.due_at is not None and row.due_at > now else " soon"
     if TIMERS[1] in words:
         return Standing(word="retrying", tone="bad", why=f"A call failed and is tried again{in_time}.")

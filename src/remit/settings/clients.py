@@ -70,6 +70,6 @@ def _add(client: Client, where: str, found: dict[str, Client]) -> None:
     if key in found:
         raise SettingsError(
             f"{where}: {client.principal} has the token of {found[key].principal}",
-            remedy="Give every client a token of its own.",
+            remedy="Give each client its own token.",
         )
     found[key] = client

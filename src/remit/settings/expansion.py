@@ -76,7 +76,7 @@ def variables(text: str) -> list[str]:
 
 def _startable(text: str, who: str) -> str:
     if "\0" in text:
-        raise SettingsError(f"{who}: its command or env holds a NUL", remedy="Correct it, or the variable behind it.")
+        raise SettingsError(f"{who}: its command or env contains a NUL", remedy="Correct it or its variable.")
     return text
 
 

@@ -55,7 +55,7 @@ def read(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file}:{line}:{column}: {message}", remedy="Correct the TOML there.") from exc
     except (RecursionError, ValueError) as exc:
         raise SettingsError(
-            f"{file}: the TOML is nested too deeply or holds too long a number", remedy="Name a settings file."
+            f"{file}: the TOML is nested too deeply or contains too long a number", remedy="Name a settings file."
         ) from exc
 
 

@@ -102,7 +102,7 @@ def _with_command(table: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise _misfit(where, "args")
     if not given:
         if args:
-            raise SettingsError(f"{where}: args are given without a command", remedy="Say what takes them.")
+            raise SettingsError(f"{where}: args are given without a command", remedy="Name the client that takes them.")
         return rest
     command = [given[0]] if isinstance(given[0], str) else given[0]
     if (

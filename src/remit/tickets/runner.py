@@ -241,7 +241,7 @@ class Runner:
         try:
             await self._queue.release(ticket, proof, why.message)
         except RemitError as error:
-            _log.warning("%s was not given back: %s", ticket, error)
+            _log.warning("%s could not be returned: %s", ticket, error)
             self._by_code[Code.RELEASE_FAILED.name] += 1
 
     async def _renew(self, ticket: str, proof: Proof) -> None:

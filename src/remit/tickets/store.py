@@ -334,7 +334,7 @@ def _packed(outputs: Any) -> Packed:
 
 def _check_lease(owner: str, limit: int, lease_sec: int) -> None:
     if not owner:
-        raise UsageError("a lease needs an owner", remedy="Say who leases.")
+        raise UsageError("a lease needs an owner", remedy="Name the owner of the lease.")
     if not 1 <= limit <= MAX_LEASED:
         raise UsageError(f"a limit of {limit} is not between 1 and {MAX_LEASED}")
     if not 1 <= lease_sec <= MAX_LEASE_SEC:

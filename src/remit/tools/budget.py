@@ -32,7 +32,7 @@ def parse_budget(raw: Mapping[str, object] | None) -> Budget | None:
         raise _invalid(f"a budget is a table, not {type(raw).__name__}")
     for key, value in raw.items():
         if key not in KEYS:
-            raise _invalid(f"a budget knows no {key!r:.60}")
+            raise _invalid(f"a budget has no key {key!r:.60}")
         if type(value) is not int or value < 1:
             raise _invalid(f"{key} is {value!r:.60}, not a whole number from 1")
     return msgspec.convert(raw, Budget)

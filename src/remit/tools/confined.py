@@ -121,7 +121,7 @@ def parts_of(path: str) -> list[str]:
     if path.startswith("/"):
         raise unsafe(path, "is absolute; name it below the folder")
     if "\0" in path:
-        raise unsafe(path, "holds a NUL character")
+        raise unsafe(path, "contains a NUL character")
     if not _is_utf8(path):
         raise unsafe(path, "is not valid Unicode")
     parts = [part for part in path.split("/") if part not in {"", "."}]

@@ -24,7 +24,7 @@ from remit.cli.values import json_value
     metavar="N",
     help="The attempt you were shown: refuse if another one waits.",
 )
-@click.option("--replace", is_flag=True, help="Correct the decision that stands, until a worker has gone on with it.")
+@click.option("--replace", is_flag=True, help="Correct an earlier decision, until a worker has used it.")
 @click.option("--reason", default="", help="Why; it is recorded.")
 @pass_state
 @click.pass_context

@@ -198,7 +198,7 @@ class _Course:
             if current.get().place(node.id) not in self.entered:
                 raise
             raise VersionError(
-                f"{where}: it has begun, and what it was given does not fit any more: {error.message}",
+                f"{where}: it has started, and its input no longer fits: {error.message}",
                 remedy="Resume where the recipe takes it, or cancel the job.",
             ) from error
 

@@ -189,7 +189,7 @@ class ResponsesReducer:
             streamed = "".join(self._pieces.get(index, ())) or arguments
             done = text(self._items.get(index, item).get("arguments"))
             if text(item.get("status")) not in {"", "completed"} or not streamed == done == arguments:
-                raise Cut(f"the call of {text(item.get('name'))} is not complete, though the answer is said to be")
+                raise Cut(f"the call of {text(item.get('name'))} is incomplete in an answer marked as complete")
 
 
 def _part(part: dict[str, Any]) -> Block:

@@ -255,4 +255,4 @@ def _applicable(text: str, asked: EditArgs) -> bool:
 
 
 def _undecided(path: str, why: str) -> ProviderError:
-    return ProviderError(f"Whether {path!r} was edited cannot be told: it {why}.", code=Code.OUTCOME_UNKNOWN)
+    return ProviderError(f"Whether {path!r} was edited is unknown: it {why}.", code=Code.OUTCOME_UNKNOWN)

@@ -63,7 +63,7 @@ class FunctionProvider:
         self._check_open()
         found = self._tools.get(name)
         if found is None:
-            raise ProviderError(f"no function is the tool {name}", cause=Code.ToolNotFound)
+            raise ProviderError(f"no function defines the tool {name}", cause=Code.ToolNotFound)
         if found.terms is None:
             return await found.invoke(args, ctx, self._threads)
         if self._enclosures is None:  # never in this process instead (rule 9)

@@ -170,7 +170,7 @@ class Http:
                         await self._feed(response, events, lambda: self.dispatcher.awaits(request_id))
                 else:
                     self.dispatcher.received(await whole(response, self._max_bytes))
-                    error = MCPError(code=PARSE_ERROR, message="what came is no answer to the request")
+                    error = MCPError(code=PARSE_ERROR, message="the response is not an answer to the request")
                     self.dispatcher.fail(request_id, error)
             if events.last_id and self.dispatcher.awaits(request_id):
                 await self._follow(events, lambda: self.dispatcher.awaits(request_id))

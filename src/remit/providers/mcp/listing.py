@@ -72,7 +72,7 @@ def _listing(found: dict[str, dict[str, Any]], refused: dict[str, str]) -> Listi
 def _tools(page: dict[str, Any]) -> list[dict[str, Any]]:
     tools = page.get("tools")
     if not isinstance(tools, list):
-        raise ProviderError("its answer to tools/list holds no list of tools", cause=Code.BadGateway)
+        raise ProviderError("its answer to tools/list has no list of tools", cause=Code.BadGateway)
     named = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
     if len(named) < len(tools):
         raise ProviderError("it lists a tool without a name", cause=Code.BadGateway)

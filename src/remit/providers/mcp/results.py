@@ -30,7 +30,7 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     """The result of a call; `source` is the tool's full name. Raises ProviderError for a failure or an odd shape."""
     content = raw.get("content", [])
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise ProviderError(f"{source}: its result holds no list of content blocks", cause=Code.BadGateway)
+        raise ProviderError(f"{source}: its result has no list of content blocks", cause=Code.BadGateway)
     if raw.get("isError") is True:
         why = _reason(content) or "the tool reported an error without a word"
         raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)

@@ -103,7 +103,7 @@ class SandboxProvider:
         """
         self._require_open()
         if name == "sandbox.exec" and self._sandbox.policy.network:
-            raise ProviderError("The command could reach the network: what it did there is not known.", cause=None)
+            raise ProviderError("The command could reach the network: what it did there is unknown.", cause=None)
         return None
 
     async def close(self) -> None:

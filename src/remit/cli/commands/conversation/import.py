@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--tools", multiple=True, metavar="TOOLS", help="Tools of the agent that goes on with it, or patterns.")
+@click.option("--tools", multiple=True, metavar="TOOLS", help="Tools of the agent that continues it, or patterns.")
 @click.option("--model", default="", metavar="MODEL", help="Its model. Default: the configured one.")
 @click.option("--turns", type=int, default=50, help="Answers of its model, at most.", show_default=True)
 @click.option("--tokens", type=int, help="Tokens of its models, at most.")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--timeout", type=click.FloatRange(min=0.001, max=86_400), metavar="S", help="Seconds a call may take.")
 @click.option(
-    "--root", "roots", multiple=True, metavar="PATH", help="What it can read in the sandbox; may be repeated."
+    "--root", "roots", multiple=True, metavar="PATH", help="A path that it can read in the sandbox; may be repeated."
 )
 @click.option("--writable", multiple=True, metavar="DIR", help="A folder that it can also change; may be repeated.")
 @click.option("--network", multiple=True, metavar="HOST", help="A host that it may reach by HTTP; may be repeated.")

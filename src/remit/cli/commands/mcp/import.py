@@ -30,10 +30,10 @@ _TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
     "--from",
     "client",
     type=click.Choice(CLIENTS),
-    help="Whose file it is. Default: the file says; without FILE, all of them.",
+    help="The client whose file it is. Default: found in the file; without FILE, all of them.",
 )
 @click.option("--all", "everything", is_flag=True, help="Take every server that was found.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--keep-secrets", is_flag=True, help="Copy secrets too, and let only you read remit.toml.")
 @json_option("what happened to each server")
 @pass_state

@@ -11,7 +11,7 @@ from remit.cli.wrapping import name_of, wrapped
 
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})
-@click.option("--name", metavar="NAME", help="What the server is called here. Default: made from the command.")
+@click.option("--name", metavar="NAME", help="The server's name here. Default: made from the command.")
 @click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="What a tool may do; TOOL may be a pattern.")
 @click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol the server speaks, if it is known.")
 @click.option("--sampling", is_flag=True, help="Let the server ask for the client's model.")

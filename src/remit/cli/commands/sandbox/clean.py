@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 @click.command("clean")
 @click.option(
-    "--days", metavar="N", type=click.IntRange(0, 36_500), default=7, help="Only what was not used for so long."
+    "--days",
+    metavar="N",
+    type=click.IntRange(0, 36_500),
+    default=7,
+    help="Only those that were not used for N days.",
 )
-@click.option("--unknown", is_flag=True, help="Also those of jobs that this journal does not know.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--unknown", is_flag=True, help="Also workspaces of jobs that are not in this journal.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @json_option("a list of deleted workspaces")
 @pass_state
 def command(state: State, days: int, unknown: bool, dry_run: bool) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("fill")
 @click.argument("ticket")
-@click.option("--outputs", required=True, metavar="JSON|@FILE", help="What it is completed with.")
+@click.option("--outputs", required=True, metavar="JSON|@FILE", help="Its outputs.")
 @proof_options
 @click.option("--by", metavar="WHO", default="", help="Without a lease: http_fill, system or manual.")
 @json_option("the ticket and what was derived from it")

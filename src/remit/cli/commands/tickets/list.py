@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--type", "kind", type=KINDS, help="Only tickets of this kind.")
 @click.option("--state", "states", type=STATES, multiple=True, help="Only tickets in this state; may be repeated.")
 @click.option("--thread", metavar="ID", default="", help="Only tickets of this thread.")
-@click.option("--before", metavar="TICKET", default="", help="Go on after this ticket of an earlier page.")
+@click.option("--before", metavar="TICKET", default="", help="Continue after this ticket of an earlier page.")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 1_000), help="Show at most N. Default: 20.")
 @json_option("a list of tickets")
 @pass_state

@@ -28,7 +28,7 @@ _AT_SERVER: Final = "Set NO_MCP or tools.no_mcp where the server runs: the steps
 @click.option("--limit", metavar="N", default=10, type=click.IntRange(1, 100), help="Tickets at once. Default: 10.")
 @click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="How long each is leased. Default: 300.")
 @click.option("--owner", metavar="NAME", help="Who works on them. Default: this machine and process.")
-@click.option("--no-mcp", is_flag=True, help="Do without MCP servers: stand-ins answer, always the same.")
+@click.option("--no-mcp", is_flag=True, help="Run without MCP servers: stand-ins give fixed answers.")
 @click.option("--once", is_flag=True, help="Lease and work on one batch, then end.")
 @pass_state
 def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp: bool, once: bool) -> int:
