@@ -65,7 +65,13 @@ def _options(port: int, when: str) -> list[Callable[[Callable[..., Any]], Callab
     numbers = click.IntRange(0, 65_535)
     return [
         click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=text("Listen here. Default: 127.0.0.1.")),
-        click.option("--port", metavar="N", type=numbers, default=port, help=text(f"Default: {port}; 0: any.")),
+        click.option(
+            "--port",
+            metavar="N",
+            type=numbers,
+            default=port,
+            help=text(f"Listen on this port. Default: {port}; 0: any."),
+        ),
         click.option(
             "--known-as", metavar="NAME", multiple=True, help=text("An additional host name that clients use.")
         ),
