@@ -79,7 +79,7 @@ def test_input_that_is_not_utf_8_is_refused(project: Project) -> None:
         (("greet", "--input", "{"), "INVALID_INPUT", "--input is not JSON"),
         (("greet", "--input", "[]"), "INVALID_INPUT", "not a JSON object"),
         (("greet", "--input", "@nowhere"), "INVALID_INPUT", "cannot be read"),
-        (("greet", "--name", "x", "--label", "oops"), "USAGE", "no label"),
+        (("greet", "--name", "x", "--label", "oops"), "USAGE", "not a label"),
         (("great",), "UNKNOWN_RECIPE", "Did you mean greet?"),
     ],
 )

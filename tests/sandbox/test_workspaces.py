@@ -20,7 +20,7 @@ def test_each_conversation_has_a_folder_of_its_own(tmp_path: Path) -> None:
     "path", ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/.", "a\0b", "x" * 300, "a/" * 70 + "b"]
 )
 def test_a_path_that_is_not_plain_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match=r"path of plain names|folders deep"):
+    with pytest.raises(ValueError, match=r"not a plain relative path|folders deep"):
         Workspaces(tmp_path).of("job/j").put(path, b"x", inputs=False)
 
 

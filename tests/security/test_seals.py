@@ -349,7 +349,7 @@ def test_a_file_of_something_else_is_no_key(tmp_path: Path, content: bytes) -> N
     place = tmp_path / "keys"
     place.write_bytes(content)
     place.chmod(0o600)
-    with pytest.raises(SettingsError, match="something else"):
+    with pytest.raises(SettingsError, match="does not contain keys"):
         load(place)
 
 

@@ -95,9 +95,9 @@ async def test_a_stream_without_the_answer_is_a_failure(mcp: World, body: bytes)
 @pytest.mark.parametrize(
     ("status", "kind", "body", "says", "cause"),
     [
-        (200, b"application/json", b"{", "no JSON|no answer", Code.BadGateway),
-        (200, b"application/json", b"[]", "no answer", Code.BadGateway),
-        (200, b"application/json", b'{"jsonrpc":"2.0","id":99,"result":{}}', "no answer", Code.BadGateway),
+        (200, b"application/json", b"{", "not JSON|not an answer", Code.BadGateway),
+        (200, b"application/json", b"[]", "not an answer", Code.BadGateway),
+        (200, b"application/json", b'{"jsonrpc":"2.0","id":99,"result":{}}', "not an answer", Code.BadGateway),
         (200, b"text/html", b"<h1>hello</h1>", "text/html", Code.BadGateway),
         (202, b"application/json", b"", "202 Accepted", Code.BadGateway),
         (302, b"text/plain", b"", "points to http://127.0.0.1:1/login$", Code.BadGateway),
