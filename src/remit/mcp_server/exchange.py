@@ -12,10 +12,10 @@ from remit.jsonrpc.message import error
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_types import RequestId
     from starlette.types import Receive, Send
 
     from remit.jsonrpc.message import Message
+    from remit.jsonrpc.protocol import RequestId
     from remit.mcp_server.outbox import Outbox
 
 Headers = Sequence[tuple[bytes, bytes]]

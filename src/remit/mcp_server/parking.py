@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
-
 from remit.ids import new_id
+from remit.jsonrpc.protocol import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 from remit.mcp_server.peers import ClientPeer, Parked
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from remit.mcp_server.request import ClientRequest
 
 PARKED_S: Final = 600.0
 """Seconds a call waits for its client to come again with what it was asked."""
@@ -31,13 +29,13 @@ class Parking:
         """Nothing waits yet."""
         self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
 
-    async def talk(self, ctx: ServerRequestContext[Any, Any], work: Work) -> dict[str, Any]:
+    async def talk(self, request: ClientRequest, work: Work) -> dict[str, Any]:
         """Do the work for a client that can be asked back meanwhile, each era in its way."""
-        peer = ClientPeer(ctx)
+        peer = ClientPeer(request)
         try:
-            if not peer.modern or ctx.method not in _RESUMABLE:
+            if not request.modern or request.method not in _RESUMABLE:
                 return await work(peer)
-            return await self._step(self._resumed(ctx.params or {}, peer) or _begun(peer, work))
+            return await self._step(self._resumed(request.params, peer) or _begun(peer, work))
         finally:
             await peer.told()
 
@@ -61,7 +59,7 @@ class Parking:
         if not isinstance(state, str):
             return None
         if state not in self._parked:
-            raise MCPError(code=types.INVALID_PARAMS, message="this requestState was used, or given up: call again")
+            raise MCPError(code=INVALID_PARAMS, message="this requestState was used, or given up: call again")
         parked, timer = self._parked.pop(state)
         timer.cancel()
         parked.take(responses if isinstance(responses, Mapping) else {}, peer)
@@ -74,7 +72,7 @@ class Parking:
             return result
         if len(self._parked) >= _MAX_PARKED:
             parked.give_up()
-            raise MCPError(code=types.INTERNAL_ERROR, message="too many calls wait for answers")
+            raise MCPError(code=INTERNAL_ERROR, message="too many calls wait for answers")
         state = new_id("p")
         timer = asyncio.get_running_loop().call_later(PARKED_S, self._forget, state)
         self._parked[state] = parked, timer

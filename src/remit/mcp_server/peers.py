@@ -13,15 +13,12 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError, Requests
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.shared.dispatcher import DispatchContext
+    from remit.mcp_server.request import ClientRequest
 
 _CAPABILITIES: Final = {
     ELICIT: "elicitation",
@@ -30,29 +27,28 @@ _CAPABILITIES: Final = {
 }
 """What a client has to have declared to be asked."""
 _log: Final = logging.getLogger("remit.mcp")
-_PASSED: Final = (types.CLIENT_CAPABILITIES_META_KEY, types.LOG_LEVEL_META_KEY)
+_PASSED: Final = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
 
 
 class ClientPeer:
     """The client behind one request."""
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
+    def __init__(self, request: ClientRequest) -> None:
         """Talk to the client over the request it made."""
-        self.context = ctx
-        self.modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self.request = request
         self._telling: set[asyncio.Task[None]] = set()
 
     @property
     def meta(self) -> Mapping[str, Any]:
         """Its capabilities and the log level it asks for."""
-        meta = (self.context.params or {}).get("_meta")
+        meta = self.request.params.get("_meta")
         return {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
 
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
         """Its answers, one after another. Raises PeerError."""
         try:
             return {
-                key: await self._channel.send_raw_request(request["method"], request["params"])
+                key: await self.request.channel.send_raw_request(request["method"], request["params"])
                 for key, request in requests.items()
             }
         except MCPError as error:
@@ -60,15 +56,14 @@ class ClientPeer:
 
     def can(self, method: str) -> bool:
         """Whether it declared that it answers such requests."""
-        declared = self.context.session.client_capabilities
-        return declared is not None and getattr(declared, _CAPABILITIES.get(method, ""), None) is not None
+        return _CAPABILITIES.get(method, "") in self.request.capabilities
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on, with the request it belongs to; of no use to who is gone."""
 
         async def pass_on() -> None:
             try:
-                await self._channel.notify(method, params)
+                await self.request.channel.notify(method, params)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 _log.debug("%s was not passed on: %r", method, error)
 
@@ -80,10 +75,6 @@ class ClientPeer:
         """Wait until all is passed on: nothing may come after the answer."""
         if self._telling:
             await asyncio.wait(self._telling)
-
-    @property
-    def _channel(self) -> DispatchContext[Any]:
-        return self.context.session._request_outbound  # noqa: SLF001 - raw messages, which the SDK's models would change
 
 
 class Parked:
@@ -151,9 +142,9 @@ class Parked:
             self._turn.clear()
 
     @property
-    def context(self) -> ServerRequestContext[Any, Any]:
-        """The request that is open now."""
-        return self.peer.context
+    def request(self) -> ClientRequest:
+        """The one that is open now."""
+        return self.peer.request
 
     def give_up(self) -> None:
         """The client will not come again."""

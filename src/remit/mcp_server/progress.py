@@ -42,6 +42,6 @@ class Progress:
         while self._reports:
             done, total, message = self._reports.pop(0)
             try:
-                await self._peer.context.session.report_progress(done, total, message or None)
+                await self._peer.request.channel.progress(done, total, message or None)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 _log.debug("progress was not passed on: %r", error)

@@ -8,7 +8,7 @@ from remit.http.refusal import Refusal
 from remit.jsonrpc import message
 
 if TYPE_CHECKING:
-    from mcp_types import RequestId
+    from remit.jsonrpc.protocol import RequestId
 
 
 class RpcError(Refusal):

@@ -7,32 +7,31 @@ what they do not know of a tool's definition, and refuse what a newer server may
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.codes import Code
-from remit.http.access import OPERATOR, Access
+from remit.http.access import Access
+from remit.jsonrpc.protocol import INVALID_PARAMS, SERVER_INFO_META_KEY, MCPError
 from remit.mcp_server import views as viewing
 from remit.mcp_server.calls import Calls
 from remit.mcp_server.changes import Changes
-from remit.mcp_server.client import Caller, Client
+from remit.mcp_server.client import Client
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
 from remit.mcp_server.progress import Progress
 from remit.mcp_server.reply import reply_of
+from remit.mcp_server.request import ClientRequest, Program
 from remit.mcp_server.views import Viewer, Views
 from remit.tools.remote import MCP_ERROR
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 
@@ -47,6 +46,8 @@ _INSTRUCTIONS: Final = (
     "Every call is checked against the operator's policy and recorded. A call that needs a person's approval is "
     "answered with CONFIRMATION_REQUIRED; once it is approved, make the same call again and it runs."
 )
+
+_Answer = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
 
 
 class _Server(Server[Any]):
@@ -99,12 +100,12 @@ class ToolServer:
             on_subscriptions_listen=self.changes.listening,
             get_tool_input_schema=self._views.schema,
         )
-        # Both are answered in `_serve`; named here, they count as capabilities.
-        self.server.add_request_handler("tools/list", types.PaginatedRequestParams, self._listed)
-        self.server.add_request_handler("tools/call", types.CallToolRequestParams, self._called)
-        if relay is not None:
-            relay.register(self.server)
-        security = RequestStateSecurity(keys=[os.urandom(_KEY_BYTES)], bind_principal=self._who)
+        # All are answered in `_serve`; named here, they count as capabilities.
+        for method in ("tools/list", "tools/call", *(relay.methods if relay is not None else ())):
+            self.server.add_request_handler(method, types.RequestParams, _never)
+        security = RequestStateSecurity(
+            keys=[os.urandom(_KEY_BYTES)], bind_principal=lambda ctx: self._who(ClientRequest.of(ctx))
+        )
         boundary = RequestStateBoundary(security, default_audience="remit")
         self.server.middleware[:] = [boundary, self._serve]
         self._unwatch = service.tools.watch(self._changed)
@@ -128,36 +129,47 @@ class ToolServer:
     async def _serve(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         match ctx.method:
             case "tools/call":
-                return _whole(ctx, await self._called(_ready(ctx), ctx.params))
+                return await self._answered(ctx, self._called)
             case "tools/list":
-                return _whole(ctx, await self._listed(_ready(ctx), ctx.params))
+                return await self._answered(ctx, self._listed)
             case "notifications/initialized":
-                self.changes.join(_connection(ctx))
-            case method if self._relay is not None and method in self._relay:
-                return _whole(ctx, await self._relayed(_ready(ctx), self._relay))
+                self.changes.join(ClientRequest.of(ctx).connection)
+            case method if self._relay is not None and method in self._relay.methods:
+                return await self._answered(ctx, self._relayed)
             case _:
                 pass
         return await call_next(ctx)
 
-    async def _listed(self, ctx: ServerRequestContext[Any, Any], _params: object) -> dict[str, Any]:
-        viewer = self._viewer(ctx)
+    async def _answered(self, ctx: ServerRequestContext[Any, Any], answer: _Answer) -> dict[str, Any]:
+        """The result with what every result of its era says. Raises MCPError while the handshake is still due."""
+        request = ClientRequest.of(ctx)
+        if request.program is None and not request.modern:
+            raise MCPError(code=INVALID_PARAMS, message="initialize comes first")
+        result = await answer(request)
+        if not request.modern:
+            return result
+        meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: {"name": "remit", "version": __version__}}
+        return {"resultType": "complete", **result, "_meta": meta}
+
+    async def _listed(self, request: ClientRequest) -> dict[str, Any]:
+        viewer = self._viewer(request)
         view = await self._views.of(viewer, viewing.PATIENCE_S)
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        self.changes.given(viewer, view, None if modern else _connection(ctx))
-        if modern:
+        self.changes.given(viewer, view, None if request.modern else request.connection)
+        if request.modern:
             return {"tools": list(view.definitions), "ttlMs": 0, "cacheScope": "private"}
         return {"tools": [for_older(each) for each in view.definitions]}
 
-    async def _called(self, ctx: ServerRequestContext[Any, Any], params: Any) -> dict[str, Any]:
-        name, args = _asked_for(params)
-        client, viewer, access = self._client(ctx), self._viewer(ctx), _caller(ctx).access
-        return await self._parking.talk(ctx, lambda peer: self._call(client, viewer, name, args, peer, access))
+    async def _called(self, request: ClientRequest) -> dict[str, Any]:
+        name, args = _asked_for(request.params)
+        client, viewer, access = self._client(request), self._viewer(request), request.caller.access
+        return await self._parking.talk(request, lambda peer: self._call(client, viewer, name, args, peer, access))
 
-    async def _relayed(self, ctx: ServerRequestContext[Any, Any], relay: Relay) -> dict[str, Any]:
-        client, params = self._client(ctx), ctx.params or {}
-        return await self._parking.talk(
-            ctx, lambda peer: relay.answer(client, ctx.method, params, peer, ctx.protocol_version)
-        )
+    async def _relayed(self, request: ClientRequest) -> dict[str, Any]:
+        client, relay = self._client(request), self._relay
+        if relay is None:
+            msg = "nothing is relayed"
+            raise AssertionError(msg)
+        return await self._parking.talk(request, lambda peer: relay.answer(client, request, peer))
 
     async def _call(
         self,
@@ -175,7 +187,7 @@ class ToolServer:
         await progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
             why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
@@ -184,29 +196,26 @@ class ToolServer:
 
     # --- who
 
-    def _who(self, ctx: ServerRequestContext[Any, Any]) -> str:
+    def _who(self, request: ClientRequest) -> str:
         """The principal of a request: its token's, or the process's."""
-        return _caller(ctx).access.principal or self._principal
+        return request.caller.access.principal or self._principal
 
-    def _viewer(self, ctx: ServerRequestContext[Any, Any]) -> Viewer:
-        return Viewer(self._who(ctx), _caller(ctx).access.tools)
+    def _viewer(self, request: ClientRequest) -> Viewer:
+        return Viewer(self._who(request), request.caller.access.tools)
 
-    def _client(self, ctx: ServerRequestContext[Any, Any]) -> Client:
+    def _client(self, request: ClientRequest) -> Client:
         """The caller's session: of the connection, or of the program if each request stands for itself."""
-        principal = self._who(ctx)
-        info = ctx.session.client_params.client_info if ctx.session.client_params else None
-        name, version = (info.name, info.version) if info else ("", "")
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        principal, program = self._who(request), request.program or Program()
         # Since 2026-07-28 there are no sessions on the wire: a session in the header is unchecked.
-        session = None if modern else _caller(ctx).session
-        key = (principal, session) if session else (principal, name, version)
+        session = None if request.modern else request.caller.session
+        key = (principal, session) if session else (principal, *program)
         client = self._clients.pop(key, None)
         if client is None:
             client = Client(
                 self._service.sessions,
                 principal=principal,
-                name=name,
-                version=version,
+                name=program.name,
+                version=program.version,
                 transport=self._transport,
             )
         self._clients[key] = client  # last used, last in the order
@@ -215,34 +224,14 @@ class ToolServer:
         return client
 
 
-def _connection(ctx: ServerRequestContext[Any, Any]) -> Connection:
-    return ctx.session._connection  # noqa: SLF001 - the SDK has no other way from a handler to its connection
-
-
-def _caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
-    """Who made the request, as far as its transport knows."""
-    return ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None)
-
-
-def _ready(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
-    """The context, unless the handshake is still due."""
-    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and ctx.session.client_params is None:
-        raise MCPError(code=types.INVALID_PARAMS, message="initialize comes first")
-    return ctx
-
-
-def _asked_for(params: Any) -> tuple[str, dict[str, Any]]:
+def _asked_for(params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and arguments of a call."""
-    name = params.get("name") if isinstance(params, Mapping) else None
-    args = params.get("arguments") if isinstance(params, Mapping) else None
+    name, args = params.get("name"), params.get("arguments")
     if not isinstance(name, str) or not isinstance(args, dict | None):
-        raise MCPError(code=types.INVALID_PARAMS, message="a call has a name, and arguments by name")
+        raise MCPError(code=INVALID_PARAMS, message="a call has a name, and arguments by name")
     return name, args or {}
 
 
-def _whole(ctx: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """The result with what every result of its era says."""
-    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return result
-    meta = {**result.get("_meta", {}), types.SERVER_INFO_META_KEY: {"name": "remit", "version": __version__}}
-    return {"resultType": "complete", **result, "_meta": meta}
+async def _never(_ctx: object, params: types.RequestParams) -> dict[str, Any]:
+    msg = f"a request of ours reached the SDK: {params}"
+    raise AssertionError(msg)

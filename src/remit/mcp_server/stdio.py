@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.connection import Connection, NotifyOnlyOutbound
 from mcp.server.runner import ServerRunner, aclose_shielded, serve_one
-from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message, error
+from remit.jsonrpc.protocol import (
+    INVALID_REQUEST,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    MCPError,
+)
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:

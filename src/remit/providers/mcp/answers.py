@@ -14,20 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_REQUEST, CreateMessageResult, CreateMessageResultWithTools, ElicitResult, ListRootsResult
-
+from remit.jsonrpc.protocol import INVALID_REQUEST, MCPError
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientRequestContext
-    from mcp_types import (
-        CreateMessageRequestParams,
-        ElicitRequestParams,
-        ErrorData,
-        LoggingMessageNotificationParams,
-    )
-
     from remit.tools.peer import Peer
 
 Elicitation = Literal["decline", "defaults", "forward"]
@@ -74,26 +64,16 @@ class Answers:
                 raise MCPError(code=INVALID_REQUEST, message=str(error)) from error
         return {key: answers[key] if key in answers else self._by_policy(request) for key, request in asked.items()}
 
-    async def elicited(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG002 - the SDK's signature
-        """The answer to a question that came as a request of its own."""
-        return ElicitResult.model_validate(await self._one(ELICIT, _plain(params)))
+    async def one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question that came as a request of its own. Raises MCPError for what is refused."""
+        answers = await self.all({method: {"method": method, "params": params}}, self._caller())
+        answer: dict[str, Any] = answers[method]
+        return answer
 
-    async def sampled(
-        self,
-        context: ClientRequestContext,  # noqa: ARG002 - the SDK's signature
-        params: CreateMessageRequestParams,
-    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
-        """What a model of the caller's said."""
-        return CreateMessageResult.model_validate(await self._one(SAMPLE, _plain(params)))
-
-    async def rooted(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:  # noqa: ARG002 - the SDK's signature
-        """The caller's roots."""
-        return ListRootsResult.model_validate(await self._one(ROOTS, {}))
-
-    async def logged(self, params: LoggingMessageNotificationParams) -> None:
+    def logged(self, params: Mapping[str, Any]) -> None:
         """Pass a log message on to everyone whose call may be meant."""
         for peer in {id(each): each for each in self._peers if each is not None}.values():
-            peer.tell("notifications/message", _plain(params))
+            peer.tell("notifications/message", params)
 
     def _caller(self) -> Peer | None:
         """Whose the calls under way are, if they are all of one."""
@@ -101,12 +81,6 @@ class Answers:
 
     def _goes_to(self, peer: Peer | None, method: str) -> bool:
         return peer is not None and self._forwarded.get(method, False) and peer.can(method)
-
-    async def _one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request that came by itself."""
-        answers = await self.all({method: {"method": method, "params": params}}, self._caller())
-        answer: dict[str, Any] = answers[method]
-        return answer
 
     def _by_policy(self, request: Mapping[str, Any]) -> dict[str, Any]:
         method = request["method"]
@@ -137,8 +111,3 @@ def _request(request: object) -> dict[str, Any]:
     if not isinstance(method, str):
         raise MCPError(code=INVALID_REQUEST, message="it asks for something that is not a request")
     return {"method": method, "params": params if isinstance(params, dict) else {}}
-
-
-def _plain(params: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain

@@ -13,38 +13,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-import mcp_types as types
-from mcp.client.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ServerEvent,
-    SubscriptionLost,
-    ToolsListChanged,
-    listen,
-)
-from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, MCPError
 from remit.process.environment import environment
 from remit.providers.mcp.http import Http
 from remit.providers.mcp.listing import NOTHING, listing_of
-from remit.providers.mcp.session import Session
+from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
 from remit.providers.mcp.stdio import Stdio
 from remit.settings.places import server_folders
-from remit.tools.peer import ELICIT, ROOTS, SAMPLE
-from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp.client.session import IncomingMessage
-
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
@@ -52,9 +39,6 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
 
 Era = Literal["legacy", "modern"]
-Heard = Callable[[str, Mapping[str, Any]], None]
-"""Is told method and params of what a server tells everyone."""
-TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 PROBE_S: Final = 5.0
 """Seconds for a server on HTTP to answer the era's first request, where it is not known that it speaks it."""
 
@@ -65,18 +49,6 @@ RELISTEN_S: Final = 5.0
 """Seconds before a server that stopped telling of changes is asked to go on."""
 
 _log: Final = logging.getLogger("remit.mcp")
-_TO_EVERYBODY: Final = (
-    types.ToolListChangedNotification,
-    types.PromptListChangedNotification,
-    types.ResourceListChangedNotification,
-    types.ResourceUpdatedNotification,
-)
-_METHODS: Final[Mapping[type[ServerEvent], str]] = {
-    ToolsListChanged: TOOLS_CHANGED,
-    PromptsListChanged: "notifications/prompts/list_changed",
-    ResourcesListChanged: "notifications/resources/list_changed",
-}
-_US: Final = types.Implementation(name="remit", version=__version__)
 
 
 class ListFailedError(ProviderError):
@@ -115,8 +87,7 @@ class Connection:
         try:
             self.listing = await listing_of(self.session)
         except MCPError as error:
-            capabilities = self.session.server_capabilities
-            if error.code != types.METHOD_NOT_FOUND or (capabilities is not None and capabilities.tools is not None):
+            if error.code != METHOD_NOT_FOUND or "tools" in self.session.capabilities:
                 raise
             self.listing = NOTHING  # it offers prompts or resources only, and says so
 
@@ -154,7 +125,7 @@ async def connected(
                 )
             )
             dispatcher = http.dispatcher
-        session = await stack.enter_async_context(_session(dispatcher, answers, heard))
+        session = await stack.enter_async_context(Session.over(dispatcher, answers, heard))
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
         except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
@@ -195,23 +166,6 @@ async def _started(server: McpServer, max_message_bytes: int, launch: Launch | N
     )
 
 
-def _session(dispatcher: Dispatcher, answers: Answers, heard: Heard) -> Session:
-    async def received(message: IncomingMessage) -> None:
-        if isinstance(message, _TO_EVERYBODY):
-            plain = message.model_dump(by_alias=True, mode="json", exclude_none=True)
-            heard(plain["method"], plain.get("params", {}))
-
-    return Session(
-        dispatcher=dispatcher,
-        client_info=_US,
-        message_handler=received,
-        logging_callback=answers.logged,
-        elicitation_callback=answers.elicited if ELICIT in answers.offers else None,
-        sampling_callback=answers.sampled if SAMPLE in answers.offers else None,
-        list_roots_callback=answers.rooted if ROOTS in answers.offers else None,
-    )
-
-
 async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
     """Shake hands in the era that is known, or in the likelier one and then the other."""
     if era is not None:
@@ -221,14 +175,14 @@ async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
         async with asyncio.timeout(None if stdio else PROBE_S):  # a program may be on its way for minutes: npx, uvx
             return await _shake(session, first)
     except (MCPError, ValidationError, RuntimeError, TimeoutError) as error:
-        if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
             raise
         _log.debug("not %s: %s", first, error)
         late = isinstance(error, TimeoutError)
     try:
         return await _shake(session, "modern" if first == "legacy" else "legacy")
     except MCPError as error:
-        if not late or error.code == types.CONNECTION_CLOSED:
+        if not late or error.code == CONNECTION_CLOSED:
             raise
         return await _shake(session, first)  # it speaks it after all, and was only slow
 
@@ -246,17 +200,13 @@ async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
     gap = False
     while True:
         try:
-            async with listen(
-                session, tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            ) as subscription:
+            async with session.listening() as changes:
                 if gap:
                     heard(TOOLS_CHANGED, {})
-                async for event in subscription:
-                    heard(_METHODS[type(event)], {})
-        except SubscriptionLost as error:
-            _log.debug("%s", error)
+                async for method in changes:
+                    heard(method, {})
         except MCPError as error:
-            if error.code != types.CONNECTION_CLOSED:
+            if error.code != CONNECTION_CLOSED:
                 return  # it tells nothing; it is asked again at the next connection
         gap = True
         await clock.sleep(RELISTEN_S)

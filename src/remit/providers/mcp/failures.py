@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import (
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.jsonrpc.protocol import (
     CONNECTION_CLOSED,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -13,10 +14,8 @@ from mcp_types import (
     PARSE_ERROR,
     REQUEST_TIMEOUT,
     URL_ELICITATION_REQUIRED,
+    MCPError,
 )
-
-from remit.codes import Code
-from remit.errors import ProviderError
 from remit.providers.mcp.replies import CAUSE
 from remit.tools.remote import MCP_ERROR
 

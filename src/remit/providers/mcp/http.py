@@ -16,11 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-from mcp.client.auth import OAuthFlowError
-from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types import CONNECTION_CLOSED, PARSE_ERROR
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from yarl import URL
 
 from remit.errors import UsageError
@@ -28,13 +23,13 @@ from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import CANCELLED, Message
-from remit.providers.mcp.replies import EVENTS, JSON, failure, moved, refusal, whole
+from remit.jsonrpc.protocol import CONNECTION_CLOSED, MCP_PROTOCOL_VERSION_HEADER, PARSE_ERROR, MCPError, is_modern
+from remit.providers.mcp.replies import EVENTS, JSON, LoginError, failure, moved, refusal, whole
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp_types import RequestId
-
     from remit.clock import Clock
+    from remit.jsonrpc.protocol import RequestId
     from remit.providers.mcp.oauth import Authorization
 
 CONNECT_S: Final = 10.0
@@ -60,7 +55,7 @@ _MAX_HEADER: Final = 64 * 1024
 """Bytes of a line of a reply's head."""
 _MAX_HOPS: Final = 5
 """Redirections that are followed, and authorizations that are tried, for one request."""
-_FAILURES: Final = (aiohttp.ClientError, OSError, OAuthFlowError, LineTooLongError)
+_FAILURES: Final = (aiohttp.ClientError, OSError, LoginError, LineTooLongError)
 _PROXIES: Final = frozenset({"http", "https"})
 _INITIALIZED: Final = "notifications/initialized"
 _log: Final = logging.getLogger("remit.mcp")
@@ -146,7 +141,7 @@ class Http:
     def _cancel(self, message: Message, request_id: RequestId) -> None:
         """Since 2026-07-28 leaving is what cancels a request; before, only saying so does."""
         post = self._posts.get(request_id)
-        if self._version in MODERN_PROTOCOL_VERSIONS:
+        if is_modern(self._version):
             if post is not None:
                 post.cancel()
             return

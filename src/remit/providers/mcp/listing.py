@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -32,6 +32,10 @@ class Listing(msgspec.Struct, frozen=True):
     mirrored: Mapping[str, Mapping[tuple[str, ...], str]]
     """Arguments that a server on HTTP wants in a header as well (2026-07-28), by tool and place."""
 
+    def headers(self, name: str, args: Mapping[str, Any]) -> dict[str, str]:
+        """What HTTP says of these arguments beside a call of the tool."""
+        return mcp_param_headers(self.mirrored.get(name, {}), args)
+
 
 NOTHING: Final = Listing({}, {}, {}, {})
 
@@ -42,7 +46,7 @@ async def listing_of(session: Session) -> Listing:
     refused: dict[str, str] = {}
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await session.ask("tools/list", {"cursor": cursor} if cursor else {}, {})
+        page = await session.ask("tools/list", {"cursor": cursor} if cursor else {})
         for tool in _tools(page):
             name = tool["name"]
             if name in found:

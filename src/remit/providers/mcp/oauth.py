@@ -16,10 +16,11 @@ import httpx2
 import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl, ValidationError
 
 from remit.canonical import sha256
+from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
+from remit.providers.mcp.replies import LoginError
 from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:
@@ -191,13 +192,13 @@ class Authorization:
         self._client = httpx2.AsyncClient(timeout=_PATIENCE_S)
 
     async def headers(self, version: str) -> dict[str, str]:
-        """What a request says, of this version of the protocol. Raises OAuthFlowError."""
+        """What a request says, of this version of the protocol. Raises LoginError."""
         return await self._run(version, None) or {}
 
     async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
         """What to say instead of what was `given` and refused; None: nothing else.
 
-        Someone may have to log in meanwhile. Raises OAuthFlowError.
+        Someone may have to log in meanwhile. Raises LoginError.
         """
         return await self._run(version, _Refused(given, refusal.status, list(refusal.headers.items())))
 
@@ -223,8 +224,10 @@ class Authorization:
                 asked = await flow.asend(answer)
         except StopAsyncIteration:
             return None
+        except OAuthFlowError as error:
+            raise LoginError(str(error)) from error
         except httpx2.HTTPError as error:
-            raise OAuthFlowError(f"authorization failed: {type(error).__name__}: {error}") from error
+            raise LoginError(f"authorization failed: {type(error).__name__}: {error}") from error
         finally:
             await flow.aclose()
 

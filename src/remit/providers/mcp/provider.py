@@ -7,22 +7,19 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.shared.inbound import mcp_param_headers
-
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.answers import Answers
-from remit.providers.mcp.connection import LIST_S, TOOLS_CHANGED, ListFailedError
+from remit.providers.mcp.connection import LIST_S, ListFailedError
 from remit.providers.mcp.failures import lost, translated
 from remit.providers.mcp.offers import full_names, meta_of
 from remit.providers.mcp.results import result_of
+from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.remote import Outage, RemoteStatus
 
 if TYPE_CHECKING:
-    from mcp.shared.dispatcher import CallOptions
-
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.providers.mcp.connection import Connection
@@ -125,9 +122,11 @@ class McpProvider:
         if connection.listing.hashes.get(own) != self._offered.get(own):
             self._tell()
             raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
-        mirrored = mcp_param_headers(connection.listing.mirrored.get(own, {}), args)
         params = {"name": own, "arguments": args, "_meta": {"traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}}
-        asking = connection.session.settle("tools/call", params, self._options(ctx, mirrored), self._answers, ctx.peer)
+        headers = connection.listing.headers(own, args)
+        asking = connection.session.settle(
+            "tools/call", params, self._answers, ctx.peer, headers=headers, progress=ctx.progress
+        )
         raw = await self._asked(connection, asking)
         return result_of(raw, source=name, now=self._clock.now())
 
@@ -166,15 +165,13 @@ class McpProvider:
             era=connection.era,
             instructions=session.instructions or "",
             tools=len(connection.listing.tools),
-            capabilities=session.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
-            if session.server_capabilities
-            else {},
+            capabilities=session.capabilities,
         )
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """What the server answers to a request that is not a tool call. Raises ProviderError."""
         connection = await self._supervisor.connection()
-        return await self._asked(connection, connection.session.settle(method, params, {}, self._answers, peer))
+        return await self._asked(connection, connection.session.settle(method, params, self._answers, peer))
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Have `listener` called with method and params of what the server tells everyone."""
@@ -232,12 +229,6 @@ class McpProvider:
             if not isinstance(error, Exception):
                 raise
             raise translated(error, self._server.name) from error
-
-    def _options(self, ctx: CallContext, mirrored: dict[str, str]) -> CallOptions:
-        async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            ctx.progress(progress, total, message or "")
-
-        return {"on_progress": progressed, "headers": mirrored}
 
     def _heard(self, method: str, params: Mapping[str, Any]) -> None:
         """The server tells something; changed tools are listed again."""

@@ -7,14 +7,19 @@ from typing import Final
 
 import aiohttp
 import msgspec
-from mcp.client.auth import OAuthFlowError
-from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from yarl import URL
 
 from remit.codes import Code
 from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import error_of
+from remit.jsonrpc.protocol import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+    MCPError,
+)
 
 CAUSE: Final = "remit_cause"
 """Where the data of an error of ours names the cause it has for us."""
@@ -29,6 +34,10 @@ _FOUND: Final = frozenset({HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPS
 _EMPTY: Final = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.RESET_CONTENT})
 _GIVEN_UP: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, 499})
 """With these a gateway tells that it waits no longer for a server to which it has passed the request on."""
+
+
+class LoginError(Exception):
+    """No one is logged in, or a login failed."""
 
 
 async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError | None:
@@ -79,7 +88,7 @@ async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 def failure(error: Exception) -> MCPError:
     """What failed below HTTP, or before it."""
-    if isinstance(error, OAuthFlowError):
+    if isinstance(error, LoginError):
         return _ours(str(error), Code.AuthError)
     if isinstance(error, LineTooLongError):
         return _ours(str(error), Code.BadGateway)

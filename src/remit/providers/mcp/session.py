@@ -2,41 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Self
 
+import mcp_types as types
 from mcp.client.session import ClientSession
-from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    SubscriptionLost,
+    ToolsListChanged,
+    listen,
+)
+
+from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, is_modern
+from remit.tools.peer import ELICIT, ROOTS, SAMPLE
+from remit.version import __version__
 
 if TYPE_CHECKING:
+    from mcp.client.session import ClientRequestContext, IncomingMessage
     from mcp.shared.dispatcher import CallOptions
 
+    from remit.jsonrpc.dispatcher import Dispatcher
     from remit.providers.mcp.answers import Answers
     from remit.tools.peer import Peer
 
+Heard = Callable[[str, Mapping[str, Any]], None]
+"""Is told method and params of what a server tells everyone."""
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+
+_log: Final = logging.getLogger("remit.mcp")
 _MAX_ROUNDS: Final = 10
 """Times a server may ask something back before it answers a request."""
+_TO_EVERYBODY: Final = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.ResourceUpdatedNotification,
+)
+_METHODS: Final[Mapping[type[ServerEvent], str]] = {
+    ToolsListChanged: TOOLS_CHANGED,
+    PromptsListChanged: "notifications/prompts/list_changed",
+    ResourcesListChanged: "notifications/resources/list_changed",
+}
 
 
 class Session(ClientSession):
     """A client session that also takes and gives plain JSON objects, in whatever era was agreed on."""
 
+    @classmethod
+    def over(cls, dispatcher: Dispatcher, answers: Answers, heard: Heard) -> Self:
+        """A session that answers what the server asks, and tells `heard` of what it tells everyone."""
+
+        async def received(message: IncomingMessage) -> None:
+            if isinstance(message, _TO_EVERYBODY):
+                plain = _plain(message)
+                heard(plain["method"], plain.get("params", {}))
+
+        async def logged(params: types.LoggingMessageNotificationParams) -> None:
+            answers.logged(_plain(params))
+
+        async def elicited(
+            context: ClientRequestContext,  # noqa: ARG001 - the SDK's signature
+            params: types.ElicitRequestParams,
+        ) -> types.ElicitResult:
+            return types.ElicitResult.model_validate(await answers.one(ELICIT, _plain(params)))
+
+        async def sampled(
+            context: ClientRequestContext,  # noqa: ARG001 - the SDK's signature
+            params: types.CreateMessageRequestParams,
+        ) -> types.CreateMessageResult:
+            return types.CreateMessageResult.model_validate(await answers.one(SAMPLE, _plain(params)))
+
+        async def rooted(context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG001 - the SDK's signature
+            return types.ListRootsResult.model_validate(await answers.one(ROOTS, {}))
+
+        return cls(
+            dispatcher=dispatcher,
+            client_info=types.Implementation(name="remit", version=__version__),
+            message_handler=received,
+            logging_callback=logged,
+            elicitation_callback=elicited if ELICIT in answers.offers else None,
+            sampling_callback=sampled if SAMPLE in answers.offers else None,
+            list_roots_callback=rooted if ROOTS in answers.offers else None,
+        )
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the server declared; empty before the handshake."""
+        return _plain(self.server_capabilities) if self.server_capabilities else {}
+
     async def ask(
-        self, method: str, params: Mapping[str, Any], opts: CallOptions, peer: Peer | None = None
+        self, method: str, params: Mapping[str, Any], opts: CallOptions | None = None, peer: Peer | None = None
     ) -> dict[str, Any]:
         """The raw result of a request, made in the name of `peer`. Raises MCPError."""
-        body = dict(params)
+        body, opts = dict(params), {} if opts is None else opts
         self._stamp({"method": method, "params": body}, opts)  # the SDK offers no other way to the era's envelope
-        if peer is not None and self.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if peer is not None and is_modern(self.protocol_version):
             body["_meta"] = {**body.get("_meta", {}), **peer.meta}
         return await self._dispatcher.send_raw_request(method, body, opts)
 
     async def settle(
-        self, method: str, params: Mapping[str, Any], opts: CallOptions, answers: Answers, peer: Peer | None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        answers: Answers,
+        peer: Peer | None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        progress: Callable[[float, float | None, str], None] | None = None,
     ) -> dict[str, Any]:
-        """The final result of a request; what the server asks back on the way is answered. Raises MCPError."""
+        """The final result of a request; what the server asks back on the way is answered. Raises MCPError.
+
+        `headers` go beside it over HTTP; `progress` is told what the server reports.
+        """
+        opts: CallOptions = {} if headers is None else {"headers": dict(headers)}
+        if progress is not None:
+            opts["on_progress"] = _reporting(progress)
         given: dict[str, Any] = {}
         with answers.calling(peer):
             for _ in range(_MAX_ROUNDS):
@@ -48,3 +133,26 @@ class Session(ClientSession):
                 if (state := result.get("requestState")) is not None:
                     given["requestState"] = state
         raise MCPError(code=INTERNAL_ERROR, message=f"it asked back more than {_MAX_ROUNDS} times")
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[AsyncIterator[str]]:
+        """The methods of the changes that the server tells; a stream that breaks ends the block. Raises MCPError."""
+        try:
+            async with listen(
+                self, tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as subscription:
+                yield (_METHODS[type(event)] async for event in subscription)
+        except SubscriptionLost as error:
+            _log.debug("%s", error)
+
+
+def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
+    async def reported(done: float, total: float | None, message: str | None) -> None:
+        progress(done, total, message or "")
+
+    return reported
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return plain

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.providers.mcp.connection import Connection, Era, Heard, ListFailedError, connected
+from remit.providers.mcp.connection import Connection, Era, ListFailedError, connected
 from remit.providers.mcp.failures import translated
 from remit.settings.expansion import expanded
 from remit.tools.listing import cancelled
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.session import Heard
     from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
 

@@ -1,0 +1,66 @@
+"""A client's request, as everything above the SDK sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from remit.http.access import OPERATOR
+from remit.jsonrpc.protocol import is_modern
+from remit.mcp_server.client import Caller
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from mcp.server.context import ServerRequestContext
+    from mcp.shared.dispatcher import DispatchContext
+
+_ASKED: Final = ("elicitation", "roots", "sampling")
+"""Capabilities of clients that answer requests of ours."""
+
+
+class Program(NamedTuple):
+    """What a client says of itself."""
+
+    name: str = ""
+    version: str = ""
+
+
+class ClientRequest(NamedTuple):
+    """One request, and the ways back to who made it."""
+
+    method: str
+    params: Mapping[str, Any]
+    version: str
+    """Of the protocol."""
+    caller: Caller
+    """Who made it, as far as its transport knows."""
+    program: Program | None
+    """None before the handshake."""
+    capabilities: frozenset[str]
+    """What the client declared that it can be asked, such as `sampling`."""
+    channel: DispatchContext[Any]
+    """Takes what belongs to this request: raw messages, which the SDK's models would change."""
+    connection: Connection
+    """Takes what belongs to no request."""
+
+    @classmethod
+    def of(cls, ctx: ServerRequestContext[Any, Any]) -> Self:
+        """What the SDK's context holds; of its session, more than the SDK shows."""
+        session, params = ctx.session, ctx.params
+        info = session.client_params.client_info if session.client_params else None
+        declared = session.client_capabilities
+        return cls(
+            method=ctx.method,
+            params=params if isinstance(params, Mapping) else {},
+            version=ctx.protocol_version,
+            caller=ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None),
+            program=Program(info.name, info.version) if info else None,
+            capabilities=frozenset(each for each in _ASKED if getattr(declared, each, None) is not None),
+            channel=session._request_outbound,  # noqa: SLF001 - the SDK has no other way from a handler to its request
+            connection=session._connection,  # noqa: SLF001 - and none to its connection
+        )
+
+    @property
+    def modern(self) -> bool:
+        """Whether it stands for itself, without a session (2026-07-28)."""
+        return is_modern(self.version)

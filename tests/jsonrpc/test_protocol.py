@@ -1,0 +1,35 @@
+"""The words of the protocol are those of the SDK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types
+import pytest
+from mcp.shared import inbound
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+
+from remit.jsonrpc import protocol
+
+WORDS = [name for name in vars(protocol) if name.isupper() and not name.startswith("_") and name != "TYPE_CHECKING"]
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_constant_is_that_of_the_sdk(name: str) -> None:
+    theirs = getattr(mcp_types, name, None) or getattr(inbound, name, None)
+    assert theirs is not None
+    assert getattr(protocol, name) == theirs
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(7, 7), ("7", "7"), (0, 0), (True, None), (1.5, None), (None, None), ([1], None)]
+)
+def test_an_id_is_text_or_a_whole_number(value: Any, found: Any) -> None:
+    assert protocol.as_request_id(value) == found
+    assert type(protocol.as_request_id(value)) is type(found)
+
+
+def test_versions_since_2026_07_28_are_modern() -> None:
+    assert [version for version in KNOWN_PROTOCOL_VERSIONS if protocol.is_modern(version)] == ["2026-07-28"]
+    assert not protocol.is_modern(None)
+    assert not protocol.is_modern("2031-01-01")
