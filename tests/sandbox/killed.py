@@ -35,13 +35,12 @@ from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.sandbox.workspaces import Workspaces
-from tests.sandbox.abuse.subjects import module
+from tests.sandbox.abuse.subjects import IMAGE, RUNTIME, module
 
 _SUBREAPER: Final = 36
 _PATIENCE_S: Final = 20
 _LAST_S: Final = {"bwrap": 0.12, "network": 0.2, "landlock": 0.2, "wasm": 0.6, "warm": 0.4, "container": 1.5}
 """By then every runtime has its programs running, or waiting."""
-IMAGE: Final = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
 _SLEEP: Final = ("/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
 
 
@@ -71,7 +70,7 @@ RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "landlock": lambda: _programs(LandlockDriver(), *_SLEEP, network=()),
     "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
-    "container": lambda: _programs(ContainerDriver(image=IMAGE), *_SLEEP, network=()),
+    "container": lambda: _programs(ContainerDriver(image=IMAGE, runtime=RUNTIME), *_SLEEP, network=()),
 }
 """The last one needs an image, which `REMIT_TEST_CONTAINER_IMAGE` names."""
 

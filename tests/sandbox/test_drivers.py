@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ import pytest_asyncio
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.container.command import Container
+from remit.sandbox.container.command import Container, RunFiles
 from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import quiet
@@ -23,13 +22,12 @@ from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.spec import Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
+from tests.sandbox.abuse.subjects import IMAGE, RUNTIME
 from tests.sandbox.conftest import PYTHON
 
 pytestmark = pytest.mark.slow
 
 MARK = "remit-sandbox-1-2-3"
-IMAGE = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
-"""An image with Python that docker or podman holds here; without one their driver is not run."""
 
 
 def wasm_module() -> Path:
@@ -45,7 +43,7 @@ def trial(name: str) -> Trial:
     if name == "landlock":
         return Trial(LandlockDriver(), (PYTHON,))
     if name == "container":
-        return Trial(ContainerDriver(image=IMAGE), ("python3",))
+        return Trial(ContainerDriver(image=IMAGE, runtime=RUNTIME), ("python3",))
     return Trial(WasmDriver({"python": wasm_module()}), (str(wasm_module()),))
 
 
@@ -99,21 +97,40 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         env={"A": "b"},
         mounts=(Mount(Path("/in"), "/inputs"),),
     )
-    words = Container(MARK, "docker", "image", "runsc").run(spec, Identity(7, 7))
+    files = RunFiles(Path("/f"), b"{}")
+    words = Container(MARK, "docker", "image", "runsc").run(spec, Identity(7, 7), files)
     line = " ".join(words)
     for part in (
         f"docker run --name {MARK}-r1 --interactive --network none --read-only --cap-drop ALL",
         "--security-opt no-new-privileges",
+        "--security-opt seccomp=/f/seccomp.json",
         "--pull never",
         "--runtime runsc --user 7:7 --memory 1073741824 --memory-swap 1073741824",
         "--ulimit nofile=1024:1024",
         "--volume /w:/workspace:rw --workdir /workspace --volume /in:/inputs:ro",
-        "--env A=b --entrypoint python3 image -c 1",
+        "--shm-size 67108864",
+        "--env-file /f/variables --entrypoint python3 image -c 1",
     ):
         assert part in line
     assert "--privileged" not in line
+    assert "A=b" not in line
     assert Container(MARK, "docker", "image").remove("r1") == ["docker", "rm", "--force", f"{MARK}-r1"]
-    assert "--userns keep-id" in " ".join(Container(MARK, "podman", "image").run(spec, Identity()))
+    assert "--userns keep-id" in " ".join(Container(MARK, "podman", "image").run(spec, Identity(), files))
+    assert "seccomp=" not in " ".join(Container(MARK, "podman", "i").run(spec, Identity(), RunFiles(Path("/f"), b"")))
+
+
+def test_variables_of_a_container_lie_in_a_file_that_only_we_can_read(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path, b"{}")
+    files.write({"A": "b = 'c' # d ", "EMPTY": "", "WIDE": "\u00e4"})
+    assert files.variables.read_bytes() == "A=b = 'c' # d \nEMPTY=\nWIDE=\u00e4\n".encode()
+    assert [path.stat().st_mode & 0o777 for path in (files.variables, tmp_path / "seccomp.json")] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "a\rreturn", "nul\0", "x" * 70_000, "\udcff"], ids=repr)
+def test_a_variable_that_such_a_file_cannot_hold_is_refused_by_its_name(value: str, tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailableError, match="no variable like SOME"):
+        RunFiles(tmp_path, b"").write({"SOME": value})
+    assert list(tmp_path.iterdir()) == []
 
 
 CLI = """#!{python}
@@ -121,18 +138,24 @@ import subprocess, sys
 words = sys.argv[1:]
 with open({log!r}, "a") as log:
     print(*words, file=log)
+if words[0] == "run":
+    open("oom", "w").close()  # as podman's monitor does
 if words[0] == "version":
     print("9.9.9")
 elif words[0] == "run":
+    sys.stderr.write({says!r})
     entry = words.index("--entrypoint")
     sys.exit(subprocess.call([words[entry + 1], *words[entry + 3:]]))
 """
 
 
-async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path) -> None:
+async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     program = tmp_path / "docker"
     log = tmp_path / "log"
-    program.write_text(CLI.format(python=sys.executable, log=str(log)))
+    program.write_text(CLI.format(python=sys.executable, log=str(log), says=""))
     program.chmod(0o755)
     driver = ContainerDriver(str(program), "image", "runsc")
     found = await driver.probe()
@@ -141,3 +164,26 @@ async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path) -
     execution = await driver.exec(spec, quiet)
     assert (execution.status, execution.exit_code, execution.stdout.data) == ("FAILED", 4, b"hello\n")
     assert log.read_text().splitlines()[-1] == f"rm --force {cleanup_process().mark}-r2"
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("says", "reason", "remedy"),
+    [
+        ("Resource limits are not supported and ignored on cgroups V1 rootless systems", "limits: ", "version 2"),
+        ("crun: cgroups in hybrid mode not supported", "run: ", 'container_runtime = "runc"'),
+        ("Error: some-image: image not known", "run: ", "docker pull some-image"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "run: ", "systemctl start docker"),
+        ("something else", "run: ", "docker run --rm some-image"),
+    ],
+)
+async def test_a_service_that_says_no_is_met_with_a_remedy(says: str, reason: str, remedy: str, tmp_path: Path) -> None:
+    program = tmp_path / "docker"
+    text = CLI.format(python=sys.executable, log=str(tmp_path / "log"), says=says)
+    ignored = reason.startswith("limits")
+    program.write_text(text if ignored else text.replace("sys.exit(", "sys.exit(125 or "))
+    program.chmod(0o755)
+    found = await ContainerDriver(str(program), "some-image").probe()
+    assert not found.usable
+    assert found.reasons[0].startswith(reason)
+    assert remedy in found.remedy

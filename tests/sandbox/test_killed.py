@@ -13,8 +13,8 @@ import pytest
 
 from remit.sandbox.scratch import scratch
 from tests.sandbox.abuse.plain import NOBODY, plain_python
-from tests.sandbox.abuse.subjects import HERE
-from tests.sandbox.killed import IMAGE, RUNTIMES
+from tests.sandbox.abuse.subjects import HERE, IMAGE, RUNTIME
+from tests.sandbox.killed import RUNTIMES
 
 ROUNDS = int(os.environ.get("REMIT_TEST_SANDBOX_KILLS", "3"))
 """Runtimes that are killed, of each sort; `REMIT_TEST_SANDBOX_KILLS=500` takes some minutes."""
@@ -35,7 +35,7 @@ def kill(python: str, name: str, temporary: Path, user: int | None = None) -> No
         [python, "-m", "tests.sandbox.killed", name, str(ROUNDS), str(seed)],
         cwd=HERE,
         env={"PATH": os.environ["PATH"], "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
-        | ({"REMIT_TEST_CONTAINER_IMAGE": IMAGE} if name == "container" else {}),
+        | {"REMIT_TEST_CONTAINER_IMAGE": IMAGE if name == "container" else "", "REMIT_TEST_CONTAINER_RUNTIME": RUNTIME},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

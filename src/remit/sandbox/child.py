@@ -35,8 +35,11 @@ class Child:
         identity: Identity,
         env: Mapping[str, str] | None = None,
         program: Path | None = None,
+        folder: Path | None = None,
     ) -> Child:
         """Start `program`, or what `argv` begins with, without any environment if none is given. Raises OSError.
+
+        It starts in `folder`, or in the one that is ours.
 
         It must be called in a thread that lives as long as the child: the kernel tells `--die-with-parent` of the end
         of the thread.
@@ -50,6 +53,7 @@ class Child:
             stderr=stderr,
             pass_fds=pass_fds,
             env=env or {},
+            cwd=folder,
             start_new_session=True,
             user=identity.uid,
             group=identity.gid,

@@ -44,13 +44,21 @@ class Supervised:
         *,
         env: dict[str, str] | None = None,
         pass_fds: Sequence[int] = (),
+        folder: Path | None = None,
     ) -> None:
-        """Start it. Raises OSError; nothing is left open then."""
+        """Start it, in this folder if one is given. Raises OSError; nothing is left open then."""
         stdin = stdin_of(self._spec.stdin, self._spec.feed)
         (out_r, out_w), (err_r, err_w) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         try:
             self._child = Child.start(
-                argv, stdin=stdin, stdout=out_w, stderr=err_w, pass_fds=pass_fds, identity=identity, env=env
+                argv,
+                stdin=stdin,
+                stdout=out_w,
+                stderr=err_w,
+                pass_fds=pass_fds,
+                identity=identity,
+                env=env,
+                folder=folder,
             )
         except BaseException:
             os.close(out_r)

@@ -18,7 +18,7 @@ _HEAD: Final = """# What the sandbox was tried with
 `python -m tests.sandbox.abuse` runs every probe below and writes this page; [sandbox.md](sandbox.md#what-it-was-tried-with) has the summary and what leaks.
 
 *root* and *user* are who Remit runs as. A probe *leaks* if it got what it was after, and *held* if it did not. Without a sandbox the same probes show that they
-can leak: what is held there as well, this kernel does not have or gives nobody. An empty cell: the driver offers no way to try it.
+can leak: what is held there as well, this kernel lacks or gives to no program. An empty cell: the driver offers no way to try it.
 Every probe is a process of its own and harmless if nothing holds it.
 """
 _NAMES: Final = {"none": "no sandbox"}

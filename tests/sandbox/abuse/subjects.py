@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from remit.sandbox.bwrap.driver import BwrapDriver
+from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.identity import identity
 from remit.sandbox.landlock.driver import LandlockDriver
@@ -24,7 +26,10 @@ PYTHON: Final = "/usr/bin/python3"
 HERE: Final = Path(__file__).parents[3]
 INSIDE: Final = "tests/sandbox/abuse/inside"
 LIMITS: Final = Limits(wall_ms=60_000, memory_bytes=512 * 1024 * 1024)
-NAMES: Final = ("bwrap", "landlock", "wasm")
+IMAGE: Final = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
+"""An image with `/usr/bin/python3` that podman or docker holds here; without one their driver is not tried."""
+RUNTIME: Final = os.environ.get("REMIT_TEST_CONTAINER_RUNTIME", "")
+NAMES: Final = ("bwrap", "container", "landlock", "wasm")
 _PORTABLE: Final = """
 import json, os, sys
 facts = json.loads({facts!r})
@@ -63,6 +68,8 @@ def trial(name: str) -> Trial:
     """A driver, and how it runs Python."""
     if name == "wasm":
         return Trial(WasmDriver({"python": module()}), (str(module()),))
+    if name == "container":
+        return Trial(ContainerDriver(image=IMAGE, runtime=RUNTIME), (PYTHON,))
     drivers: Mapping[str, type[BwrapDriver | LandlockDriver]] = {"bwrap": BwrapDriver, "landlock": LandlockDriver}
     return Trial(drivers[name](), (PYTHON,))
 

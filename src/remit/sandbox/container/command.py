@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.identity import Identity
 from remit.sandbox.limiting import OWN
 from remit.sandbox.spec import WORKSPACE, Spec
@@ -19,6 +23,8 @@ _CLOSED: Final = [
     "no-new-privileges",
     "--ipc",
     "private",
+    "--cgroupns",
+    "private",
     "--pull",
     "never",
     "--log-driver",
@@ -28,9 +34,47 @@ _CLOSED: Final = [
     "--hostname",
     "sandbox",
 ]
+_PODMAN: Final = ["--read-only-tmpfs=false", "--security-opt", "mask=/proc/cmdline:/proc/keys:/proc/key-users"]
+"""It would make `/run` and `/var/tmp` writable, without a limit, and show what docker hides."""
+_LINE_BYTES: Final = 60_000
+"""Longer lines of a file of variables are not read."""
 _PROCESSES: Final = 16_384
 """Of the container's user on the whole machine; its cgroup holds its own. What podman asks for by itself is refused
 where this machine's root may not raise limits."""
+
+
+class RunFiles:
+    """What docker and podman read from files: the profile, and variables, which no list of processes may show."""
+
+    def __init__(self, folder: Path, profile: bytes) -> None:
+        """Write them to a folder; without a profile the service's own holds."""
+        self.profile = folder / "seccomp.json" if profile else None
+        self.variables = folder / "variables"
+        self._folder = folder
+        self._profile = profile
+
+    def write(self, env: Mapping[str, str]) -> None:
+        """Write them. Raises SandboxUnavailableError for a variable that such a file cannot hold, and OSError."""
+        lines = [_line(name, value) for name, value in env.items()]
+        self._write(self.variables, b"".join(lines))
+        if self.profile is not None:
+            self._write(self.profile, self._profile)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(data)
+
+
+def _line(name: str, value: str) -> bytes:
+    try:
+        line = f"{name}={value}\n".encode()
+    except UnicodeEncodeError:
+        line = b""
+    if not line or len(line) > _LINE_BYTES or any(mark in line[:-1] for mark in b"\n\r\0"):
+        why = f"the driver container passes no variable like {name}: one line of UTF-8, {_LINE_BYTES:,} bytes at most"
+        raise SandboxUnavailableError(why, "Give the program a file instead, or use the driver bwrap.")
+    return line
 
 
 class Container:
@@ -43,21 +87,22 @@ class Container:
         self.image = image
         self.runtime = runtime
 
-    def run(self, spec: Spec, identity: Identity) -> list[str]:
+    def run(self, spec: Spec, identity: Identity, files: RunFiles) -> list[str]:
         """The words that run a program."""
-        words = [self.program, "run", "--name", self._name(spec.id), *_CLOSED]
+        podman = self.program.endswith("podman")
+        words = [self.program, "run", "--name", self._name(spec.id), *_CLOSED, *(_PODMAN if podman else ())]
+        if files.profile is not None:
+            words += ["--security-opt", f"seccomp={files.profile}"]
         if self.runtime:
             words += ["--runtime", self.runtime]
         if identity.uid is not None:
             words += ["--user", f"{identity.uid}:{identity.gid}"]
-        elif self.program.endswith("podman"):
+        elif podman:
             words += ["--userns", "keep-id"]
         words += [*_limits(spec), "--volume", f"{spec.workspace}:{WORKSPACE}:rw", "--workdir", spec.cwd]
         for mount in spec.mounts:
             words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
-        for name, value in {"HOME": WORKSPACE, "LANG": "C.UTF-8", **spec.env}.items():
-            words += ["--env", f"{name}={value}"]
-        return [*words, "--entrypoint", spec.argv[0], self.image, *spec.argv[1:]]
+        return [*words, "--env-file", str(files.variables), "--entrypoint", spec.argv[0], self.image, *spec.argv[1:]]
 
     def remove(self, run: str) -> list[str]:
         """The words that end a container and delete it."""
@@ -75,7 +120,7 @@ def _limits(spec: Spec) -> list[str]:
     limits = spec.limits
     memory = str(limits.memory_bytes)
     words = ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.pids + OWN)]
-    words += ["--cpus", f"{limits.cpu_percent / 100:.2f}"]
+    words += ["--cpus", f"{limits.cpu_percent / 100:.2f}", "--shm-size", str(limits.tmp_bytes)]
     held = {"nofile": limits.descriptors, "fsize": limits.file_bytes, "core": 0, "cpu": -(-limits.cpu_ms // 1000)}
     held["nproc"] = _PROCESSES
     for name, value in held.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import platform
 import shutil
 from pathlib import Path
 from typing import Final
@@ -12,13 +14,16 @@ import msgspec
 
 from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cleanup import cleanup_process, passed_on
-from remit.sandbox.container.command import Container
+from remit.sandbox.container.command import Container, RunFiles
+from remit.sandbox.container.remedies import remedy_for
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
 from remit.sandbox.limits import Limits
-from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Spec
+from remit.sandbox.scratch import Scratch, scratch
+from remit.sandbox.seccomp.filter import ARCHITECTURES
+from remit.sandbox.seccomp.profile import profile
+from remit.sandbox.spec import WORKSPACE, Spec
 from remit.sandbox.supervised import Supervised
 
 _PROGRAMS: Final = ("podman", "docker")
@@ -45,6 +50,10 @@ _PATIENCE_S: Final = 20.0
 _AGAIN_S: Final = 0.1
 """Between two attempts to delete a container that was not there."""
 _SAYS: Final = b"isolated\n"
+_IGNORED: Final = b"Resource limits are not supported and ignored"
+"""What podman says to a plain user on a machine with cgroups of version 1, before it runs the program all the same."""
+_MACHINES: Final = {"arm64": "aarch64", "AMD64": "x86_64"}
+"""What systems that run containers in a Linux of their own call the same processor."""
 
 
 class ContainerDriver(SupervisingDriver):
@@ -76,7 +85,10 @@ class ContainerDriver(SupervisingDriver):
             execution = await self.run(spec, quiet)
         if execution.stdout.data != _SAYS:
             why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
-            raise FailedCheckError("run", why, f"Start its service and fetch the image: `{program} pull {image}`.")
+            raise FailedCheckError("run", why, remedy_for(why, program, image))
+        if _IGNORED in execution.stderr.data:
+            why = "podman ignores the limits of memory, processes and processor share here"
+            raise FailedCheckError("limits", why, "Use cgroups of version 2, or run Remit and podman as root.")
         check = Check("run", ok=True, detail=f"{program}, {image}")
         return Capability(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
 
@@ -84,9 +96,16 @@ class ContainerDriver(SupervisingDriver):
         """Run a program in a container of its own, which is deleted afterwards, however it ends."""
         cleanup_process().tell("container", Path(self._container.program))
         run = self.runs[spec.id] = _Run(spec, listener, self._container)
-        receipt = Receipt(driver=self.name, version=self._version, isolation=self._level.name, limits=_HELD)
+        filtered = _profile()
+        receipt = Receipt(
+            driver=self.name,
+            version=self._version,
+            isolation=self._level.name,
+            filter_hash=f"sha256:{hashlib.sha256(filtered).hexdigest()}" if filtered else "",
+            limits=_HELD,
+        )
         try:
-            run.start(self._container.run(spec, identity()), Identity(), env=passed_on())
+            run.launch(filtered)
             return await self._judged(spec.id, await run.ended(receipt))
         finally:
             await asyncio.shield(run.close())
@@ -105,8 +124,20 @@ class _Run(Supervised):
 
     def __init__(self, spec: Spec, listener: Listener, container: Container) -> None:
         super().__init__(spec, listener)
+        self._scratch = Scratch()
+        self._task = spec
+        self._container = container
         self._remove = container.remove(spec.id)
         self._removing: asyncio.Task[None] | None = None
+
+    def launch(self, filtered: bytes) -> None:
+        """Start the container. Raises OSError and SandboxUnavailableError."""
+        spec = self._task
+        folder = self._scratch.beside("files")
+        files = RunFiles(folder, filtered)
+        files.write({"HOME": WORKSPACE, "LANG": "C.UTF-8", **spec.env})
+        # podman's monitor makes a file where it is when a program runs out of memory
+        self.start(self._container.run(spec, identity(), files), Identity(), env=passed_on(), folder=folder)
 
     @property
     def first(self) -> None:
@@ -122,9 +153,12 @@ class _Run(Supervised):
 
     async def close(self) -> None:
         """End it if it still runs, and delete the container."""
-        await super().close()
-        if self._removing is not None:
-            await self._removing
+        try:
+            await super().close()
+            if self._removing is not None:
+                await self._removing
+        finally:
+            self._scratch.close()
 
     async def _removed(self) -> None:
         """Delete the container, and once more until it cannot come any more."""
@@ -137,6 +171,12 @@ class _Run(Supervised):
             await asyncio.wait([ended], timeout=_AGAIN_S)
             if self._child is not None and asyncio.get_running_loop().time() > until:
                 self._child.kill()
+
+
+def _profile() -> bytes:
+    """Our seccomp profile for this machine; empty if there is none, so that the service's own holds."""
+    machine = _MACHINES.get(platform.machine(), platform.machine())
+    return profile(machine) if machine in ARCHITECTURES else b""
 
 
 async def _nothing() -> None:
