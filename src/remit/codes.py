@@ -63,6 +63,7 @@ class Code(Enum):
     CONFIRMATION_REQUIRED = Row(PENDING, 202, False, "A person has to approve this exact call first.")
     CONFIRMATION_DENIED = Row(BLOCKED, 403, False, "A person refused this call.")
     CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "No one answered in time; silence never approves.")
+    TOO_MANY_QUESTIONS = Row(BLOCKED, 429, False, "Too many calls of this principal wait for an answer.")
     CONFIRMATION_MISMATCH = Row(BLOCKED, 409, False, "What was approved is not what would run.")
     IDEMPOTENCY_MISMATCH = Row(BLOCKED, 422, False, "The idempotency key was used for another call.")
     RESULT_TOO_LARGE = Row(FAILED, 413, False, "The tool's result is larger than the limit for recorded values.")

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from remit import Remit
+from remit import Remit, tool
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.proof import statement
 from remit.journal.kinds import ConfirmationDecided
+from remit.testing.clock import ManualClock
 from tests.opened import OpenRemit
 
 
@@ -156,3 +157,30 @@ def test_what_is_signed_names_the_question_the_answer_and_the_person() -> None:
         for parts in (("c", "d", "approve", "b"), ("c", "d", "deny", "b"), ("c2", "d", "approve", "b"))
     }
     assert len(texts) == 3
+
+
+@tool("desk.pay", level="L1")
+def pay(to: str) -> str:
+    """Pay somebody."""
+    return to
+
+
+async def test_the_questions_of_one_principal_do_not_fill_the_list(remit_in: OpenRemit) -> None:  # s07/B11
+    clock = ManualClock()
+    flags = {"confirm.max_open": 3, "confirm.expires_seconds": 60}
+    async with remit_in(tools=[pay], flags=flags, clock=clock, work=False) as remit:
+
+        async def ask(who: str, to: str) -> str:
+            session = await remit.service.sessions.open("mcp", principal=who)
+            return (await remit.service.sessions.call(session, "desk.pay", {"to": to})).code or ""
+
+        for number in range(3):
+            assert await ask("mallory", f"m{number}") == Code.CONFIRMATION_REQUIRED.name
+        assert await ask("mallory", "m3") == Code.TOO_MANY_QUESTIONS.name
+        assert await ask("alice", "a") == Code.CONFIRMATION_REQUIRED.name
+        (first, *_) = await remit.service.confirmations.pending()
+        await remit.service.confirmations.decide(first.confirmation, "deny")
+        assert await ask("mallory", "m4") == Code.CONFIRMATION_REQUIRED.name
+        assert await ask("mallory", "m5") == Code.TOO_MANY_QUESTIONS.name
+        clock.advance(61)
+        assert await ask("mallory", "m6") == Code.CONFIRMATION_REQUIRED.name, "what nobody answered in time is over"

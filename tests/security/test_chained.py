@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from remit import Remit, Run, recipe, tool
@@ -44,11 +44,11 @@ def nobody_paid() -> None:
 
 
 def forge(folder: Path, *statements: str) -> None:
-    """Write into the file as somebody who has it."""
-    with closing(sqlite3.connect(folder / "journal.db")) as db:
+    """Write into the file as somebody who has it, with Remit's SQLite: another one in this process breaks its locks."""
+    with closing(apsw.Connection(str(folder / "journal.db"))) as db:
+        db.set_busy_timeout(10_000)
         for statement in statements:
             db.execute(statement)
-        db.commit()
 
 
 async def asked(open_remit: Callable[..., Remit]) -> tuple[str, str]:

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 import json
 import os
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import asyncpg
 import pytest
 
@@ -80,13 +80,13 @@ class FileThief(Thief):
         self.path = path
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.path)) as db:
-            return db.execute(sql).fetchall()
+        with closing(apsw.Connection(str(self.path))) as db:
+            return list(db.execute(sql))
 
     async def run(self, sql: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.path)) as db:
+        with closing(apsw.Connection(str(self.path))) as db:
+            db.set_busy_timeout(10_000)
             db.execute(sql.replace("$", "?"), values)
-            db.commit()
 
 
 class ServerThief(Thief):

@@ -49,6 +49,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "sandbox.artifact_bytes": (1, 2, 3),
     "sandbox.artifact_files": (1, 2, 3),
     "confirm.expires_seconds": (1, 2, 3),
+    "confirm.max_open": (1, 2, 3),
     "confirm.proof": ("terminal", "token", "signed"),
     "confirm.own": (True, False, True),
     "jobs.concurrency": (1, 2, 3),

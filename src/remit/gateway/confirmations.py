@@ -16,6 +16,7 @@ stream.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, JournalError, NotFoundError, StateError, UsageError
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.afterwards import Checked, check
 from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "Confirmation", "Confirmations", "binding", "stream_of"]
 
+_log: Final = logging.getLogger("remit.gateway")
 _NO_SUCH: Final = "`remit confirm` lists the open ones."
 _LOOK_AGAIN: Final = "Look at the call again before deciding."
 _PROVE: Final[dict[ProofMode, str]] = {
@@ -49,6 +51,7 @@ _PROVE: Final[dict[ProofMode, str]] = {
     "token": "Let someone else answer over HTTP, with a token of their own.",
     "signed": "Let someone else answer: `remit confirm ID --approve --sign KEY`.",
 }
+_ASKER: Final = "principal"
 _REASON: Final = 1_000
 _LISTED: Final = 1_000
 
@@ -79,7 +82,8 @@ class Confirmations:
         )
         writer = self._journal.writer(stream_of(caller, request.confirmation), KIND)
         title = request.tool_name if writer.subject else title  # a head holds nothing of what can be erased
-        patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels={"id": request.confirmation})
+        labels = {"id": request.confirmation, _ASKER: request.principal}
+        patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels=labels)
         return writer.draft(request, patch=patch), (*packed.blobs, *found.blobs)
 
     # --- looking up
@@ -124,12 +128,25 @@ class Confirmations:
         return found
 
     async def pending(self, caller: str | None = None) -> list[Confirmation]:
-        """Questions someone can still answer, oldest first; of one caller, or all."""
+        """Questions someone can still answer, oldest first; of one caller, or all. Those not proven are left out."""
         prefix = f"{caller}/{KIND}/" if caller else ""
         query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=_LISTED)
-        loaded = [await self._fold(head) for head in reversed(await self._journal.heads(query))]
+        found: list[Confirmation] = []
+        for head in reversed(await self._journal.heads(query)):
+            try:
+                one = await self._fold(head)
+            except ChainBrokenError as error:  # this one cannot be answered, and the others can
+                _log.warning("%s is left out: %s", head.stream, error.message)
+                continue
+            if one is not None and not one.lapsed(self._journal.clock.now()):
+                found.append(one)
+        return found
+
+    async def full(self, principal: str, most: int) -> bool:
+        """Whether so many questions of a principal, or more, can still be answered."""
+        query = HeadQuery(kind=KIND, states=("pending",), labels={_ASKER: principal}, limit=most)
         now = self._journal.clock.now()
-        return [found for found in loaded if found is not None and not found.lapsed(now)]
+        return sum(head.due_at is None or head.due_at > now for head in await self._journal.heads(query)) >= most
 
     # --- deciding
 

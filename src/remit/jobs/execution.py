@@ -97,14 +97,15 @@ class JobExecution:
             try:
                 self.writer.follows(events)
             except ChainBrokenError as error:
-                _log.error("%s: %s", self.job, error.message)
-                await self._leased.abandon()
-                return Ended(how="stuck", error=error_info(error))
+                return await self._damaged(error)
             try:
                 return await self._run(events)
             except (ChainBrokenError, UsageError) as error:
                 # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
-                return await self._stuck(error_info(error))
+                try:
+                    return await self._stuck(error_info(error))
+                except ChainBrokenError as again:  # its inbox was damaged while it was left
+                    return await self._damaged(again, again.code.name)
         except AppendConflictError:
             _log.info("%s: another worker took the job over", self.job)
             return Ended(how="lost")
@@ -114,6 +115,11 @@ class JobExecution:
             # Nothing can be written to this one: it is tried again when its lease is over, and stops no other job.
             _log.error("%s: %s; see `remit verify`", self.job, error.message)
             return Ended(how="lost")
+
+    async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
+        _log.error("%s: %s", self.job, error.message)
+        await self._leased.abandon(code)
+        return Ended(how="stuck", error=error_info(error))
 
     async def _run(self, events: Sequence[Event]) -> Ended:
         self._history = history = History(events)

@@ -1,6 +1,7 @@
 """A job's inbox: a stream that anyone may append to, beside the job's own, which has one writer (rule 4).
 
-A message is left and its job woken in one transaction, so that no message is missed.
+A message is left and its job woken in one transaction, so that no message is missed. What is read is proven first: a
+message that was only written into the file decides nothing (rule 14).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from remit.jobs.state import inbox_of, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head
 from remit.journal.kinds import CancelRequested, Payload, SignalSent, StepDecided, decode
+from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -31,14 +33,13 @@ class Inbox:
         self._journal = journal
         self._stream = inbox_of(job)
         self._job_stream = stream_of(job)
-        self._read = 0
+        self._proven = Proven(journal, self._stream)
         self.messages: list[tuple[int, Message]] = []
         """With their sequence numbers, oldest first."""
 
     async def refresh(self) -> None:
-        """Read what came since."""
-        for event in await self._journal.read(self._stream, self._read):
-            self._read = event.seq
+        """Read what came since. Raises ChainBrokenError if it does not chain to the head, or its seal does not hold."""
+        for event in await self._proven.more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, SignalSent | CancelRequested | StepDecided):
                 self.messages.append((event.seq, payload))

@@ -73,9 +73,15 @@ class LeasedJob:
             patch = HeadPatch(due_at=self.journal.clock.now(), route=self.route, release=True)
             await self.journal.append(self.writer, synced=False, patch=patch)
 
-    async def abandon(self) -> None:
-        """Leave a job whose record is damaged: nothing is written to it, and no worker takes it before it is woken."""
-        await self.journal.append(self.writer, synced=True, patch=HeadPatch(due_at=None, release=True))
+    async def abandon(self, code: str = "") -> None:
+        """Leave a job whose record is damaged: nothing is written to it, and no worker takes it before it is woken.
+
+        With a code, of what is damaged beside its own events, lists say why.
+        """
+        patch = HeadPatch(due_at=None, release=True)
+        if code:
+            patch = HeadPatch(due_at=None, release=True, state="waiting", labels=self._labels(CODE, code))
+        await self.journal.append(self.writer, synced=True, patch=patch)
 
     async def leave(self, error: ErrorInfo, route: str, due_in: int | None, *, cancellable: bool) -> bool:
         """Leave the job, stuck; False if it is lost, or to be cancelled, which needs no code.

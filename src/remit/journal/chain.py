@@ -33,12 +33,12 @@ def link(previous: bytes, seq: int, at: int, kind: str, data: bytes) -> bytes:
     return sha256(b"".join((previous, _FRAME(seq, at, len(name)), name, data))).digest()
 
 
-def verify(stream: str, events: Iterable[Event]) -> tuple[int, bytes]:
-    """Walk a whole stream; return its length and last chain value.
+def verify(stream: str, events: Iterable[Event], after: tuple[int, bytes] | None = None) -> tuple[int, bytes]:
+    """Walk a stream, the whole of it or what comes `after` a length and chain value; return those of its end.
 
     Raises ChainBrokenError naming the first event that is missing or does not match.
     """
-    previous, seq = root(stream), 0
+    seq, previous = after or (0, root(stream))
     for event in events:
         seq += 1
         if event.seq != seq:

@@ -28,12 +28,12 @@ class Examined(msgspec.Struct, frozen=True):
     """Whether its head has a seal that holds."""
 
 
-def prove(head: Head, events: Sequence[Event], seals: Seals | None) -> None:
+def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple[int, bytes] | None = None) -> None:
     """Raise ChainBrokenError unless these events chain to the head, and its seal holds where there are keys (rule 14).
 
-    `events` are those up to the head's seq.
+    `events` are those up to the head's seq: all of them, or those `after` a length and chain value proven before.
     """
-    length, last = verify(head.stream, events)
+    length, last = verify(head.stream, events, after)
     if length != head.seq or last != head.hash:
         msg = f"{head.stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
         raise ChainBrokenError(msg, remedy=_RESTORE)

@@ -10,7 +10,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError
+from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, ProviderError, StateError
 from remit.tools.drift import Drift, compare_input, compare_output, worst
 from remit.tools.pins import Changes, How, Pin, Pins, hash_of
 from remit.tools.remote import Probed, Remote, RemoteStatus
@@ -105,8 +105,12 @@ class McpServers:
         ]
 
     async def _row(self, name: str, outage: str, tools: list[Tool]) -> ServerRow:
-        known, pin = self._configured.get(name), await self._pins.load(name)
+        known, pin = self._configured.get(name), None
         state, why = self._state(PREFIX + name, outage)
+        try:
+            pin = await self._pins.load(name)
+        except ChainBrokenError as error:  # its tools are withheld; the other servers are shown as they are
+            state, why = "failed", f"{error.code.name}: {error.message}"
         return ServerRow(
             name=name,
             state=state,

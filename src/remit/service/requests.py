@@ -17,6 +17,7 @@ from remit.ids import encode
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import RequestAnswered, RequestTaken, decode
+from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -49,7 +50,10 @@ class Requests:
         self._journal = journal
 
     async def take(self, operation: str, key: str, body_hash: str, principal: str) -> Taken:
-        """Take a request, or find it as it was taken before. Raise StateError (IDEMPOTENCY_MISMATCH)."""
+        """Take a request, or find it as it was taken before.
+
+        Raises StateError (IDEMPOTENCY_MISMATCH), and ChainBrokenError where its record was not written by Remit.
+        """
         request = "req_" + _digits(f"{principal}\0{operation}\0{key}")
         taken = RequestTaken(request=request, operation=operation, body_hash=body_hash, principal=principal)
         patch = HeadPatch(state="taken", labels={"operation": operation})
@@ -76,7 +80,7 @@ class Requests:
         return await self._answered(request) or answered
 
     async def _found(self, request: str, body_hash: str) -> Taken:
-        for event in await self._journal.read(_stream(request)):
+        for event in await Proven(self._journal, _stream(request)).more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, RequestTaken) and payload.body_hash != body_hash:
                 why = "the Idempotency-Key was used for another request"
@@ -84,7 +88,7 @@ class Requests:
         return Taken(request, await self._answered(request))
 
     async def _answered(self, request: str) -> Answered | None:
-        for event in await self._journal.read(_stream(request)):
+        for event in await Proven(self._journal, _stream(request)).more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, RequestAnswered):
                 return Answered(payload.status, await self._journal.value(payload.answer, payload.answer_blob) or b"")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError, UsageError
+from remit.errors import ChainBrokenError, NotFoundError, StateError, UsageError
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
@@ -125,7 +125,10 @@ async def decided_since(journal: Journal, job: str, history: History) -> set[tup
     if not doubts:
         return set()
     inbox = Inbox(journal, job)
-    await inbox.refresh()
+    try:
+        await inbox.refresh()
+    except ChainBrokenError:
+        return set()  # what is there decides nothing; the job's worker and `remit verify` name it
     return {(step, attempt) for step, attempt in doubts if inbox.decision(step, attempt) is not None}
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from remit.canonical import digest, sha256
-from remit.errors import AppendConflictError, NotCanonicalError
+from remit.errors import AppendConflictError, ChainBrokenError, NotCanonicalError
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import McpToolsPinned, decode
+from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
     from remit.journal.event import Head
@@ -77,8 +78,8 @@ class Pins:
         self._principal = principal
 
     async def load(self, server: str) -> Pin | None:
-        """The pin that counts."""
-        for event in reversed(await self._journal.read(stream_of(server))):
+        """The pin that counts. Raises ChainBrokenError where the pins were not written by Remit (rule 14)."""
+        for event in reversed(await Proven(self._journal, stream_of(server)).more()):
             pinned = decode(event.kind, event.data)
             if isinstance(pinned, McpToolsPinned):
                 encoded = await self._journal.value(pinned.definitions, pinned.definitions_blob)
@@ -108,7 +109,11 @@ class Pins:
 
     async def withheld(self, server: str, definitions: Definitions) -> dict[str, str]:
         """The tools that must not be used, with the reason and what to do about it."""
-        pin = await self.load(server)
+        try:
+            pin = await self.load(server)
+        except ChainBrokenError as error:
+            why = f"{error.code.name}: {error.message}. Its pins are not believed: `remit verify`"
+            return dict.fromkeys(definitions, why)
         if pin is None and self._trust:
             try:
                 await self._record(server, definitions, None, how="first_use", by=self._principal)

@@ -107,6 +107,7 @@ def _limits(settings: Settings) -> Limits:
         untrusted_output=settings.tools.untrusted_output,
         max_value_bytes=settings.tools.max_value_bytes,
         confirm_expires_s=settings.confirm.expires_seconds,
+        max_questions=settings.confirm.max_open,
         evidence_inline_bytes=settings.evidence.inline_limit_bytes,
         evidence_raw_bytes=settings.evidence.raw_limit_bytes,
         evidence_items=settings.evidence.max_items_per_report,

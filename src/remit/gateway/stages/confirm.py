@@ -25,12 +25,13 @@ class Confirm:
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
         self._expires_s = services.limits.confirm_expires_s
+        self._max_questions = services.limits.max_questions
         self._clock = services.journal.clock
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Answer `pending` with CONFIRMATION_REQUIRED, refuse, or proceed on what is left in `confirmation`.
 
-        It refuses with CONFIRMATION_DENIED, CONFIRMATION_EXPIRED or CONFIRMATION_MISMATCH.
+        It refuses with TOO_MANY_QUESTIONS, CONFIRMATION_DENIED, CONFIRMATION_EXPIRED or CONFIRMATION_MISMATCH.
         """
         if call.confirmation is None and call.decision.effect != "ask":
             return proceed(call)
@@ -109,6 +110,8 @@ class Confirm:
     async def _ask(self, call: Call, before: Confirmation | None, identifier: str = "") -> Outcome:
         """Ask; what a person edited stays known as that, else it would be taken for another call when it comes back."""
         decision, name = call.decision, call.tool.meta.name
+        if before is None and await self._confirmations.full(call.request.principal, self._max_questions):
+            return _too_many(call.request.principal, self._max_questions)
         expires = decision.expires_s or self._expires_s
         if call.request.overlays:  # which may shorten the time, and not lengthen it
             expires = min(expires, self._expires_s)
@@ -157,6 +160,11 @@ def _asked(confirmation: str, tool: str) -> Outcome:
     reason = f"{tool} waits for a person's approval"
     remedy = f"Decide with: remit confirm {confirmation}"
     return refused(Code.CONFIRMATION_REQUIRED, reason, remedy, confirmation=confirmation)
+
+
+def _too_many(principal: str, most: int) -> Outcome:
+    reason = f"{most} calls of {principal or 'this principal'} wait for an answer already (confirm.max_open)"
+    return refused(Code.TOO_MANY_QUESTIONS, reason, "Wait until some are decided: `remit confirm` lists them.")
 
 
 def _not_asked(tool: str) -> Outcome:

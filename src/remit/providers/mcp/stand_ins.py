@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.errors import ChainBrokenError
 from remit.providers.mcp.offers import full_names, meta_of
 from remit.tools.meta import Level, Risk, ToolMeta
 
@@ -14,15 +16,21 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.pins import Pins
 
+_log: Final = logging.getLogger("remit.mcp")
+
 
 async def stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:
-    """What to offer in place of the servers' tools; nothing for a server that was never pinned.
+    """What to offer in place of the servers' tools; nothing for a server without a pin that can be believed.
 
     Each is a tool of L0: what answers for it touches nothing.
     """
     metas: list[ToolMeta] = []
     for server in servers:
-        pin = await pins.load(server.name)
+        try:
+            pin = await pins.load(server.name)
+        except ChainBrokenError as error:
+            _log.warning("the MCP server %s is left out: %s", server.name, error.message)
+            continue
         definitions = pin.definitions if pin is not None else {}
         names, shared = full_names(server.name, definitions)
         metas += [_harmless(meta_of(server, names[own], raw)) for own, raw in definitions.items() if own not in shared]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from remit.settings.base import Base
-from remit.settings.section import About, Seconds, Section
+from remit.settings.section import About, Count, Seconds, Section
 
 
 def _path(path: str, base: Base) -> str:
@@ -19,6 +19,13 @@ class ConfirmSettings(Section, frozen=True):
         Seconds,
         About("How long a question may stay unanswered; after that the call is refused."),
     ] = 86_400
+    max_open: Annotated[
+        Count,
+        About(
+            "How many calls of one principal may wait for an answer at a time. One more is refused with "
+            "`TOO_MANY_QUESTIONS`, so that no one's questions push those of others aside."
+        ),
+    ] = 500
     proof: Annotated[
         Literal["any", "terminal", "token", "signed"],
         About(
