@@ -117,7 +117,14 @@ async def test_a_plan_is_checked_without_being_started(client: Client) -> None:
 async def test_a_servers_tools_are_pinned_and_what_changed_is_approved_by_its_digest(client: Client, far: Far) -> None:
     one = "/v1/mcp/servers/far"
     (row,) = (await client.get("/v1/mcp/servers", **BOB)).json
-    assert row == {"name": "far", "outage": "", "tools_pinned": None}
+    assert row == {
+        "name": "far",
+        "outage": "",
+        "tools_pinned": None,
+        "transport": "",
+        "where": "",
+        "isolation": "",
+    }
     assert (await client.get(f"{one}/pin", **BOB)).json is None
     assert (await client.post(f"{one}/pin", **BOB)).status == 403
     assert (await client.post(f"{one}/connect", **ADMIN)).json["name"] == "far"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -75,6 +74,9 @@ LOOKING: list[tuple[str, ...]] = [
     ("replay", "{waiting}", "--json"),
     ("replay", "--all"),
     ("replay", "--state", "completed", "--json"),
+    ("retry", "{completed}"),
+    ("retry", "{waiting}", "--json"),
+    ("retry", "job_none"),
     ("verify", "{completed}"),
     ("verify", "{asking}", "--json"),
     ("tools",),
@@ -124,6 +126,7 @@ HERE_ALONE: list[tuple[str, ...]] = [
     ("policy", "rules"),
     ("tickets", "work", "--once", "--no-mcp"),
     ("mcp", "serve"),
+    ("mcp", "test"),
     ("confirm", "{question}", "--approve", "--as", "bob"),
 ]
 PLAN = """
@@ -257,6 +260,13 @@ def test_a_signal_a_cancellation_and_a_resumption_are_the_same(project: Project,
     assert both(project, stage, "resume", "@").status == 1
 
 
+def test_a_failed_job_is_retried_the_same(project: Project, stage: Stage) -> None:
+    two(project, "run", "fails")
+    done = both(project, stage, "retry", "@", "--reason", "again")
+    assert (done.status, "retrying job_" in done.err) == (3, True)
+    assert both(project, stage, "retry", "@").status == 1
+
+
 def questions(project: Project) -> None:
     """The questions of the two jobs."""
     by_job = {one["caller"].removeprefix("job/"): one["confirmation"] for one in project.here("confirm", "--json").json}
@@ -328,28 +338,6 @@ def test_tickets_are_worked_on_through_a_server_that_goes_away_and_comes_back(
         jobs.communicate(timeout=50)
     report = json.loads(out)
     assert (report["worker"], report["counters"]["ok"]) == ("far", 1)
-
-
-def test_a_step_in_doubt_is_decided_through_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    project = Project(tmp_path, monkeypatch, capsys)
-    os.mkfifo(project.folder / "n")  # the call never ends
-    with project.start("run", "risky", "--done", "n") as worker:
-        told = lines_until(worker, lambda line: "a write is under way" in line)
-        worker.kill()
-        worker.communicate()
-    job = re.findall(r"job_\w{26}", "".join(told))[0]
-    with serving(project) as url:
-        stage = Stage(project.folder, url, {})
-        waiting = far(project, stage, "resume", job)
-        assert waiting.status == 4
-        assert f"remit decide {job} 1 --attempt 1 --done VALUE | --retry | --fail" in waiting.err
-        misshapen = ("decide", job, "1", "--done", "[1]", "--json")
-        assert far(project, stage, *misshapen) == project.here(*misshapen)
-        assert far(project, stage, "decide", job, "1", "--attempt", "1", "--done", '"it was written"').status == 0
-        far(project, stage, "trace", job, "--follow")
-        assert far(project, stage, "show", job, "--json").json["result"] == "it was written"
 
 
 @pytest.mark.parametrize("words", HERE_ALONE, ids=" ".join)

@@ -11,6 +11,8 @@ from remit import Run, recipe
 from remit.client import RemoteRemit
 from remit.errors import NotFoundError, ServerError
 from remit.jobs.state import stream_of
+from remit.models.reply import Delta
+from remit.models.tail import Piece
 from tests.client.conftest import serving
 from tests.client.test_connection import clock_of, peer
 from tests.opened import OpenRemit, until_waiting
@@ -75,3 +77,35 @@ async def test_an_event_that_cannot_be_read_is_refused() -> None:
         with pytest.raises(ServerError, match="cannot be read"):
             await anext(remit.service.streams.follow("job/job_1"))
         assert len(one.requests) == 1
+
+
+async def test_what_models_say_is_heard_while_they_say_it_until_the_job_ends(remit_in: OpenRemit) -> None:
+    async with remit_in(recipes=[waits]) as remit:
+        job = (await remit.start(waits())).id
+        await until_waiting(remit, job)
+        async with serving(remit.service) as url, RemoteRemit(url, "") as far:
+            heard = far.service.streams.said(job)
+            with remit.runtime.gateway.services.tails.open(stream_of(job), "3") as say:
+                say(Delta("text", "It is "))
+                say(Delta("reasoning", "hm"))
+                pieces = [await anext(heard), await anext(heard)]
+                say(Delta("text", "the \u2028 moon."))
+                pieces.append(await anext(heard))
+            await remit.service.jobs.signal(job, "go")
+            assert [piece async for piece in heard] == []
+        assert pieces == [
+            Piece("3", 0, Delta("text", "It is ")),
+            Piece("3", 6, Delta("reasoning", "hm")),
+            Piece("3", 8, Delta("text", "the \u2028 moon.")),
+        ]
+
+
+async def test_listening_to_a_job_that_is_not_there_is_refused_and_a_lost_server_ends_it(remit_in: OpenRemit) -> None:
+    async with remit_in(recipes=[waits]) as remit:
+        job = (await remit.start(waits())).id
+        await until_waiting(remit, job)
+        async with serving(remit.service) as url, RemoteRemit(url, "") as far:
+            with pytest.raises(NotFoundError):
+                await anext(far.service.streams.said("job_none"))
+        async with RemoteRemit(url, "") as far:
+            assert [piece async for piece in far.service.streams.said(job)] == []

@@ -142,10 +142,23 @@ class State:
         believed = self.settings(flags, doubted=keys)
         return _with(believed, "journal", url=MEMORY) if found.linked else believed
 
-    def open(self, *, code: Code = "needed", writes: bool = False, creates: bool = False) -> Opened:
-        """What the command works on: the server if one was named, else `remit(…)` with the same arguments."""
+    def open(
+        self,
+        *,
+        code: Code = "needed",
+        writes: bool = False,
+        servers: bool = False,
+        creates: bool = False,
+        flags: dict[str, Any] | None = None,
+    ) -> Opened:
+        """What the command works on: the server if one was named, else `remit(…)` with the same arguments.
+
+        Raise UsageError (LOCAL_ONLY) for `flags` beside a server: they are settings of a journal here.
+        """
         if not self.server:
-            return self.remit(code=code, writes=writes, creates=creates)
+            return self.remit(code=code, writes=writes, servers=servers, creates=creates, flags=flags)
+        if flags:
+            raise not_there()
         from remit.cli.logs import log_to_stderr
         from remit.client.remote import RemoteRemit
 

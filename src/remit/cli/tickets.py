@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 
 if TYPE_CHECKING:
-    from remit.service.ports import TicketsPort
+    from remit.service.tickets_port import TicketsPort
     from remit.tickets.ticket import Proof, Ticket
 
 T = TypeVar("T")

@@ -97,13 +97,13 @@ async def _watch(
         _announce(state, chosen)
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
-        async with view:
+        async with view, _listening(remit, chosen, view):
             await Watch(remit, jobs, view, asker, patient=patient).run()
         return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
 
 
 @asynccontextmanager
-async def _listening(remit: Remit, jobs: list[str], view: Silent) -> AsyncIterator[None]:
+async def _listening(remit: Opened, jobs: list[str], view: Silent) -> AsyncIterator[None]:
     """Show what models are saying while they say it."""
     tasks = [asyncio.create_task(_listen(remit, job, view)) for job in jobs]
     try:
@@ -114,7 +114,7 @@ async def _listening(remit: Remit, jobs: list[str], view: Silent) -> AsyncIterat
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _listen(remit: Remit, job: str, view: Silent) -> None:
+async def _listen(remit: Opened, job: str, view: Silent) -> None:
     said, step = "", ""
     async for piece in remit.service.streams.said(job):
         if piece.delta.kind == "text":

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
+from remit.api.routes.history import PieceView
 from remit.client.connection import FAILURES, MAX_ANSWER, Connection
 from remit.codes import Code
 from remit.errors import RemitError, ServerError
 from remit.journal.event import Event
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
+from remit.models.reply import Delta
+from remit.models.tail import Piece
 from remit.redact import line
 
 _FIRST_PAUSE_S: Final = 0.1
@@ -67,6 +70,26 @@ async def _once(connection: Connection, stream: str, identifier: str, after: int
                 raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
             for event in sent:
                 yield event
+
+
+async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece]:
+    """What models say to a job while they say it; a connection that fails ends it, for nothing depends on it.
+
+    Raise NotFoundError, or ServerError if the server refuses.
+    """
+    cut = Events(MAX_ANSWER)
+    try:
+        async with connection.stream("jobs.said", identifier, after=0) as chunks:
+            async for chunk in chunks:
+                for each in cut.feed(chunk):
+                    view = msgspec.json.decode(each.data, type=PieceView)
+                    delta = Delta(msgspec.convert(each.kind, Literal["text", "reasoning", "call"]), view.text)
+                    yield Piece(view.step, view.offset, delta)
+    except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
+        why = f"a piece of {identifier} cannot be read: {line(str(error))}"
+        raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
+    except FAILURES:
+        return
 
 
 def _lost(connection: Connection, error: BaseException) -> ServerError:

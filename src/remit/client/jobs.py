@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from remit.api.routes.history import Replayed as ReplayAnswer
-from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, SignalBody, StartBody, WaitQuery
+from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, RetryBody, SignalBody, StartBody, WaitQuery
 from remit.client.connection import Connection
 from remit.client.person import only_oneself
 from remit.codes import Code
@@ -16,6 +16,7 @@ from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport
 from remit.service.jobs import Options
 from remit.service.many import Replayed, replayed_row
+from remit.service.retrying import Retried
 from remit.service.values import encoded
 from remit.service.views import JobRow, JobView
 
@@ -101,6 +102,14 @@ class RemoteJobs:
         """Create a job that carries out a task graph."""
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
         return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
+
+    async def retry(self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "") -> Retried:
+        """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed."""
+        only_oneself(by)
+        body = RetryBody(step=step, repeat=repeat, reason=reason)
+        # The key lets a request whose answer was lost be sent again.
+        made: Retried = await self._connection.ask("jobs.retry", job, body=body, key=new_id("retry"))
+        return made
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
         """Send a signal to a job that has not ended; under the same `key`, once."""

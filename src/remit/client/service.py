@@ -10,6 +10,7 @@ from remit.client.connection import Connection
 from remit.client.conversations import RemoteConversations
 from remit.client.jobs import RemoteJobs
 from remit.client.recipes import RemoteRecipes
+from remit.client.servers import RemoteServers
 from remit.client.steps import RemoteSteps
 from remit.client.streams import RemoteStreams
 from remit.client.tickets import RemoteTickets
@@ -28,6 +29,7 @@ class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
     approvals: RemoteApprovals
     policy: RemotePolicy
     tools: RemoteTools
+    servers: RemoteServers
     recipes: RemoteRecipes
     conversations: RemoteConversations
     tickets: RemoteTickets
@@ -45,6 +47,7 @@ def service_at(connection: Connection) -> RemoteService:
         approvals=RemoteApprovals(connection),
         policy=RemotePolicy(connection),
         tools=RemoteTools(connection),
+        servers=RemoteServers(connection),
         recipes=RemoteRecipes(connection),
         conversations=RemoteConversations(connection),
         tickets=RemoteTickets(connection),

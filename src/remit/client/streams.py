@@ -9,10 +9,11 @@ import msgspec
 
 from remit.api.routes.history import EventQuery
 from remit.client.connection import Connection
-from remit.client.following import Sent, follow
+from remit.client.following import Sent, follow, listen
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.event import Event
+from remit.models.tail import Piece
 from remit.service.heads import stream_named
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative
@@ -53,6 +54,10 @@ class RemoteStreams:
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """The same, then each new event until the stream is closed; a connection that breaks is taken up again."""
         return follow(self._connection, stream, _identifier(stream), after)
+
+    def said(self, identifier: str) -> AsyncIterator[Piece]:
+        """What models say to a job while they say it, if the server works on it; ends with the connection."""
+        return listen(self._connection, identifier)
 
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError
-from remit.jobs.state import ENDED, stream_of
+from remit.errors import NotFoundError, StateError, UsageError
+from remit.ids import decode as decode_id
+from remit.jobs.state import ENDED, KIND, stream_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Head
@@ -18,6 +19,7 @@ PART: Final = "session_part"
 """The kind of the streams of processes that joined a session."""
 CALL: Final = "call"
 """The kind of the streams of calls from outside jobs that outlive a request."""
+_IDENTIFIER: Final = "Give job_ and 26 digits that say which job it is, or nothing for a new one."
 _KINDS: Final = {"ses": SESSION, "call": CALL}
 
 
@@ -47,3 +49,15 @@ async def open_job(journal: Journal, job: str) -> Head:
     if head.state in ENDED:
         raise StateError(f"{job} is already {head.state}", code=Code.JOB_FINISHED, remedy=_again(job, head.state))
     return head
+
+
+def fit_identifier(job: str) -> str:
+    """An identifier that a caller chose. Raises UsageError if it is not one."""
+    prefix, _, digits = job.partition("_")
+    try:
+        decode_id(digits)
+    except ValueError as error:
+        raise UsageError(f"{job!r} is not a job's identifier: {error}", remedy=_IDENTIFIER) from error
+    if prefix != KIND:
+        raise UsageError(f"{job!r} is not a job's identifier", remedy=_IDENTIFIER)
+    return job

@@ -9,8 +9,7 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import NotFoundError, UsageError
-from remit.ids import decode as decode_id
+from remit.errors import AppendConflictError, NotFoundError, UsageError
 from remit.ids import new_id, trace_id
 from remit.jobs.caller import overlay_of
 from remit.jobs.inbox import Inbox
@@ -35,7 +34,7 @@ from remit.journal.kinds import (
 )
 from remit.policy.groups import Groups, expanded
 from remit.redact import preview
-from remit.service.heads import head_of, open_job, stream_named
+from remit.service.heads import fit_identifier, head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
 from remit.service.rows import open_waits, step_rows
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _TITLE: Final = 80
 _RECENT: Final = 10_000
-_IDENTIFIER: Final = "Give job_ and 26 digits that say which job it is, or nothing for a new one."
 _PATIENCE_S: Final = 5.0
 """Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
 
@@ -279,15 +277,18 @@ class Jobs:
         )
         return await self._create(name, inputs.blobs + graph.blobs, options, created, planned)
 
-    async def retry(self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "") -> Retried:
+    async def retry(
+        self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "", made: str = ""
+    ) -> Retried:
         """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed.
 
         With `step` it runs again from there, also if the job completed. Calls with side effects that ended well are
-        made again only with `repeat`. Raises NotFoundError, or StateError (JOB_NOT_RETRYABLE, RETRY_REPEATS).
+        made again only with `repeat`. `made` is the identifier of the new job, if a repeated request has to meet the
+        same one: then it is not created again. Raises NotFoundError, or StateError (JOB_NOT_RETRYABLE, RETRY_REPEATS).
         """
         head = await head_of(self._journal, job)
         if not repeat:
-            await not_retried(self._journal, job)
+            await not_retried(self._journal, job, made)
         events = (await self._journal.read(stream_of(job)))[: head.seq]
         history = History(events)
         step = checked_step(head, history, step)
@@ -296,10 +297,14 @@ class Jobs:
             raise repeats(job, taken.repeated)
         created = renewed(history, self._programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
-        options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority)
+        options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
         copies = (*(() if history.plan is None else (history.plan,)), *taken.events)
         forked = fork_of(head, step, len(copies), by=by or self._principal, reason=reason)
-        made = await self._create(created.name, (), options, created, forked, *copies)
+        try:
+            made = await self._create(created.name, (), options, created, forked, *copies)
+        except AppendConflictError:
+            if not made or (await head_of(self._journal, made)).labels.get(RETRY_OF) != job:
+                raise
         return Retried(job=made, again=taken.again)
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
@@ -334,7 +339,7 @@ class Jobs:
     # --- common
 
     async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
-        job = _fit(options.job) if options.job else new_id("job")
+        job = fit_identifier(options.job) if options.job else new_id("job")
         now = self._journal.clock.now()
         created = events[0]
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
@@ -367,18 +372,6 @@ class Jobs:
     async def _registry_version(self) -> str:
         await self._services.catalog.tools(_PATIENCE_S)
         return self._services.catalog.version
-
-
-def _fit(job: str) -> str:
-    """An identifier that a caller chose. Raises UsageError if it is not one."""
-    prefix, _, digits = job.partition("_")
-    try:
-        decode_id(digits)
-    except ValueError as error:
-        raise UsageError(f"{job!r} is not a job's identifier: {error}", remedy=_IDENTIFIER) from error
-    if prefix != KIND:
-        raise UsageError(f"{job!r} is not a job's identifier", remedy=_IDENTIFIER)
-    return job
 
 
 def _overlay(options: Options, groups: Groups) -> dict[str, Any]:

@@ -71,6 +71,22 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     pinned_by: str
 
 
+class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, as it is known without asking it."""
+
+    name: str
+    outage: str
+    """Why its tools cannot be used now; empty if it is up, or was not needed yet."""
+    tools_pinned: int | None
+    """Tools of its pin; None if it was never pinned."""
+    transport: str = ""
+    """`stdio` or `http`; empty: it is not known."""
+    where: str = ""
+    """Its command or address."""
+    isolation: str = ""
+    """`none`, `sandbox` or `elsewhere`; empty: it is not known."""
+
+
 class ServerDiff(msgspec.Struct, frozen=True, kw_only=True):
     """How a server's tools differ from their pin."""
 
@@ -140,6 +156,21 @@ class McpServers:
                 outage = provider.outage() if isinstance(provider, Probed) else None
                 found[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
         return found
+
+    async def entries(self) -> list[ServerEntry]:
+        """Every server that is used, by name, with what is known of it. None is connected."""
+        return [await self._entry(name, outage) for name, outage in self.known().items()]
+
+    async def _entry(self, name: str, outage: str) -> ServerEntry:
+        known, pin = self._configured.get(name), await self._pins.load(name)
+        return ServerEntry(
+            name=name,
+            outage=outage,
+            tools_pinned=len(pin.tools) if pin else None,
+            transport=known.transport if known else "",
+            where=known.where if known else "",
+            isolation=known.isolation if known else "",
+        )
 
     async def status(self, server: str) -> RemoteStatus:
         """Connect and tell who answers. Raises NotFoundError or StateError."""

@@ -16,12 +16,16 @@ from remit.gateway.proof import ProofKind
 from remit.jobs.plans.plan import Plan
 from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
+from remit.models.tail import Piece
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.policy.remembered import Remembered, Scope
 from remit.service.jobs import Options
 from remit.service.many import Replayed
+from remit.service.mcp_port import ServersPort
 from remit.service.recipes import RecipeView
+from remit.service.retrying import Retried
+from remit.service.tickets_port import TicketsPort
 from remit.service.views import (
     ArtifactRow,
     ConfirmationView,
@@ -32,11 +36,6 @@ from remit.service.views import (
     ToolView,
     VerifyReport,
 )
-from remit.tickets.execution import ToolExecutor
-from remit.tickets.queue import Filled
-from remit.tickets.report import RunReport
-from remit.tickets.runner import Runner, RunnerConfig
-from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
 from remit.tools.provider import Preview
 from remit.trace.narrative import Narrative
 
@@ -88,6 +87,10 @@ class JobsPort(Protocol):
 
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph; its identifier."""
+        ...
+
+    async def retry(self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "") -> Retried:
+        """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed."""
         ...
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
@@ -154,6 +157,13 @@ class StreamsPort(Protocol):
 
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """The same, then each new event until the stream is closed."""
+        ...
+
+    def said(self, identifier: str) -> AsyncIterator[Piece]:
+        """What models say to a job or session while they say it, piece by piece; it is not recorded yet.
+
+        Only the process that works on the job hears it.
+        """
         ...
 
     async def narrative(self, identifier: str) -> Narrative:
@@ -286,80 +296,6 @@ class ConversationsPort(Protocol):
         ...
 
 
-class TicketsPort(Protocol):
-    """Tickets."""
-
-    async def get(self, ticket: str) -> Ticket:
-        """A ticket."""
-        ...
-
-    async def page(
-        self,
-        *,
-        kind: Kind | None = None,
-        states: tuple[Status, ...] = (),
-        thread: str = "",
-        before: str = "",
-        limit: int = 20,
-    ) -> list[Ticket]:
-        """Tickets, newest first; `before` continues after the last one of an earlier page."""
-        ...
-
-    async def report(self, ticket: str) -> RunReport | None:
-        """The report of a TOOL ticket's newest run; None if none has begun."""
-        ...
-
-    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
-        ...
-
-    async def create(self, document: Any) -> Ticket:
-        """Create a ticket from JSON."""
-        ...
-
-    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
-        """Lease the oldest tickets of a kind that are free."""
-        ...
-
-    async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
-        """Lease one ticket."""
-        ...
-
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
-        """Prolong a lease; return the time it ends."""
-        ...
-
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Return a leased ticket."""
-        ...
-
-    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
-        """Complete a ticket with its outputs, then derive what follows. `by` is a way in, not a person."""
-        ...
-
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
-        """Record that the work on a leased ticket failed."""
-        ...
-
-    async def block(
-        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
-    ) -> Ticket:
-        """Record why a ticket cannot go on."""
-        ...
-
-    async def retry(self, ticket: str, *, by: str = "") -> Ticket:
-        """Make a failed or blocked ticket pending again."""
-        ...
-
-    def executor(self) -> ToolExecutor:
-        """What runs a ticket's steps where the tools are."""
-        ...
-
-    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
-        """A worker on TOOL tickets."""
-        ...
-
-
 class ServicePort(Protocol):
     """The nouns that are the same here and over HTTP."""
 
@@ -389,6 +325,9 @@ class ServicePort(Protocol):
 
     @property
     def tools(self) -> ToolsPort: ...  # noqa: D102 - as above
+
+    @property
+    def servers(self) -> ServersPort: ...  # noqa: D102 - as above
 
     @property
     def recipes(self) -> RecipesPort: ...  # noqa: D102 - as above

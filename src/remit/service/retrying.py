@@ -34,11 +34,15 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
     """Recorded steps that run again."""
 
 
-async def not_retried(journal: Journal, job: str) -> None:
-    """Raise StateError (JOB_NOT_RETRYABLE) if a retry of the job exists: it may have done what this one would do."""
-    found = await journal.heads(HeadQuery(kind=KIND, labels={RETRY_OF: job}, limit=1))
-    if found:
-        other = job_row(found[0])
+async def not_retried(journal: Journal, job: str, own: str = "") -> None:
+    """Raise StateError (JOB_NOT_RETRYABLE) if a retry of the job exists: it may have done what this one would do.
+
+    `own` is left out: the retry that an earlier attempt at the same request created.
+    """
+    found = await journal.heads(HeadQuery(kind=KIND, labels={RETRY_OF: job}, limit=2))
+    others = [row for head in found if (row := job_row(head)).job != own]
+    if others:
+        other = others[0]
         verb = "retry" if other.state in {"failed", "cancelled"} else "show" if other.state in ENDED else "resume"
         remedy = f"Go on with that one: remit {verb} {other.job}"
         why = f"{job} was retried by {other.job}, which is {other.state}"

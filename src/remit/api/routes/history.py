@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
 from remit.service.views import StepView, VerifyReport
 from remit.trace.narrative import Narrative
+
+if TYPE_CHECKING:
+    from remit.service.streams import Streams
 
 _PAGE: Final = 1_000
 
@@ -45,6 +49,16 @@ class EventPage(msgspec.Struct, frozen=True, kw_only=True):
     items: list[EventView]
     next: int | None
     """`after` of the next page; null if this is the last."""
+
+
+class PieceView(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of what a model is saying."""
+
+    step: str
+    """The question's place in the job."""
+    offset: int
+    """Characters said before it; a gap says that older pieces are gone."""
+    text: str
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +94,36 @@ async def follow(asked: ApiRequest) -> AsyncIterator[Sent]:
     stream = asked.service.streams.name(await _known(asked))
     async for event in asked.service.streams.follow(stream, int(last)):
         yield Sent(str(event.seq), event.kind, _event(event))
+
+
+async def said(asked: ApiRequest) -> AsyncIterator[Sent]:
+    """Send what models say while they say it, if this server works on the job, until the job has ended.
+
+    Nothing of it is recorded yet. The event is the kind of piece: `text`, `reasoning` or `call`.
+    """
+    job = await _known(asked)
+    streams = asked.service.streams
+    pieces, ended = streams.said(job), asyncio.ensure_future(_ended(streams, streams.name(job)))
+    piece = asyncio.ensure_future(anext(pieces))
+    try:
+        while True:
+            await asyncio.wait({piece, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not piece.done():
+                return
+            found = piece.result()
+            view = PieceView(step=found.step, offset=found.offset, text=found.delta.text)
+            yield Sent(str(found.offset), found.delta.kind, view)
+            piece = asyncio.ensure_future(anext(pieces))
+    finally:
+        for task in (piece, ended):
+            task.cancel()
+        await asyncio.wait({piece, ended})
+
+
+async def _ended(streams: Streams, stream: str) -> None:
+    """Return once a job or session has ended."""
+    async for _ in streams.follow(stream):
+        pass
 
 
 async def replay(asked: ApiRequest) -> Replayed:
@@ -144,6 +188,15 @@ ROUTES: Final = (
         summary="Follow events as they are recorded.",
         stream=follow,
         codes=(*_FOUND, Code.REQUEST_INVALID),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/said/live",
+        name="jobs.said",
+        scope="read",
+        summary="Follow what models say.",
+        stream=said,
+        codes=_FOUND,
     ),
     Route(
         method="POST",

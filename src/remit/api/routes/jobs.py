@@ -15,6 +15,7 @@ from remit.http.problem import Problem
 from remit.jobs.plans.check import read_plan
 from remit.policy.overlay import within
 from remit.service.jobs import Options
+from remit.service.retrying import Retried
 from remit.service.search import JobSearch
 from remit.service.views import JobRow, JobView
 
@@ -83,6 +84,16 @@ class SignalBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: str
     payload: Any = None
+
+
+class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a job goes on, and why."""
+
+    step: str = ""
+    """Run again from this step; empty: where it failed."""
+    repeat: bool = False
+    """Whether calls with side effects that ended well are made again."""
+    reason: str = ""
 
 
 class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +176,17 @@ async def cancel(asked: ApiRequest) -> JobRow:
     """Ask a job to stop."""
     await asked.service.jobs.cancel(asked.path["job"], by=asked.principal, reason=asked.body.reason)
     return await asked.service.jobs.row(asked.path["job"])
+
+
+async def retry(asked: ApiRequest) -> Retried:
+    """Run a failed or cancelled job again in a new one, which takes over what is recorded."""
+    body: RetryBody = asked.body
+    if asked.access.tools:
+        raise Problem(Code.SCOPE_REQUIRED, "The token is for some tools only, and the job may call others.")
+    job = await asked.service.jobs.find(asked.path["job"])
+    return await asked.service.jobs.retry(
+        job, body.step, repeat=body.repeat, by=asked.principal, reason=body.reason, made=asked.identifier("job")
+    )
 
 
 async def resume(asked: ApiRequest) -> JobRow:
@@ -280,6 +302,26 @@ ROUTES: Final = (
         answer=JobRow,
         codes=_OPEN,
         example={"reason": "no longer needed"},
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/retry",
+        name="jobs.retry",
+        scope="call",
+        summary="Run a failed job again.",
+        handler=retry,
+        body=RetryBody,
+        answer=Retried,
+        status=201,
+        starts=True,
+        codes=(
+            Code.JOB_NOT_FOUND,
+            Code.STEP_NOT_FOUND,
+            Code.JOB_NOT_RETRYABLE,
+            Code.RETRY_REPEATS,
+            Code.UNKNOWN_RECIPE,
+        ),
+        example={"reason": "the address is right now"},
     ),
     Route(
         method="POST",

@@ -8,19 +8,9 @@ import msgspec
 
 from remit.api.route import ApiRequest, Route
 from remit.codes import Code
-from remit.service.mcp import ServerDiff
+from remit.service.mcp import ServerDiff, ServerEntry
 from remit.tools.pins import Pin
 from remit.tools.remote import RemoteStatus
-
-
-class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A server in a list."""
-
-    name: str
-    outage: str
-    """Why its tools cannot be used now; empty if it is up, or was not needed yet."""
-    tools_pinned: int | None
-    """Tools of its pin; null if it was never pinned."""
 
 
 class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,14 +19,9 @@ class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     digest: str
 
 
-async def page(asked: ApiRequest) -> list[ServerRow]:
+async def page(asked: ApiRequest) -> list[ServerEntry]:
     """List the servers, with what is known of them. None is connected."""
-    servers = asked.service.servers
-    rows = []
-    for name, outage in servers.known().items():
-        pin = await servers.pin_of(name)
-        rows.append(ServerRow(name=name, outage=outage, tools_pinned=len(pin.tools) if pin else None))
-    return rows
+    return await asked.service.servers.entries()
 
 
 async def status(asked: ApiRequest) -> RemoteStatus:
@@ -77,7 +62,7 @@ ROUTES: Final = (
         scope="read",
         summary="List MCP servers.",
         handler=page,
-        answer=list[ServerRow],
+        answer=list[ServerEntry],
     ),
     Route(
         method="POST",

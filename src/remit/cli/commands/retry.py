@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete
-from remit.cli.context import State, not_there
+from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -32,14 +32,9 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
 
     JOB is a job's id, an ending of it that fits only one, or `last`.
     """
-    if state.server:
-        raise not_there()
-    from remit.app import Remit
     from remit.cli.working import work_on
 
     async def choose(remit: Opened) -> list[str]:
-        if not isinstance(remit, Remit):
-            raise not_there()
         found = await remit.service.jobs.find(job)
         made = await remit.service.jobs.retry(found, step, repeat=repeat, reason=reason)
         state.note(f"retrying {found}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))

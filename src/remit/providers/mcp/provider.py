@@ -150,8 +150,12 @@ class McpProvider:
         return None if error is None else Outage(error.cause or Code.ConnectionError, str(error))
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
-        """The raw definitions by the server's own names. Raises ProviderError."""
-        return (await self._listed()).listing.tools
+        """The raw definitions by the server's own names, asked for again. Raises ProviderError."""
+        self._stale = True  # a server need not tell that its tools changed
+        listing = (await self._listed()).listing
+        if not self._unlisted and listing.hashes != self._offered:
+            self._tell()
+        return listing.tools
 
     async def status(self) -> RemoteStatus:
         """Connect, if need be, and tell who answers. Raises ProviderError."""

@@ -187,7 +187,28 @@ async def check_a_step_that_waits_for_a_decision_is_decided(reach: Reach) -> Non
             await one.service.steps.decide(waiting, "1", "retry")
 
 
+async def check_a_failed_job_is_retried_in_a_new_one(reach: Reach) -> None:
+    """What is recorded is taken over; a job is retried once, and only if it has ended badly."""
+    async with world(reach) as one:
+        failed, waiting = await one.ran("fails"), await one.ran("waits")
+        made = await one.service.jobs.retry(failed, reason="once more")
+        assert made.job != failed
+        await one.at_rest(made.job)
+        forked = (await one.local.jobs.history(made.job)).forked
+        assert forked is not None
+        assert (forked.job, forked.by, forked.reason) == (failed, "ann", "once more")
+        assert (await one.service.jobs.view(made.job)).retry_of == failed
+        for job in (failed, waiting):
+            with refused(Code.JOB_NOT_RETRYABLE, StateError):
+                await one.service.jobs.retry(job)
+        with refused(Code.STEP_NOT_FOUND, NotFoundError):
+            await one.service.jobs.retry(made.job, "99")
+        with refused(Code.JOB_NOT_FOUND, NotFoundError):
+            await one.service.jobs.retry("job_none")
+
+
 JOB_CHECKS: Final[tuple[Check, ...]] = (
+    check_a_failed_job_is_retried_in_a_new_one,
     check_a_job_runs_and_is_looked_at_whole,
     check_input_may_come_as_text,
     check_a_job_is_filed_as_its_options_say,

@@ -30,7 +30,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
 
     async def approve() -> dict[str, object] | None:
         flags = recorded(state, wrapped(name, words)) if words else None
-        async with state.remit(code="unused", servers=True, creates=True, flags=flags) as remit:
+        async with state.open(code="unused", servers=True, creates=True, flags=flags) as remit:
             servers = remit.service.servers
             seen = digest
             if seen is None:

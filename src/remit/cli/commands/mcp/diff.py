@@ -27,7 +27,7 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
 
     async def look() -> object:
         flags = recorded(state, wrapped(name, words)) if words else None
-        async with state.remit(code="unused", servers=True, flags=flags) as remit:
+        async with state.open(code="unused", servers=True, flags=flags) as remit:
             found = await remit.service.servers.diff(name)
             if state.as_json:
                 state.output.json(plain(found))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-
-if TYPE_CHECKING:
-    from remit.settings.mcp_servers import Servers
 
 
 @click.command("list")
@@ -20,25 +18,31 @@ if TYPE_CHECKING:
 def command(state: State) -> int:
     """List the servers and where each is defined.
 
-    Those of remit.toml come first and win over servers of the same name in the environment. None is connected.
+    Those of remit.toml come first and win over servers of the same name in the environment. None is connected. With
+    --server, those that it uses.
     """
+    rows, warnings, nothing = _there(state) if state.server else _here(state)
+    if state.as_json:
+        state.output.json({"servers": rows, "warnings": warnings})
+        return exit_codes.OK
+    _print(state, rows, warnings)
+    if nothing:
+        state.note(nothing)
+    return exit_codes.OK
+
+
+def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+    """Servers and warnings of the settings, and what to say of there being none in use."""
     from remit.cli.servers import known_servers
 
     settings = state.settings()
     found = known_servers(settings)
-    if state.as_json:
-        state.output.json({"servers": _rows(found), "warnings": found.warnings})
-        return exit_codes.OK
-    _print(state, found)
+    nothing = ""
     if settings.tools.no_mcp:
-        state.note(f"MCP servers are not used: {settings.sources['tools.no_mcp']} sets tools.no_mcp")
+        nothing = f"MCP servers are not used: {settings.sources['tools.no_mcp']} sets tools.no_mcp"
     elif not found.servers:
-        state.note(f"there are no servers: {state.command('mcp', 'add')} or {state.command('mcp', 'import')}")
-    return exit_codes.OK
-
-
-def _rows(found: Servers) -> list[dict[str, object]]:
-    return [
+        nothing = f"there are no servers: {state.command('mcp', 'add')} or {state.command('mcp', 'import')}"
+    rows = [
         {
             "name": server.name,
             "transport": server.transport,
@@ -49,9 +53,35 @@ def _rows(found: Servers) -> list[dict[str, object]]:
         }
         for server in found.servers
     ]
+    return rows, found.warnings, nothing
 
 
-def _print(state: State, found: Servers) -> None:
+def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+    """The same of a server: the MCP servers that it uses, and why one of them is down."""
+    from remit.cli.running import run_to_end
+    from remit.service.mcp import ServerEntry
+
+    async def look() -> list[ServerEntry]:
+        async with state.open() as remit:
+            return await remit.service.servers.entries()
+
+    found = run_to_end(look())
+    rows = [
+        {
+            "name": server.name,
+            "transport": server.transport,
+            "where": server.where,
+            "isolation": server.isolation,
+            "origin": state.server,
+            "disabled": False,
+        }
+        for server in found
+    ]
+    warnings = [f"{server.name}: {server.outage}" for server in found if server.outage]
+    return rows, warnings, "" if found else f"{state.server} uses no MCP servers"
+
+
+def _print(state: State, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
     from remit.cli.tables import Column, table
     from remit.cli.text import one_line
 
@@ -59,17 +89,17 @@ def _print(state: State, found: Servers) -> None:
         Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("WHERE", whole=False),
         Column("FROM", whole=False, style="dim"),
     )  # fmt: skip
-    rows = [
+    shown = [
         (
-            one.name,
-            one.transport,
-            "disabled" if one.disabled else "used",
-            one.isolation,
-            one.where,
-            found.origins[one.name],
+            row["name"],
+            row["transport"],
+            "disabled" if row["disabled"] else "used",
+            row["isolation"],
+            row["where"],
+            row["origin"],
         )
-        for one in found.servers
+        for row in rows
     ]
-    table(state.output.out, columns, rows)
-    for warning in found.warnings:
+    table(state.output.out, columns, shown)
+    for warning in warnings:
         state.note(f"{state.output.err.style('warning:', 'warn')} {one_line(warning)}")

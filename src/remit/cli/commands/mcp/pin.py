@@ -23,7 +23,7 @@ def command(state: State, name: str) -> int:
     from remit.cli.running import run_to_end
 
     async def pin() -> dict[str, object]:
-        async with state.remit(code="unused", servers=True, creates=True) as remit:
+        async with state.open(code="unused", servers=True, creates=True) as remit:
             pinned = await remit.service.servers.pin(name)
             return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
 

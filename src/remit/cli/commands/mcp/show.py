@@ -28,8 +28,7 @@ def command(state: State, name: str) -> int:
     """
     from remit.cli.running import run_async
 
-    status, tools, pin = run_async(lambda _stop: _look(state, name))
-    isolation = _isolation(state, name)
+    status, tools, pin, isolation = run_async(lambda _stop: _look(state, name))
     if state.as_json:
         state.output.json({**_plain(name, status, tools, pin), "isolation": isolation})
     else:
@@ -37,17 +36,13 @@ def command(state: State, name: str) -> int:
     return exit_codes.OK
 
 
-def _isolation(state: State, name: str) -> str:
-    from remit.cli.servers import all_servers
-
-    return next((server.isolation for server in all_servers(state.settings()).servers if server.name == name), "none")
-
-
-async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None]:
-    async with state.remit(code="unused", servers=True, creates=True) as remit:
-        status = await remit.service.servers.status(name)
+async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None, str]:
+    async with state.open(code="unused", servers=True, creates=True) as remit:
+        servers = remit.service.servers
+        status = await servers.status(name)
         tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
-        return status, tools, await remit.service.servers.pin_of(name)
+        isolation = next((one.isolation for one in await servers.entries() if one.name == name), "")
+        return status, tools, await servers.pin_of(name), isolation or "none"
 
 
 def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None) -> dict[str, Any]:

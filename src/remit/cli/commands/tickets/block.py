@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import proof_of, proof_options, session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.ports import TicketsPort
+    from remit.service.tickets_port import TicketsPort
     from remit.tickets.ticket import Ticket
 
 

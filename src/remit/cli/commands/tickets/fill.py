@@ -13,7 +13,7 @@ from remit.cli.tickets import proof_of, proof_options, session, show_ticket
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
-    from remit.service.ports import TicketsPort
+    from remit.service.tickets_port import TicketsPort
     from remit.tickets.queue import Filled
 
 

@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.ports import TicketsPort
+    from remit.service.tickets_port import TicketsPort
     from remit.tickets.report import RunReport
 
 
