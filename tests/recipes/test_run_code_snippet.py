@@ -43,6 +43,19 @@ async def test_code_that_fails_is_a_result_and_replays(remit_in: OpenRemit, flag
         assert report.verdict == "same"
 
 
+async def test_files_with_names_that_are_not_utf_8_are_kept_and_replay(
+    remit_in: OpenRemit, flags: dict[str, Any]
+) -> None:
+    async with remit_in(flags=flags) as remit:
+        code = "import os; os.mkdir(b'd\\xff'); open(b'd\\xff/caf\\xe9.txt', 'w').write('x'); "
+        code += "os.symlink(b'\\xfe', b'\\xfd')"
+        job = await remit.start(run_code_snippet("python", code))
+        found = await job
+        assert [(one["path"], one["bytes"]) for one in found["artifacts"]] == [("d\\xff/caf\\xe9.txt", 1)]
+        assert found["left_out"] == [{"path": "\\xfd", "why": "a symbolic link"}]
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
 async def test_what_cannot_be_taken_is_listed_with_the_reason(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
     async with remit_in(flags=flags) as remit:
         code = "ln -s /etc/passwd link; mkfifo pipe; echo x > one; ln one two; echo y > kept; mkdir d; ln -s .. d/up"

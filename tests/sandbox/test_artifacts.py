@@ -4,6 +4,7 @@ import os
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from remit.sandbox.artifacts import collect
@@ -34,7 +35,6 @@ def test_nothing_else_is_taken_and_each_has_its_reason(tmp_path: Path) -> None:
     os.mkfifo(work / "pipe")
     with socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(work / "socket"))
-        (work / os.fsdecode(b"\xff\xfe")).write_text("x")
         found = collect(work, LIMITS)
     assert found.artifacts == ()
     assert {one.path: one.why for one in found.left_out} == {
@@ -43,8 +43,19 @@ def test_nothing_else_is_taken_and_each_has_its_reason(tmp_path: Path) -> None:
         "hard": "it has more than one name (hard link)",
         "pipe": "a named pipe",
         "socket": "a socket",
-        "\\xff\\xfe": "its name is not UTF-8",
     }
+
+
+def test_names_that_are_not_utf_8_are_written_with_their_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    (folder / os.fsdecode("caf\u00e9".encode("latin-1"))).write_text("x")
+    (folder / "caf\u00e9").symlink_to("x")
+    found = collect(tmp_path, LIMITS)
+    assert [(one.path, one.data) for one in found.artifacts] == [("d\\xff/caf\\xe9", b"x")]
+    assert [one.path for one in found.left_out] == ["d\\xff/caf\u00e9"]
+    assert collect(tmp_path, LIMITS, ("d\\xff/caf\\xe9",)) == msgspec.structs.replace(found, left_out=())
+    assert collect(tmp_path, LIMITS, ("other",)).artifacts == ()
 
 
 def test_a_folder_in_place_of_which_a_link_is_put_leads_nowhere(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,27 @@ def test_a_run_with_the_key_of_an_earlier_one_finds_the_workspace_as_that_did(tm
     assert restored
     assert again.digest == before.digest
     assert content(place.work) == {"a/one.txt": "1"}
+
+
+def test_names_that_are_not_utf_8_are_restored_as_well(tmp_path: Path) -> None:
+    place = workspace(tmp_path)
+    folder = place.work / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    latin, escaped = folder / os.fsdecode(b"caf\xe9"), folder / "caf\\xe9"
+    latin.write_text("1")
+    escaped.write_text("2")
+    (folder / "link").symlink_to(latin.name)
+    before, _ = RunHistory(place).begin("k1", NOW)
+    latin.unlink()
+    (folder / "link").unlink()
+    again, restored = RunHistory(place).begin("k1", NOW)
+    assert restored
+    assert again.digest == before.digest == RunHistory(place).end(NOW).digest
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        latin.name: "1",
+        escaped.name: "2",
+        "link": "1",
+    }
 
 
 def test_another_run_finds_what_the_one_before_left(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -13,7 +12,7 @@ from typing import Final
 import msgspec
 
 from remit.sandbox.limits import Limits
-from remit.sandbox.walking import Entry, TooManyError, walk
+from remit.sandbox.walking import Entry, TooManyError, shown, walk
 
 _KINDS: Final = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -30,6 +29,7 @@ class Artifact(msgspec.Struct, frozen=True):
     """A file that was taken."""
 
     path: str
+    """As `walking.shown` writes it."""
     data: bytes
     sha256: str
 
@@ -60,11 +60,12 @@ class _Collector:
 
     def leave(self, path: str, why: str) -> None:
         if len(self.left) < _LISTED:
-            self.left.append(LeftOut(_shown(path), why))
+            self.left.append(LeftOut(shown(path), why))
         else:
             self.more += 1
 
     def wanted(self, path: str) -> bool:
+        path = shown(path)
         return not self.patterns or any(path == one or fnmatchcase(path, one) for one in self.patterns)
 
     def look(self, entry: Entry) -> None:
@@ -88,13 +89,15 @@ class _Collector:
             self.leave(entry.path, f"more than {self.limits.artifact_bytes} bytes in all")
             return
         self.bytes += len(data)
-        self.taken.append(Artifact(entry.path, data, f"sha256:{hashlib.sha256(data).hexdigest()}"))
+        self.taken.append(Artifact(shown(entry.path), data, f"sha256:{hashlib.sha256(data).hexdigest()}"))
 
 
 def collect(
     folder: Path, limits: Limits, patterns: tuple[str, ...] = (), known: Callable[[str], bool] | None = None
 ) -> Collected:
     """The files below a folder whose paths match a pattern (`*` also matches `/`), all without patterns.
+
+    Paths and patterns are as `walking.shown` writes them.
 
     `known` names paths to pass over in silence. The program must be dead: what changes meanwhile is left out or cut.
     """
@@ -109,10 +112,6 @@ def collect(
 
 
 def _unfit(entry: Entry) -> str:
-    try:
-        entry.path.encode()
-    except UnicodeEncodeError:
-        return "its name is not UTF-8"
     for is_kind, words in _KINDS:
         if is_kind(entry.info.st_mode):
             return words
@@ -126,7 +125,3 @@ def _read(entry: Entry, most: int) -> bytes | None:
     with open(fd, "rb") as file:  # closes it
         data = file.read(most + 1)
     return data if len(data) <= most else None
-
-
-def _shown(path: str) -> str:
-    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -20,9 +20,9 @@ from remit.sandbox.execution import Execution, Listener, quiet
 from remit.sandbox.history import RunHistory
 from remit.sandbox.limits import LooserError
 from remit.sandbox.policy import SandboxPolicy, merged
-from remit.sandbox.snapshots import Snapshot
+from remit.sandbox.snapshots import Snapshot, name_of
 from remit.sandbox.spec import INPUTS, Mount, Spec
-from remit.sandbox.walking import TooManyError
+from remit.sandbox.walking import TooManyError, shown
 from remit.sandbox.workspaces import Workspace, Workspaces, recover
 
 _LISTED: Final = 100
@@ -201,4 +201,5 @@ def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:
         if path not in before.unkept
     ]
     gone = [path for path in sorted(known - there) if path in before.unkept or before.entries[path].kind != "folder"]
-    return found + [Changed(path, "deleted", 0) for path in gone]
+    found += [Changed(path, "deleted", 0) for path in gone]
+    return [msgspec.structs.replace(one, path=shown(name_of(one.path))) for one in found]

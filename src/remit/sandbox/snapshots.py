@@ -23,6 +23,24 @@ _RACY_NS: Final = 100_000_000
 """A file changed so shortly before it was looked at may change again without another time stamp."""
 
 
+_BYTES: Final = "\0"
+"""Begins the text of a name that is not UTF-8: one character for each byte follows."""
+
+
+def _text(name: str) -> str:
+    """A name that JSON can hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return _BYTES + os.fsencode(name).decode("latin-1")
+    return name
+
+
+def name_of(text: str) -> str:
+    """The name or path that a snapshot holds as `text`."""
+    return os.fsdecode(text[1:].encode("latin-1")) if text.startswith(_BYTES) else text
+
+
 class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     """One file, folder or symbolic link."""
 
@@ -38,6 +56,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """All of a workspace."""
 
     entries: dict[str, Saved]
+    """By the texts of their paths: see `name_of`."""
     unkept: list[str] = []
     """Paths of what is not restored: pipes, sockets, devices, files that are closed to us."""
 
@@ -64,13 +83,11 @@ class Snapshots:
         entries: dict[str, Saved] = {}
         unkept = []
         for entry in walk(work):
-            with suppress(UnicodeEncodeError):
-                entry.path.encode()  # a name that is not UTF-8 is not kept
-                saved = self._saved(entry, now_ns, keep=keep)
-                if saved is not None:
-                    entries[entry.path] = saved
-                else:
-                    unkept.append(entry.path)
+            saved = self._saved(entry, now_ns, keep=keep)
+            if saved is not None:
+                entries[_text(entry.path)] = saved
+            else:
+                unkept.append(_text(entry.path))
         return Snapshot(entries, unkept)
 
     def restore(self, snapshot: Snapshot, work: Path) -> None:
@@ -80,17 +97,18 @@ class Snapshots:
                 raise SnapshotLostError("the workspace's snapshot is damaged")
         empty(work)
         owner = identity()
-        for path, saved in snapshot.entries.items():
+        paths = {name_of(text): saved for text, saved in snapshot.entries.items()}
+        for path, saved in paths.items():
             place = work / path
             if saved.kind == "folder":
                 place.mkdir(0o700)
             elif saved.kind == "link":
-                place.symlink_to(saved.target)
+                place.symlink_to(name_of(saved.target))
             else:
                 shutil.copyfile(self._objects / saved.sha256, place)
                 place.chmod(saved.mode)
             owner.own(place)
-        for path, saved in reversed(snapshot.entries.items()):
+        for path, saved in reversed(paths.items()):
             if saved.kind == "folder":
                 (work / path).chmod(saved.mode)
 
@@ -107,7 +125,7 @@ class Snapshots:
         if entry.is_folder:
             return Saved("folder", mode)
         if entry.is_link:
-            return Saved("link", target=os.readlink(entry.name, dir_fd=entry.parent))
+            return Saved("link", target=_text(os.readlink(entry.name, dir_fd=entry.parent)))
         if not entry.is_file:
             return None
         try:

@@ -15,6 +15,11 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
+def shown(path: str) -> str:
+    """A path as it is recorded: bytes that are not UTF-8 as a backslash, x and two digits."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 class Entry(NamedTuple):
     """Something in the folder."""
 
