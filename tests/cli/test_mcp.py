@@ -176,6 +176,21 @@ def test_add_proposes_the_sandbox_with_the_paths_that_the_command_names(project:
     assert isolation == []
 
 
+def test_add_proposes_what_lies_behind_links_and_all_packages_of_node(project: Project) -> None:
+    here = project.folder
+    (here / "node_modules" / ".bin").mkdir(parents=True)
+    (here / "node_modules" / "server").mkdir()
+    (here / "node_modules" / "server" / "package.json").write_text("{}")
+    (here / "node_modules" / "server" / "index.js").write_text("")
+    (here / "node_modules" / ".bin" / "server").symlink_to("../server/index.js")
+    (here / "data").mkdir()
+    (here / "notes").symlink_to("data")
+    project.here("mcp", "add", "files", "--", "node", "node_modules/.bin/server", str(here / "notes"))
+    assert servers(project)[0]["sandbox"] == {
+        "roots": [str(here / "node_modules"), str(here / "notes"), str(here / "data")]
+    }
+
+
 @pytest.mark.parametrize("words", [["--url", "https://h"], ["--no-sandbox", "--", "x"]])
 def test_what_the_sandbox_is_given_belongs_to_a_server_in_it(project: Project, words: list[str]) -> None:
     done = project.here("mcp", "add", "files", "--root", "/usr", *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from remit.settings.terms import terms_of
 
 _FETCHERS: Final = frozenset({"npx", "uvx", "pipx", "bunx"})
 """Programs that download what they run."""
+_PACKAGES: Final = "node_modules"
 _MARKS: Final = ("package.json", "pyproject.toml")
 """What the folder of a program holds."""
 
@@ -22,7 +24,7 @@ def proposed(
     False if there is no command.
     """
     given = [str(Path(path).expanduser().absolute()) for path in (*roots, *writable)]
-    named = [path for word in words[1:] if (path := _named(word, folder)) and path not in given]
+    named = [path for word in words[1:] for path in _named(word, folder) if path not in given]
     table = {
         "roots": list(dict.fromkeys([*given[: len(roots)], *named])),
         "writable": given[len(roots) :],
@@ -46,12 +48,20 @@ def isolation_note(server: McpServer) -> str:
     return said
 
 
-def _named(word: str, folder: Path) -> str:
-    """The path that an argument names, if there is one; the whole folder of a program that is named by its file."""
+def _named(word: str, folder: Path) -> list[str]:
+    """The path that an argument names, if there is one; the whole folder of a program that is named by its file.
+
+    A link is named as well as what it leads to: the program finds the one by its words, and the other from there.
+    """
     place = folder / word
     if "://" in word or word.startswith("-") or not ("/" in word or place.is_file()) or not place.exists():
-        return ""
-    place = place.resolve()
-    if place.is_file():
-        return str(next((above for above in place.parents if any((above / mark).exists() for mark in _MARKS)), place))
-    return str(place) if place != Path("/") else ""
+        return []
+    named, real = Path(os.path.normpath(place)), place.resolve()
+    if real == Path("/"):
+        return []
+    if real.is_file() and _PACKAGES in named.parts:  # what a package needs lies beside it, or above
+        return [str(Path(*named.parts[: named.parts.index(_PACKAGES) + 1]))]
+    root = real
+    if real.is_file():
+        root = next((above for above in real.parents if any((above / mark).exists() for mark in _MARKS)), real)
+    return [str(root)] if named.is_relative_to(root) else [str(named), str(root)]
