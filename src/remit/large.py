@@ -43,10 +43,18 @@ def is_large(value: object) -> bool:
             parts += len(one)
             if parts <= _PARTS:
                 waiting += one.values()
-        elif isinstance(one, list | tuple):
+        elif isinstance(one, list | tuple | set | frozenset):
             parts += len(one)
             if parts <= _PARTS:
                 waiting += one
+        elif (names := _fields(type(one))) and parts <= _PARTS:
+            parts += len(names)
+            waiting += [getattr(one, name, None) for name in names]
         if size > LARGE or parts > _PARTS:
             return True
     return False
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a Struct or a dataclass; of another type none."""
+    return getattr(kind, "__struct_fields__", ()) or tuple(getattr(kind, "__dataclass_fields__", ()))

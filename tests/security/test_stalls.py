@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pytest
 
+from remit import tool
 from remit.canonical import MAX_DEPTH
+from remit.codes import Code
 from remit.gateway.result import _too_deep
 from remit.large import LARGE, decode, is_large
 from remit.providers.stub import StubProvider
@@ -72,6 +75,98 @@ async def test_the_loop_goes_round_while_a_large_result_is_checked(
     assert (provider.after - provider.before > TURNS) == large
 
 
+class Turns:
+    """How often the loop goes round."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._tick()
+
+    def _tick(self) -> None:
+        self.count += 1
+        self._next = asyncio.get_running_loop().call_soon(self._tick)
+
+    def end(self) -> int:
+        """Count no more; how often it was."""
+        self._next.cancel()
+        return self.count
+
+
+@dataclass
+class Holder:
+    """The same, as a dataclass."""
+
+    blocks: list[Any]
+
+
+class Blocks(msgspec.Struct):
+    """What a function of the user's own may return."""
+
+    blocks: list[Any]
+
+
+@tool("big.blocks", level="L0")
+async def blocks() -> Blocks:
+    """Return a large value."""
+    return Blocks(NESTED)
+
+
+@tool("big.few", level="L0")
+async def few() -> Blocks:
+    """Return a small value."""
+    return Blocks([1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True])
+async def test_the_loop_goes_round_while_a_function_s_result_becomes_json(large: bool) -> None:
+    turns = Turns()
+    result = await (blocks if large else few).invoke({})
+    assert (turns.end() > 1) == large
+    assert result.value == {"blocks": NESTED if large else [1]}
+
+
+@pytest.mark.slow
+async def test_the_loop_goes_round_while_large_arguments_are_hashed_and_checked(remit_in: OpenRemit) -> None:
+    seen: list[int] = []
+
+    @tool("big.put", level="L0")
+    async def put(blocks: list[Any]) -> int:
+        """Take a large value."""
+        seen.append(turns.count)
+        return len(blocks)
+
+    async with remit_in(tools=[put]) as remit:
+        for value in ([1], [1], NESTED):
+            turns = Turns()
+            assert (await remit.call("big.put", {"blocks": value})).value == len(value)
+            turns.end()
+    assert seen[2] > 10 * seen[1], "a small call meets only the waits for the journal"
+
+
+@pytest.mark.slow
+async def test_arguments_that_change_while_they_are_read_are_refused(remit_in: OpenRemit) -> None:
+    """Between the hash that is recorded, and approved, and the copy that is sent."""
+
+    @tool("big.put", level="L0")
+    async def put(blocks: list[Any]) -> int:
+        """Take a large value."""
+        return len(blocks)
+
+    changing = list(NESTED)
+    async with remit_in(tools=[put]) as remit:
+        call = asyncio.ensure_future(remit.call("big.put", {"blocks": changing}))
+
+        def change() -> None:
+            changing.append({"evil": len(changing)})
+            if not call.done():
+                asyncio.get_running_loop().call_soon(change)
+
+        change()
+        outcome = await call
+    assert (outcome.ok, outcome.code) == (False, Code.INVALID_TOOL_ARGS)
+
+
 @pytest.mark.parametrize(
     ("value", "large"),
     [
@@ -85,6 +180,10 @@ async def test_the_loop_goes_round_while_a_large_result_is_checked(
         ([[[[1]]]] * 5_000, True),
         ({str(number): number for number in range(5_000)}, True),
         (object(), False),
+        (Blocks(NESTED), True),
+        (Blocks([1]), False),
+        (Holder([1] * 5_000), True),
+        ({*range(5_000)}, True),
     ],
 )
 def test_what_counts_as_large(value: object, large: bool) -> None:

@@ -11,6 +11,7 @@ from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
 from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.outcome import Outcome
+from remit.large import decode
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
 from remit.tools.budget import Budget
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float | None, float | None, str], None]
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 def no_progress(done: float | None, total: float | None, message: str) -> None:
@@ -196,8 +196,8 @@ class Call:
         try:
             self.arguments_hash = arguments_hash or digest(args)
             self.encoded = _encode(args)
-            self.args = _decode(self.encoded)
-        except (NotCanonicalError, TypeError, ValueError, OverflowError, RecursionError):
+            self.args = decode(self.encoded)
+        except (NotCanonicalError, TypeError, ValueError, OverflowError, RecursionError, RuntimeError):
             self.args, self.encoded, self.arguments_hash = args, b"", ""
 
     @property

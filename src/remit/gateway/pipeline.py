@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from remit.canonical import digest
 from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
 from remit.gateway.meter import Meter
@@ -29,10 +31,12 @@ from remit.gateway.stages.resolve import Resolve
 from remit.gateway.stages.resolve_model import ResolveModel
 from remit.gateway.stages.take_limits import TakeLimits
 from remit.gateway.stages.validate_arguments import ValidateArguments
+from remit.large import is_large
 from remit.models.reply import Watch, unwatched
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
+    from remit.journal.journal import Journal
     from remit.journal.kinds import ToolInvocationStarted
     from remit.journal.writer import StreamWriter
     from remit.tools.peer import Peer
@@ -94,7 +98,14 @@ class Gateway:
         Never raises for what the caller can cause (rule 5). Raises JournalError where nothing can be recorded any more,
         and passes cancellation on: the call then stands announced without an outcome.
         """
+        if is_large(request.args):
+            return self._large(request, writer, progress, peer)
         return self._pass(Call(request, self.services.journal, writer, progress, peer), self._enter)
+
+    async def _large(self, request: Request, writer: StreamWriter, progress: Progress, peer: Peer | None) -> Outcome:
+        """A call whose arguments are copied and hashed in a thread, so that they hold no one else up."""
+        call = await asyncio.to_thread(_copied, request, self.services.journal, writer, progress, peer)
+        return await self._pass(call, self._enter)
 
     async def ask(self, request: ModelRequest, writer: StreamWriter, watch: Watch = unwatched) -> Outcome:
         """Let one model call through its stages, as `call` does; the value of an ok outcome is an `Answered`.
@@ -133,6 +144,14 @@ class Gateway:
     async def reconcile(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """Ask the provider for the outcome of a call whose end was not recorded, and record the answer (rule 3)."""
         return await self._reconciler.ask(started, writer)
+
+
+def _copied(request: Request, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None) -> Call:
+    """The call, in a thread; with arguments that their owner changed between the hash and the copy it is refused."""
+    call = Call(request, journal, writer, progress, peer)
+    if call.arguments_hash and digest(call.args) != call.arguments_hash:
+        call.arguments_hash = ""
+    return call
 
 
 def name_of(stage: Callable[..., Stage]) -> str:

@@ -23,6 +23,7 @@ from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
 from remit.journal.kinds import decode as payload_of
+from remit.large import is_large
 from remit.policy.overlay import parse_overlay
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
@@ -114,7 +115,9 @@ class Sessions:
             remedy = f"Give up to {_MAX_KEY} printable characters."
             raise UsageError("the idempotency key cannot be used", code=Code.INVALID_INPUT, remedy=remedy)
         found = await self._found(session, principal)
-        request = msgspec.structs.replace(_request(found.opened, tool, args or {}, timeout_s, only), trace_id=trace_id)
+        given = (found.opened, tool, args or {}, timeout_s, only)
+        request = await asyncio.to_thread(_request, *given) if is_large(args) else _request(*given)
+        request = msgspec.structs.replace(request, trace_id=trace_id)
         outcome = await self._called(found, request, key, live)
         return outcome_view(outcome)
 
@@ -216,7 +219,7 @@ def _request(
 ) -> Request:
     try:
         arguments_hash = digest(args)
-    except NotCanonicalError:
+    except (NotCanonicalError, RuntimeError):  # RuntimeError: they changed meanwhile
         arguments_hash = ""  # the gateway refuses it
     return Request(
         tool=tool,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
+from remit.large import is_large
 from remit.settings.terms import SandboxTerms, terms_of
 from remit.tools import hints
 from remit.tools.blocking import Threads
@@ -76,15 +78,19 @@ class FunctionTool(Generic[P, R_co]):
         past its deadline it goes on unseen, so that what a sync tool with side effects did by then is uncertain (rule
         3). Raises ProviderError for arguments or a result that do not fit, and whatever the function raises.
         """
-        given = self._arguments_of(args)
+        large = is_large(args)  # what is large is worked on in a thread: it holds no one else up
+        given = await asyncio.to_thread(self._arguments_of, args) if large else self._arguments_of(args)
         if self._context is not None:
             given[self._context] = ctx
         call: Callable[..., Any] = self.function
         try:
-            value = await (call(**given) if self.is_async else (threads or Threads(1)).run(lambda: _run(call, given)))
+            if not self.is_async:
+                return await (threads or Threads(1)).run(lambda: _result(_run(call, given)))
+            value = await call(**given)
         except SystemExit as error:  # a tool ends a call, never the process that serves it
             raise RuntimeError(f"the tool asked to exit with {error.code!r}") from error
-        return _result(value)
+        plain = value.value if isinstance(value, ToolResult) else value
+        return await asyncio.to_thread(_result, value) if is_large(plain) else _result(value)
 
     def _arguments_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
         if self._arguments is None:  # they were checked against the schema that was given

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, refused
 from remit.gateway.schema_gate import CALL_ARGS
+from remit.large import LARGE
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -30,7 +32,10 @@ class ValidateArguments:
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             return refused(Code.INVALID_BUDGET, f"a timeout of {timeout} s is not positive", "Give a positive timeout.")
         tool = call.tool
-        call.misfit = self._gate.check(CALL_ARGS, tool.input, call.args, tool.meta.name)
+        if len(call.encoded) > LARGE:  # in a thread, so that it holds no one else up
+            call.misfit = await asyncio.to_thread(self._gate.check, CALL_ARGS, tool.input, call.args, tool.meta.name)
+        else:
+            call.misfit = self._gate.check(CALL_ARGS, tool.input, call.args, tool.meta.name)
         if call.misfit is not None and call.misfit.rejected:
             return _refuse(call, call.misfit.text)
         return await proceed(call)
