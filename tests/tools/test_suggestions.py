@@ -24,8 +24,7 @@ def test_a_huge_name_costs_no_more_than_a_long_one() -> None:
 
 def test_names_are_listed_up_to_a_limit() -> None:
     assert listed([]) == ""
-    assert listed(["a"], last=" or ") == "a"
-    assert listed(["a", "b", "c"], last=" or ") == "a, b or c"
+    assert listed(["a", "b", "c"]) == "a, b, c"
     assert listed(str(each) for each in range(MAX_LISTED)).endswith(", 11")
     assert listed(str(each) for each in range(MAX_LISTED + 1)).endswith(", 11 and 1 more")
     assert listed(str(each) for each in range(MAX_LISTED + 3)).endswith(", 11 and 3 more")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from remit.cli.context import MEMORY, Code, State, file_of
+from remit.cli.context import MEMORY, Requirement, State, file_of
 from remit.errors import JournalError, RemitError
 
 if TYPE_CHECKING:
@@ -266,14 +266,14 @@ def _wal(path: Path) -> Check:
 # --- tools
 
 
-async def _look_at_tools(state: State, code: Code) -> tuple[list[ToolView], dict[str, str], Snapshot]:
+async def _look_at_tools(state: State, code: Requirement) -> tuple[list[ToolView], dict[str, str], Snapshot]:
     async with state.remit(code=code) as remit:
         tools = remit.service.tools
         return await tools.views(), await tools.failures(), await tools.readiness()
 
 
 async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
-    code: Code = "wanted" if live else "recorded"
+    code: Requirement = "wanted" if live else "recorded"
     try:
         tools, failures, readiness = await _look_at_tools(state, code)
     except JournalError:  # which has a check of its own

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
-Code = Literal["needed", "wanted", "recorded", "unused"]
+Requirement = Literal["needed", "wanted", "recorded", "unused"]
 """What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
 stop it; `recorded` uses the catalog as it was last listed. The last two import no module and start no server.
 """
@@ -83,7 +83,7 @@ class State:
     def remit(
         self,
         *,
-        code: Code = "needed",
+        code: Requirement = "needed",
         writes: bool = False,
         servers: bool = False,
         creates: bool = False,
@@ -145,7 +145,7 @@ class State:
     def open(
         self,
         *,
-        code: Code = "needed",
+        code: Requirement = "needed",
         writes: bool = False,
         servers: bool = False,
         creates: bool = False,
@@ -209,7 +209,7 @@ class State:
             self.note("only built-in tools are known: `remit tools` lists yours, and records them for such commands")
         return stand_ins_of(found.tools if found is not None else ())
 
-    def _import(self, settings: Settings, code: Code) -> bool:
+    def _import(self, settings: Settings, code: Requirement) -> bool:
         """Import the user's modules, once; whether that went well. What they print must not mix with the result."""
         from remit.service.modules import find
 
@@ -226,11 +226,11 @@ class State:
 
 def not_there() -> UsageError:
     """The refusal of a command that cannot be sent to a server."""
-    from remit.codes import Code as Stable
+    from remit.codes import Code
 
     why = "this command works on a journal here, and not through a server"
     return UsageError(
-        why, code=Stable.LOCAL_ONLY, remedy="Run it where the journal is, without --server or REMIT_SERVER."
+        why, code=Code.LOCAL_ONLY, remedy="Run it where the journal is, without --server or REMIT_SERVER."
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from remit.nearest import did_you_mean
+
 
 class Entry(NamedTuple):
     """A command that is not imported yet."""
@@ -47,11 +49,8 @@ class LazyGroup(click.Group):
         """The command that the arguments name. Raises click.UsageError with close names."""
         name = args[0]
         if name not in self.entries and not name.startswith("-"):
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, self.entries, n=2)
-            hint = f" Did you mean {' or '.join(close)}?" if close else ""
-            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+            hint = did_you_mean(name, self.entries, most=2)
+            raise click.UsageError(f"There is no command {name!r}. {hint}".rstrip(), ctx)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

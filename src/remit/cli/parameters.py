@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.nearest import nearest
 
 if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
@@ -78,8 +78,7 @@ class _Reader:
         positive = name.removeprefix("no_")
         if positive != name and self.kinds.get(positive, Kind()).flag:
             return positive, True
-        close = get_close_matches(name, self.kinds, n=1)
-        hint = f"Did you mean --{close[0]}? " if close else ""
+        hint = "".join(f"Did you mean --{close}? " for close in nearest(name, self.kinds))
         raise self._wrong(f"there is no option --{option}", hint)
 
     def _next(self, option: str, kind: Kind, rest: list[str], *, negated: bool) -> str:

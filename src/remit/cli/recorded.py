@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.settings.places import data_folder
@@ -72,10 +72,9 @@ async def _offered(remit: Remit) -> Recorded:
 def _keep(found: Recorded, place: Path) -> None:
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(msgspec.json.encode(found))
-        Path(temporary).replace(place)
+        data = msgspec.json.encode(found)
+        if not place.exists() or place.read_bytes() != data:
+            replace_file(place, data)
     except OSError as error:
         _log.warning("%s: %s; the catalog is not recorded", place.parent, error.strerror or error)
 

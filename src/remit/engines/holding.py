@@ -16,7 +16,7 @@ from remit.errors import JournalError
 from remit.journal.event import Claim, Lease
 
 if TYPE_CHECKING:
-    from remit.engines.port import Pass, Work
+    from remit.engines.port import Execution, Work
     from remit.jobs.ended import Ended
 
 _log: Final = logging.getLogger("remit.engine")
@@ -43,7 +43,7 @@ class Holding:
         self._journal = work.journal
         self._lease_s = lease_s
         self._changed = changed
-        self._passes: dict[str, tuple[Pass, asyncio.Task[None]]] = {}
+        self._passes: dict[str, tuple[Execution, asyncio.Task[None]]] = {}
         self._held_until = 0
         """Every lease of these passes has to be renewed by then."""
         self._ended: dict[str, list[asyncio.Future[Ended]]] = {}
@@ -134,7 +134,7 @@ class Holding:
             await self._keep()
         return now
 
-    async def _run(self, one: Pass, before: asyncio.Task[None] | None) -> None:
+    async def _run(self, one: Execution, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""
         try:
             if before is not None:
@@ -244,7 +244,7 @@ class Holding:
         self._changed()
 
 
-def _end(one: Pass, task: asyncio.Task[None]) -> None:
+def _end(one: Execution, task: asyncio.Task[None]) -> None:
     """End a pass whose stream another worker has."""
     one.writer.supersede()
     task.cancel()

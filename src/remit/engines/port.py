@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
 
 
-class Pass(Protocol):
-    """One pass of this process over a stream that it has leased."""
+class Execution(Protocol):
+    """What this process does on a stream that it has leased, until it waits, ends or loses the lease."""
 
     stream: str
     epoch: int
@@ -71,7 +71,7 @@ class Work(Protocol):
         """Have `changed` called when the late routes may have changed; returns what ends that."""
         ...
 
-    def take(self, lease: Lease) -> Pass:
+    def take(self, lease: Lease) -> Execution:
         """A pass over a stream that was just leased."""
         ...
 

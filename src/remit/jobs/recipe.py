@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
@@ -15,6 +14,7 @@ from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, UsageError
 from remit.jobs.bound import RecipeCall
 from remit.jobs.code import code_digest, code_version, folder_of, text_digest
+from remit.nearest import did_you_mean
 from remit.tools.hints import from_json, to_json
 
 if TYPE_CHECKING:
@@ -218,8 +218,7 @@ class Recipes:
         """
         versions = self._by_name.get(name)
         if not versions:
-            close = get_close_matches(name, self._by_name, n=3)
-            hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(self.names()) or 'none'}."
+            hint = did_you_mean(name, self._by_name, most=3) or f"Known: {', '.join(self.names()) or 'none'}."
             raise NotFoundError(f"no recipe is named {name!r}", code=Code.UNKNOWN_RECIPE, remedy=hint)
         return _version_of(versions, recorded)
 

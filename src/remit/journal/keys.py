@@ -10,11 +10,11 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from remit.atomic import replace_file, written_beside
 from remit.errors import SettingsError
 from remit.journal.seals import KEY_BYTES, Seals
 
@@ -65,7 +65,7 @@ def read(place: Path) -> list[bytes]:
 def make(place: Path) -> None:
     """Make a file with a new key, unless there is one: of several processes that try, one does it. Raises OSError."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    whole = _complete(place.parent, [os.urandom(KEY_BYTES)])
+    whole = written_beside(place, _text([os.urandom(KEY_BYTES)]))
     try:
         with contextlib.suppress(FileExistsError):
             place.hardlink_to(whole)  # whole or not there, and never in place of another
@@ -75,17 +75,11 @@ def make(place: Path) -> None:
 
 def write(place: Path, keys: Sequence[bytes]) -> None:
     """Put these keys in the place of those in the file. Raises OSError."""
-    _complete(place.parent, keys).replace(place)
+    replace_file(place, _text(keys))
 
 
-def _complete(folder: Path, keys: Sequence[bytes]) -> Path:
-    """A file beside the others with these keys, on the disk; readable for its owner alone."""
-    descriptor, name = tempfile.mkstemp(dir=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(b"".join(key.hex().encode() + b"\n" for key in keys))
-        file.flush()
-        os.fsync(descriptor)
-    return Path(name)
+def _text(keys: Sequence[bytes]) -> bytes:
+    return b"".join(key.hex().encode() + b"\n" for key in keys)
 
 
 def _unusable(place: Path, why: str) -> SettingsError:

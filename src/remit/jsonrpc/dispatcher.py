@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.shared.message import MessageMetadata
 
-    from remit.jsonrpc.wire import Transport
+    from remit.jsonrpc.transport import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 MAX_REQUESTS: Final = 1_000
@@ -102,11 +102,11 @@ class Dispatcher:
             if "id" not in message:
                 self._notified(Inbound(via or self._wire, None, params, asking=self, metadata=metadata), method, params)
             else:
-                self._nonsense(INVALID_REQUEST, "the id is no text or number")
+                self._invalid(INVALID_REQUEST, "the id is no text or number")
         elif request_id is not None:
             self._answered(request_id, message)
         else:
-            self._nonsense(INVALID_REQUEST, "neither a request nor an answer")
+            self._invalid(INVALID_REQUEST, "neither a request nor an answer")
         return None
 
     def left(self, via: Transport) -> None:
@@ -250,17 +250,17 @@ class Dispatcher:
         if isinstance(message, dict):
             self.take(message)
         else:
-            self._nonsense(INVALID_REQUEST, "not a message")
+            self._invalid(INVALID_REQUEST, "not a message")
 
     def _unreadable(self, body: bytes, why: str) -> None:
         """A waiter for an answer that cannot be read hears so, instead of waiting for another."""
         if body.strip():
             _log.debug("not JSON: %r", body[:200])
-            self._nonsense(PARSE_ERROR, "not JSON")
+            self._invalid(PARSE_ERROR, "not JSON")
         if (request_id := unreadable_answer(body)) is not None:
             self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is not JSON: {why}"))
 
-    def _nonsense(self, code: int, why: str) -> None:
+    def _invalid(self, code: int, why: str) -> None:
         self.invalid_messages += 1
         _log.debug("something came that is not a message: %s", why)
         if self._answers_invalid:

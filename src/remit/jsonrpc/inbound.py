@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import MessageMetadata
     from mcp_types import ErrorData
 
-    from remit.jsonrpc.wire import Transport
+    from remit.jsonrpc.transport import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 _ASKING: Final = TransportContext(kind="json-rpc", can_send_request=True)

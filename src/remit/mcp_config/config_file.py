@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
+from remit.atomic import replace_file
 from remit.errors import UsageError
 
 
@@ -28,8 +28,7 @@ def replace_text(file: Path, text: str, *, private: bool = False) -> None:
     """
     target = Path(os.path.realpath(file))
     try:
-        mode = _mode(target, private=private)
-        _replace(target, text.encode(), mode)
+        replace_file(target, text.encode(), mode=_mode(target, private=private))
     except (OSError, UnicodeEncodeError) as exc:
         raise UsageError(f"{file}: cannot be written: {_why(exc)}", remedy="Make it and its folder writable.") from exc
 
@@ -45,25 +44,6 @@ def _mode(target: Path, *, private: bool) -> int:
         if not os.access(target, os.W_OK):
             raise PermissionError(0, "it is not writable")
     return 0o600 if private else mode
-
-
-def _replace(target: Path, data: bytes, mode: int) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
-            os.fchmod(descriptor, mode)
-            stream.write(data)
-            stream.flush()
-            os.fsync(descriptor)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _why(exc: OSError | UnicodeError) -> str:

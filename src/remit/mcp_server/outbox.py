@@ -18,7 +18,7 @@ TOO_MANY: Final = 1_000
 
 
 class Outbox:
-    """Messages in their order (`remit.jsonrpc.wire.Transport`)."""
+    """Messages in their order (`remit.jsonrpc.transport.Transport`)."""
 
     __slots__ = ("_changed", "_open", "_room", "_said")
 

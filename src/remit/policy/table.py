@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from remit.errors import PolicyError
+from remit.nearest import did_you_mean
 
 T = TypeVar("T", bound=str)
 
@@ -74,10 +75,7 @@ class Table:
 
 def closest(word: object, known: Collection[str]) -> str:
     """`Did you mean "x"?` where something known is close, else nothing."""
-    import difflib  # noqa: PLC0415 - needed for a mistake only
-
-    found = difflib.get_close_matches(str(word), sorted(known), n=1)
-    return f'Did you mean "{found[0]}"?' if found else ""
+    return did_you_mean(str(word), known, around='"')
 
 
 def describe(value: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from remit.errors import SettingsError
+from remit.nearest import did_you_mean
 from remit.settings.base import Base
 from remit.settings.file import find, read
 from remit.settings.model import Settings
@@ -136,10 +137,8 @@ def _row(key: str, source: str) -> Setting:
 
 def _unknown(source: str, name: str, known: Iterable[str]) -> SettingsError:
     """The error for a name that is not a setting's, with the nearest that is: of another section, or spelt alike."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
     choices = list(known)
     same = [choice for choice in choices if choice.rpartition(".")[2] == name.rpartition(".")[2]]
-    near = same or difflib.get_close_matches(name, choices, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else "`remit config` lists every setting."
+    near = f"Did you mean {same[0]}?" if same else did_you_mean(name, choices)
+    remedy = near or "`remit config` lists every setting."
     return SettingsError(f"{source}: there is no setting {name}", remedy=remedy)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.errors import SettingsError
+from remit.nearest import did_you_mean
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 from remit.settings.terms import SandboxTerms
@@ -84,10 +85,7 @@ def _known(table: Mapping[str, Any], where: str) -> None:
     known = (*McpServer.__struct_fields__, *_ALIASES)
     for key in table:
         if key not in known:
-            import difflib  # noqa: PLC0415 - only a mistake needs it
-
-            near = difflib.get_close_matches(key, known, n=1)
-            remedy = f"Did you mean {near[0]}?" if near else f"Its keys are {', '.join(known)}."
+            remedy = did_you_mean(key, known) or f"Its keys are {', '.join(known)}."
             raise SettingsError(f"{where}: there is no key {key}", remedy=remedy)
 
 

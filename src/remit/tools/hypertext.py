@@ -1,8 +1,10 @@
 """The text of an HTML page, in time linear in its length whatever it holds.
 
-The standard library's parser takes a minute for 200 kB of `<!--` repeated, and holds the interpreter meanwhile. This
-one only knows what reading needs: where a tag ends, which elements break a line, which hold no text. It looks at every
-character once; what an unclosed construct swallows, it swallows (the HTML standard says the same for an end of file).
+The standard library's parser takes a minute for 200 kB of `<!--` repeated, and holds the interpreter meanwhile;
+selectolax (Lexbor) takes time quadratic in the depth of nesting, 3 s for 200 kB of `<div>` and over a minute for 1 MB;
+lxml (libxml2) is fast, and drops what is nested deeper than 256 levels. This one only knows what reading needs: where a
+tag ends, which elements break a line, which hold no text. It looks at every character once; what an unclosed construct
+swallows, it swallows (the HTML standard says the same for an end of file).
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+
+from remit.atomic import replace_file
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +68,7 @@ class Register:
         kind, path = ("file", one.file) if isinstance(one, TrustedFile) else ("journal", one.journal)
         place = self._place(kind, Path(path))
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(msgspec.json.encode(one))
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(place)
+        replace_file(place, msgspec.json.encode(one))
 
     def forget(self, path: Path) -> bool:
         """Drop what is kept of a settings file; whether there was something. Raises OSError."""

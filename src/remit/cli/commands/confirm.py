@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import Code as Needs
-from remit.cli.context import State
+from remit.cli.context import Requirement, State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
     # A question can be answered by someone whose modules are broken or who has none; only a new set of arguments
     # cannot be checked without the tool.
     asks = state.output.interactive and not state.as_json and not answer.given
-    code: Needs = "needed" if answer.edit is not None else "wanted" if asks else "unused"
+    code: Requirement = "needed" if answer.edit is not None else "wanted" if asks else "unused"
     async with state.open(code=code, writes=answer.given) as remit:
         question = await _found(remit, reference)
         if answer.edit is not None:

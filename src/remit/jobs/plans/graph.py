@@ -50,11 +50,11 @@ async def run_plan(
 
     Raises InvalidPlanError (`INVALID_INPUT`) before anything runs, else the error of the first node that failed.
     """
-    return await _Course(run, plan, bind_inputs(plan, inputs), recipes or Recipes(), entered).finish()
+    return await _PlanExecution(run, plan, bind_inputs(plan, inputs), recipes or Recipes(), entered).finish()
 
 
-class _Course:
-    """One pass over a plan."""
+class _PlanExecution:
+    """One execution of a plan, begun or replayed."""
 
     def __init__(self, run: Run, plan: Plan, inputs: dict[str, Any], recipes: Recipes, entered: Container[str]) -> None:
         self.run = run

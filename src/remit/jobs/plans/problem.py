@@ -6,13 +6,13 @@ A problem reads `file:line:column path: what was found, expected what`, so that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import PlanError
+from remit.nearest import nearest
 
 Path = tuple[str | int, ...]
 """The way to a value from the document's root: keys and positions."""
@@ -113,8 +113,4 @@ def one_of(names: Sequence[str]) -> str:
 
 def near(name: str, names: Sequence[str]) -> str:
     """`; did you mean …?` for a name that is close to one of `names`, else nothing."""
-    match get_close_matches(name, names, n=1, cutoff=0.6):
-        case [best]:
-            return f"; did you mean `{best}`?"
-        case _:
-            return ""
+    return "".join(f"; did you mean `{best}`?" for best in nearest(name, names))

@@ -62,7 +62,7 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 class Http:
-    """One server (`remit.jsonrpc.wire.Transport`)."""
+    """One server (`remit.jsonrpc.transport.Transport`)."""
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
 from remit.errors import UsageError
+from remit.nearest import did_you_mean
 from remit.settings import Settings
 
 
@@ -55,8 +56,5 @@ def _absent(settings: Settings, file: Path, name: str, names: list[str]) -> Usag
         return UsageError(
             f"{name} comes from the environment ({origin}), not from {file}", remedy=f"Change {origin} where it is set."
         )
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else "`remit mcp list` lists the servers."
+    remedy = did_you_mean(name, names) or "`remit mcp list` lists the servers."
     return UsageError(f"{file} has no server {name!r}", remedy=remedy)

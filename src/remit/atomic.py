@@ -1,0 +1,37 @@
+"""Putting a file in the place of another: whole or not at all, whatever fails on the way."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_file(place: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write these bytes to a file, or make it; durable when this returns. Raises OSError, and all is as it was."""
+    whole = written_beside(place, data, mode=mode)
+    try:
+        whole.replace(place)
+    except BaseException:
+        whole.unlink(missing_ok=True)
+        raise
+    folder = os.open(place.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def written_beside(place: Path, data: bytes, *, mode: int = 0o600) -> Path:
+    """A new file with these bytes in the folder of another, on the disk. Raises OSError, and leaves no file then."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return Path(name)
