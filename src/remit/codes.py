@@ -121,6 +121,7 @@ class Code(Enum):
     SIGNAL_INVALID = Row(ERROR, 400, False, "The signal's name or payload cannot be sent.")
     CONFIRMATION_NOT_FOUND = Row(ERROR, 404, False, "No confirmation answers to this reference.")
     CONFIRMATION_CLOSED = Row(ERROR, 409, False, "The confirmation was already decided, used, replaced or has expired.")
+    REMEMBERING_OFF = Row(ERROR, 409, False, "No approval of this question can be remembered here.")
     SIGNATURE_INVALID = Row(ERROR, 409, False, "A recorded approval is not signed by the person it names.")
     APPROVAL_UNPROVEN = Row(ERROR, 409, False, "A call ran on approvals that do not prove what they have to.")
     DECIDER_NOT_ALLOWED = Row(ERROR, 403, False, "This person may not decide this confirmation.")

@@ -47,6 +47,16 @@ def test_one_question_is_shown_whole_with_the_ways_to_answer(project: Project, q
     assert "--approve | --deny" in done.err
 
 
+def test_nothing_is_decided_if_it_cannot_be_remembered_as_asked(
+    project: Project, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMIT_POLICY_REMEMBERED", "false")
+    name = question["confirmation"]
+    done = project.here("confirm", name, "--approve", "--remember", "job")
+    assert (done.status, "REMEMBERING_OFF" in done.err) == (1, True)
+    assert project.here("confirm", name, "--json").json["state"] == "pending"
+
+
 def test_the_newest_question_is_last_to_look_at_and_named_to_answer(project: Project, question: dict[str, Any]) -> None:
     project.job("notes", "--path", "m.txt")
     newest = project.here("confirm", "last", "--json").json
@@ -361,6 +371,8 @@ def test_a_decision_is_one_of_three_and_only_where_one_is_needed(project: Projec
     job = project.job("report")
     assert project.here("decide", job, "1").status == 2
     assert project.here("decide", job, "1", "--retry", "--fail").status == 2
+    absent = project.here("decide", job, "99", "--retry")
+    assert (absent.status, "STEP_NOT_FOUND" in absent.err) == (2, True)
     done = project.here("decide", project.job("waits"), "1", "--retry")
     assert (done.status, "STEP_NOT_WAITING" in done.err) == (1, True)
 

@@ -33,6 +33,7 @@ def question(**fields: Any) -> ConfirmationView:
         "rule_id": "r",
         "edited_from": "",
         "expires_at": None,
+        "rememberable": True,
         **fields,
     }
     return ConfirmationView(**given)
@@ -134,7 +135,7 @@ def test_an_approval_is_remembered_where_it_was_asked_for() -> None:
 
 def test_what_must_be_asked_each_time_is_not_remembered_with_one_key() -> None:
     doubted = UntrustedArgument(path="url", role="url", value="https://x", seen="nowhere")
-    for one in (question(approvals=2), question(untrusted=(doubted,)), question(tool="")):
+    for one in (question(approvals=2), question(untrusted=(doubted,)), question(rememberable=False)):
         assert scopes_of(one) == {}
 
 

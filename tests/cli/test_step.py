@@ -28,6 +28,10 @@ def test_a_step_is_shown_with_everything_that_decided_about_it(project: Project)
         r"1 at .*: success after",
     ):
         assert re.search(fact, out), fact
+    whole = project.here("show", job, "1", "--json").json
+    (told,) = (one for one in project.here("trace", job, "--json").json["steps"] if one["step"] == "1")
+    assert whole["narrative"] == told
+    assert (told["rule_id"], told["approval"], whole["args"]["path"]) == ("default:L1", name, "n.txt")
     assert '"text": (2 lines, 10 characters)\n    " one\n    "   two\n' in out
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from remit import CallContext, Code, Remit, Run, recipe, tool
-from remit.errors import StateError
+from remit.errors import NotFoundError, StateError
 from remit.service.views import JobRow
 from remit.settings import load
 from remit.tools.function import FunctionTool
@@ -196,7 +196,7 @@ class JobModel(RuleBasedStateMachine):
         """Do what only a job that has not ended takes; whether it was taken."""
         try:
             self.run(work)
-        except StateError as error:
+        except (NotFoundError, StateError) as error:
             code: Any = error.code
         else:
             code = None

@@ -94,3 +94,17 @@ async def test_an_approval_is_tested_against_the_call_before_it_is_given(remit_i
         assert "has changed since" in await remit.service.approvals.tried(question, exact=True)
     async with remit_in(work=False) as remit:
         assert await remit.service.approvals.tried(question, exact=True) == "pad.write is no tool here"
+
+
+async def test_nothing_is_remembered_if_the_settings_say_so(remit_in: OpenRemit) -> None:
+    _, question = await asked(remit_in)
+    async with remit_in(tools=[write], work=False) as remit:
+        assert (await remit.service.confirmations.view(question)).rememberable
+    async with remit_in(tools=[write], work=False, flags={"policy.remembered": False}) as remit:
+        assert not (await remit.service.confirmations.view(question)).rememberable
+        await remit.service.confirmations.decide(question, "approve", by="bob")
+        with pytest.raises(StateError, match=r"policy\.remembered is false") as caught:
+            await remit.service.approvals.remember(question, "everything", seconds=60, exact=False)
+        assert caught.value.code.name == "REMEMBERING_OFF"
+    async with remit_in(tools=[write], work=False) as remit:
+        assert await remit.service.approvals.active() == []

@@ -204,7 +204,7 @@ def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
     Not an approval that needs several people, nor one whose arguments come from untrusted text: those are asked about
     each time.
     """
-    if not question.tool or question.approvals > 1 or question.untrusted:
+    if not question.rememberable or question.approvals > 1 or question.untrusted:
         return {}
     if question.caller.startswith("job/"):
         return {"job": "job", "everything": "everything"}

@@ -28,11 +28,11 @@ async def show_step(state: State, reference: str, step: str) -> int:
     async with state.open(code="unused") as remit:
         job = await remit.service.jobs.find(reference)
         view = await remit.service.steps.view(job, step)
-        if state.as_json:
-            state.output.json(view)
-            return exit_codes.OK
         told = await remit.service.streams.narrative(job)
     found = next((one for one in told.steps if one.step == step), None)
+    if state.as_json:
+        state.output.json({**msgspec.structs.asdict(view), "narrative": found})
+        return exit_codes.OK
     _print(state.output.out, job, view, found)
     return exit_codes.OK
 

@@ -28,13 +28,13 @@ class RememberedApprovals:
     """Keeps, lists and revokes them."""
 
     def __init__(self, journal: Journal, *, count: bool = True) -> None:
-        """Keep them in `journal`; where they do not `count`, none is ever active."""
+        """Keep them in `journal`; if they do not `count`, none is ever active and none is made."""
         self._journal = journal
-        self._count = count
+        self.count = count
 
     async def active(self, tool: str | None = None) -> list[Remembered]:
         """Those that hold now, newest first, no matter who made them, in whatever process; for one tool, or all."""
-        if not self._count:
+        if not self.count:
             return []
         now = self._journal.clock.now()
         found = [await self._load(head) for head in await self._heads({_TOOL: tool} if tool else {})]

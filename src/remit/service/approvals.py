@@ -82,6 +82,8 @@ class Approvals:
         The tool need not be here: a question says what it was asked about. Those of older versions do not.
         """
         found = await self._services.confirmations.find(confirmation)
+        if not (found.request.tool_name and self._services.remembered.count):
+            raise not_rememberable(found.id, found.request.tool_name)
         if not found.enough or found.state == "denied":
             msg = f"{found.id} is {found.state}; only an approval can be remembered"
             raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
@@ -113,11 +115,10 @@ class Approvals:
         self._wake()
 
     async def _provider(self, name: str) -> str:
-        tool = await self._services.catalog.find(name) if name else None
+        tool = await self._services.catalog.find(name)
         if tool is None:
-            msg = f"{name} is not a tool here, and its question is of an older version" if name else "it asks no call"
-            remedy = "Run the command where the tool is." if name else ""
-            raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy=remedy)
+            msg = f"{name} is not a tool here, and its question is of an older version"
+            raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy="Run the command where the tool is.")
         return tool.meta.provider_id
 
     async def _scope(self, caller: str) -> str:
@@ -128,6 +129,15 @@ class Approvals:
     async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
         """End a remembered approval. Raises NotFoundError."""
         await self._services.remembered.revoke(rule, by or self._principal, reason)
+
+
+def not_rememberable(confirmation: str, tool: str) -> StateError:
+    """Why no approval of a question can be remembered here: it is about no call, or the settings say so."""
+    if not tool:
+        msg = f"{confirmation} is about no call, so there is nothing to remember"
+        return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Answer it without remembering the answer.")
+    msg = "approvals are not remembered here: policy.remembered is false"
+    return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Approve each call, or let a policy rule allow it.")
 
 
 def _rule(found: Confirmation, provider_id: str, *, exact: bool, people: tuple[str, ...], now: int) -> Remembered:

@@ -46,20 +46,20 @@ class Confirmations:
         pending = await self._services.confirmations.pending(stream_of(job) if job else None)
         callers = {found.caller: await self._journal.head(found.caller) for found in pending}
         ended = {caller for caller, head in callers.items() if head is not None and head.closed}
-        return [confirmation_view(found) for found in pending if found.caller not in ended]
+        return [self._view(found) for found in pending if found.caller not in ended]
 
     async def view(self, reference: str) -> ConfirmationView:
         """One question, by its identifier or by an ending of it that fits only one open question.
 
         Raises NotFoundError.
         """
-        return confirmation_view(await self._services.confirmations.find(reference))
+        return self._view(await self._services.confirmations.find(reference))
 
     async def answered(self, *, limit: int = 20) -> list[ConfirmationView]:
         """The newest questions that can no longer be answered, whatever their end, newest first."""
         query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
         found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
-        return [confirmation_view(one) for one in found if one is not None]
+        return [self._view(one) for one in found if one is not None]
 
     async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
@@ -110,7 +110,7 @@ class Confirmations:
         )
         decided = await self._services.confirmations.decide(found, answer)
         self._wake()
-        return confirmation_view(decided)
+        return self._view(decided)
 
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
         """Replace an open question by one with other arguments, still to be approved.
@@ -127,11 +127,14 @@ class Confirmations:
             text = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
             raise UsageError(f"{tool.meta.name}: {text}", code=Code.INVALID_TOOL_ARGS, remedy="Edit them again.")
         edited = await self._services.confirmations.edit(found, args, by or self._principal, reason)
-        return confirmation_view(edited)
+        return self._view(edited)
+
+    def _view(self, found: Confirmation) -> ConfirmationView:
+        return _view(found, remembered=self._services.remembered.count)
 
 
-def confirmation_view(found: Confirmation) -> ConfirmationView:
-    """A confirmation as faces show it."""
+def _view(found: Confirmation, *, remembered: bool) -> ConfirmationView:
+    """A confirmation as faces show it; `remembered`: whether approvals are remembered here."""
     request = found.request
     return ConfirmationView(
         confirmation=found.id,
@@ -155,4 +158,5 @@ def confirmation_view(found: Confirmation) -> ConfirmationView:
         expires_at=request.expires_at,
         asked_at=found.head.created_at,
         untrusted=found.untrusted,
+        rememberable=remembered and bool(request.tool_name),
     )

@@ -100,8 +100,9 @@ class Steps:
             what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
             msg = f"{what} does not wait for a decision"
             remedy = f"`remit show {job}` lists its steps; resume the job to see which one waits."
-            known = step in history.places or step in history.calls
-            raise StateError(msg, code=Code.STEP_NOT_WAITING if known else Code.STEP_NOT_FOUND, remedy=remedy)
+            if step not in history.places and step not in history.calls:
+                raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
+            raise StateError(msg, code=Code.STEP_NOT_WAITING, remedy=remedy)
         if value is not UNSET and waits:
             self._check(history, step, value)
         return waits

@@ -213,6 +213,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch."""
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments that no trusted text holds, and where the model read them."""
+    rememberable: bool = False
+    """Whether an approval of it can be remembered: it is about a call, and `policy.remembered` is true."""
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pytest
 
 from remit import CallContext, Code, Retry, Run, ToolMeta, ToolResult, recipe, tool
 from remit.clock import SystemClock
-from remit.errors import ProviderError, StateError, UsageError
+from remit.errors import NotFoundError, ProviderError, StateError, UsageError
 from remit.tools.meta import Level, Risk
 from tests.jobs.ledger import Ledger
 from tests.jumping import JumpingClock
@@ -237,7 +237,7 @@ async def test_a_result_that_the_tool_cannot_return_is_refused(remit_in: OpenRem
         await until_waiting(remit, job)
         with pytest.raises(UsageError, match=r"this is not what ledger\.add returns"):
             await remit.service.steps.decide(job, "1", "done", "five")
-        with pytest.raises(StateError) as missing:
+        with pytest.raises(NotFoundError) as missing:
             await remit.service.steps.decide(job, "7", "done", 5)
         assert missing.value.code is Code.STEP_NOT_FOUND
         await remit.service.steps.decide(job, "1", "done", 5)

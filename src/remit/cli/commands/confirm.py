@@ -192,6 +192,10 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
 
 
 async def _decide(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+    if answer.remember is not None and not question.rememberable:  # before anything is decided
+        from remit.service.approvals import not_rememberable
+
+        raise not_rememberable(question.confirmation, question.tool)
     decided = await remit.service.confirmations.decide(
         question.confirmation,
         "approve" if answer.approve else "deny",
