@@ -47,10 +47,8 @@ def test_one_question_is_shown_whole_with_the_ways_to_answer(project: Project, q
     assert "--approve | --deny" in done.err
 
 
-def test_nothing_is_decided_if_it_cannot_be_remembered_as_asked(
-    project: Project, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REMIT_POLICY_REMEMBERED", "false")
+def test_nothing_is_decided_if_it_cannot_be_remembered_as_asked(project: Project, question: dict[str, Any]) -> None:
+    project.env["REMIT_POLICY_REMEMBERED"] = "false"
     name = question["confirmation"]
     done = project.here("confirm", name, "--approve", "--remember", "job")
     assert (done.status, "REMEMBERING_OFF" in done.err) == (1, True)
@@ -371,7 +369,7 @@ def test_a_decision_is_one_of_three_and_only_where_one_is_needed(project: Projec
     job = project.job("report")
     assert project.here("decide", job, "1").status == 2
     assert project.here("decide", job, "1", "--retry", "--fail").status == 2
-    absent = project.here("decide", job, "99", "--retry")
+    absent = project.here("decide", project.job("waits"), "99", "--retry")
     assert (absent.status, "STEP_NOT_FOUND" in absent.err) == (2, True)
     done = project.here("decide", project.job("waits"), "1", "--retry")
     assert (done.status, "STEP_NOT_WAITING" in done.err) == (1, True)

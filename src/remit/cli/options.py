@@ -22,11 +22,24 @@ def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> N
     context.ensure_object(State).as_json |= value
 
 
+def _jq(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    from remit.cli.jq import Filter
+
+    state = context.ensure_object(State)
+    state.output.filter, state.as_json = Filter(value), True
+
+
 def json_option(what: str) -> Callable[[F], F]:
-    """`--json`, which also makes errors JSON; `what` is printed then."""
-    return click.option(
+    """`--json`, which also makes errors JSON; `what` is printed then. Beside it `--jq`, which chooses from it."""
+    whole = click.option(
         "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print {what} as JSON."
     )
+    part = click.option(
+        "--jq", metavar="EXPR", expose_value=False, is_eager=True, callback=_jq, help="Print what jq makes of the JSON."
+    )
+    return lambda command: whole(part(command))
 
 
 def _catalog(context: click.Context, _parameter: click.Parameter, value: Path | None) -> None:

@@ -7,9 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from remit.cli.text import clean
+
+if TYPE_CHECKING:
+    from remit.cli.jq import Filter
 
 Color = Literal["auto", "always", "never"]
 
@@ -104,6 +107,8 @@ class Output:
     def __init__(self, color: Color = "auto") -> None:
         self.out = Channel("stdout", color)
         self.err = Channel("stderr", color)
+        self.filter: Filter | None = None
+        """What JSON is run through before it is written."""
 
     def set_color(self, color: Color) -> None:
         """Follow the settings, once they are known."""
@@ -115,12 +120,16 @@ class Output:
         return sys.stdin is not None and sys.stdin.isatty() and self.err.stream.isatty()
 
     def json(self, value: Any, *, indent: bool = False) -> None:
-        """Write a value to stdout as one line of JSON, in UTF-8 whatever the locale."""
-        _write_json(sys.stdout, value, indent=indent)
+        """Write a value to stdout as one line of JSON, in UTF-8 whatever the locale; or what the filter makes of it."""
+        if self.filter is None:
+            _write(sys.stdout, _encoded(value, indent=indent))
+            return
+        for line in self.filter.lines(_encoded(value, indent=False).decode()):
+            _write(sys.stdout, line.encode("utf-8", "surrogatepass"))
 
     def json_error(self, value: Any) -> None:
         """Write a value to stderr as one line of JSON."""
-        _write_json(sys.stderr, value, indent=False)
+        _write(sys.stderr, _encoded(value, indent=False))
 
 
 @contextlib.contextmanager
@@ -144,16 +153,18 @@ def _rerouted() -> Iterator[None]:
         os.close(kept)
 
 
-def _write_json(stream: TextIO, value: Any, *, indent: bool) -> None:
+def _encoded(value: Any, *, indent: bool) -> bytes:
     import msgspec
 
     data = msgspec.json.encode(value)
-    if indent:
-        data = msgspec.json.format(data)
+    return msgspec.json.format(data) if indent else data
+
+
+def _write(stream: TextIO, line: bytes) -> None:
     binary = getattr(stream, "buffer", None)
     if binary is None:
-        stream.write(data.decode() + "\n")
+        stream.write(line.decode() + "\n")
         return
     stream.flush()
-    binary.write(data + b"\n")
+    binary.write(line + b"\n")
     binary.flush()

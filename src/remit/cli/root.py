@@ -158,7 +158,8 @@ def run(args: Sequence[str] | None = None) -> int:
     state = State()
     given = list(sys.argv[1:] if args is None else args)
     # Before the options are understood, an error must already know in which form it is wanted.
-    state.as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
+    options = given[: given.index("--")] if "--" in given else given
+    state.as_json = any(word in {"--json", "--jq"} or word.startswith("--jq=") for word in options)
     prepare()
     asked = os.environ.get(COMPLETE)
     if asked:
