@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.lab import Lab
-from bench.measure import Reading, Result, against
+from bench.lab import PROCRASTINATE, Lab
+from bench.measure import Mark, Reading, Result, Watch, against
+from bench.peers.postgres import database
+from bench.peers.program import TICKETS, WORKERS
 from remit import Remit, tool
 from remit.api.limits import Places
 from remit.api.part import Api
@@ -29,7 +31,7 @@ from remit.http.serving import listen, serve
 from remit.settings import load
 from remit.tickets.runner import RunnerConfig
 
-CALLS, AT_ONCE, TICKETS = 400, 32, 100
+CALLS, AT_ONCE = 400, 32
 _BODY: Final = msgspec.json.encode({"tool_name": "desk_look", "args": {"what": "x"}})
 _REQUEST: Final = b"POST /v1/tools/execute HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 _TICK_US: Final = 1_000_000 / os.sysconf("SC_CLK_TCK")
@@ -58,9 +60,9 @@ _BARE: Final = Route(
 )
 
 
-def opened(folder: str) -> Remit:
-    """A Remit over a journal in a folder."""
-    flags = {"journal.url": str(Path(folder) / "journal.db"), "app.principal": "bench"}
+def opened(folder: str, url: str = "") -> Remit:
+    """A Remit over a journal in a folder, or at a URL."""
+    flags = {"journal.url": url or str(Path(folder) / "journal.db"), "app.principal": "bench"}
     return Remit(settings=load(cwd=Path(folder), env={}, flags=flags), tools=[look])
 
 
@@ -69,7 +71,7 @@ def run_server(folder: str, port: int, gated: bool) -> None:
 
     async def main() -> None:
         async with opened(folder) as remit:
-            api = Api(remit.service, ROUTES if gated else [_BARE], Places(1_000))
+            api = Api(remit.service, ROUTES if gated else [_BARE], Places(2_000))
             guard = Guard.of("127.0.0.1", (), (), SystemClock())
             with listen("127.0.0.1", port) as listening:
                 await serve(Router(guard, [Mount("/", api, None)]), listening, asyncio.Event())
@@ -167,23 +169,38 @@ async def api_calls(lab: Lab) -> list[Result]:
     return await against("API, calls over 32 connections", "per second", ours, floor)
 
 
+async def _worked(folder: str, url: str = "", server: Callable[[], float] = float) -> Reading:
+    """Tickets per second; `server` gives the processor seconds of a database server."""
+    async with opened(folder, url) as remit:
+        queue = remit.service.tickets
+        steps = [{"tool_name": "desk_look", "args": {"what": "x"}}]
+        event = {"type": "message", "thread_id": "t", "content": "x"}
+        for _ in range(TICKETS):
+            await queue.create({"type": "TOOL", "event": event, "tool_input": {"tool_steps": steps}})
+        runner = queue.runner(RunnerConfig(owner="bench", limit=TICKETS, concurrency=WORKERS), queue.executor())
+        watch = Watch(server)
+        report = await runner.run(asyncio.Event(), once=True)
+        assert report.counters["ok"] == TICKETS
+        return watch.rate(TICKETS)
+
+
+async def tickets_postgres(lab: Lab) -> list[Result]:
+    """TOOL tickets that are leased, run and filled, on PostgreSQL."""
+
+    async def ours() -> Reading:
+        with database() as found:
+            return await _worked(str(lab.folder), found.url, found.server.cpu)
+
+    peers = lab.rival(PROCRASTINATE, "tickets", Mark(3, "peer"))
+    return await against("tickets leased, run and filled, PostgreSQL", "per second", ours, None, peers=peers)
+
+
 async def tickets(lab: Lab) -> list[Result]:
     """TOOL tickets that are leased, run and filled, on SQLite."""
 
     async def ours() -> Reading:
         with TemporaryDirectory(dir=lab.folder) as folder:
-            async with opened(folder) as remit:
-                queue = remit.service.tickets
-                steps = [{"tool_name": "desk_look", "args": {"what": "x"}}]
-                event = {"type": "message", "thread_id": "t", "content": "x"}
-                for _ in range(TICKETS):
-                    await queue.create({"type": "TOOL", "event": event, "tool_input": {"tool_steps": steps}})
-                runner = queue.runner(RunnerConfig(owner="bench", limit=TICKETS, concurrency=16), queue.executor())
-                began, cpu = time.perf_counter(), time.process_time()
-                report = await runner.run(asyncio.Event(), once=True)
-                assert report.counters["ok"] == TICKETS
-                cpu_us = (time.process_time() - cpu) / TICKETS * 1_000_000
-                return Reading(TICKETS / (time.perf_counter() - began), cpu_us)
+            return await _worked(folder)
 
     return await against("tickets leased, run and filled", "per second", ours, None)
 

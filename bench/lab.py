@@ -23,6 +23,7 @@ PYDANTIC_AI, PYDANTIC_AI_DBOS, LANGGRAPH_AGENT = (
     "pydantic-ai on DBOS, SQLite",
     "LangGraph agent, SqliteSaver",
 )
+PROCRASTINATE = "Procrastinate on PostgreSQL"
 _ENGINES = {
     LANGGRAPH: "langgraph_sqlite",
     DBOS_SQLITE: "dbos_sqlite",
@@ -34,6 +35,7 @@ _PROGRAMS = {
     PYDANTIC_AI: "pydantic_ai_agent",
     PYDANTIC_AI_DBOS: "pydantic_ai_dbos",
     LANGGRAPH_AGENT: "langgraph_agent",
+    PROCRASTINATE: "procrastinate_postgres",
 }
 """By the name of a peer, its program in bench/peers."""
 ROOT = Path(__file__).parents[1]

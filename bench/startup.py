@@ -18,7 +18,8 @@ async def _spawn(*arguments: str) -> Reading:
     return watch.millis(1)
 
 
-async def _bare() -> Reading:
+async def bare() -> Reading:
+    """An empty program, to its end."""
     return await _spawn("-c", "pass")
 
 
@@ -28,7 +29,7 @@ async def imported(_lab: Lab) -> list[Result]:
     async def sample() -> Reading:
         return await _spawn("-c", "from remit import Remit, recipe, tool, Run")
 
-    return await against("import remit, in full", "ms", sample, _bare, "floor: an empty program", mark=Mark(120))
+    return await against("import remit, in full", "ms", sample, bare, "floor: an empty program", mark=Mark(120))
 
 
 async def helped(_lab: Lab) -> list[Result]:
@@ -37,4 +38,4 @@ async def helped(_lab: Lab) -> list[Result]:
     async def sample() -> Reading:
         return await _spawn("-m", "remit", "--help")
 
-    return await against("remit --help", "ms", sample, _bare, "floor: an empty program", mark=Mark(150))
+    return await against("remit --help", "ms", sample, bare, "floor: an empty program", mark=Mark(150))

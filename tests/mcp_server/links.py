@@ -27,8 +27,9 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.message import Message
-from remit.mcp_server.endpoint import PATH, Endpoint
+from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
+from remit.mcp_server.place import PATH
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import _Conversation
 

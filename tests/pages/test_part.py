@@ -9,7 +9,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.api.routes import ROUTES
-from remit.mcp_server.endpoint import PATH as ENDPOINT
+from remit.mcp_server.place import PATH as ENDPOINT
 from remit.pages.headers import SAFE
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock

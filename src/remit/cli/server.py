@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.listening import Listening
     from remit.http.guard import Guard
-    from remit.http.router import Mount
+    from remit.http.router import Mount, Part
 
 _log: Final = logging.getLogger("remit.engine")
 AGAIN_S: Final = 5.0
@@ -40,15 +40,15 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     async with state.remit(creates=True, flags={"fs.search_anywhere": False, **listening.flags}) as remit:
         door = Door(state, listening, remit.settings, remit.clock)
         stop.hurry = remit.engine.stop
-        async with _mounts(state, remit, door.guard) as mounts, _working(remit, stop, work=work):
+        mounts = _mounts(state, remit, door.guard)
+        async with _working(remit, stop, work=work):
             await door.serve(mounts, "", stop.requested)
             if work:
                 await remit.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK
 
 
-@asynccontextmanager
-async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[list[Mount]]:
+def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     """The API at its paths, pages at all others, and MCP at its path if it is installed."""
     from remit.api.limits import Places
     from remit.api.part import Api
@@ -69,26 +69,35 @@ async def _mounts(state: State, remit: Remit, guard: Guard) -> AsyncIterator[lis
         clock = remit.clock
         entry = Entry(guard, clock)
         mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
-    try:
-        from remit.mcp_server.endpoint import PATH, Endpoint
-        from remit.mcp_server.names import WireNames
-        from remit.mcp_server.server import ToolServer
-    except ModuleNotFoundError as error:
-        state.note(f"without MCP: {error.name} is not installed")
-        yield mounts
-        return
-    from remit.settings.principal import principal
+    if find_spec("mcp") is None:
+        state.note("without MCP: mcp is not installed")
+    else:
+        from remit.http.deferred import Deferred
+        from remit.mcp_server.place import PATH
+        from remit.settings.principal import principal
 
-    face = ToolServer(
-        remit.service,
-        WireNames(),
-        principal=principal(remit.settings),
-        transport="http",
-        relay=None,
-        confirm=state.command("confirm"),
-    )
+        who = principal(remit.settings)
+        mounts.append(Mount(PATH, Deferred(_load_mcp, lambda: _mcp(state, remit, who)), "call"))
+    return mounts
+
+
+def _load_mcp() -> None:
+    """Import what serves MCP: the SDK takes longer than all the rest of a server."""
+    import remit.mcp_server.endpoint
+    import remit.mcp_server.server  # noqa: F401 - both are used by _mcp, at once
+
+
+@asynccontextmanager
+async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
+    """What answers MCP clients; closed at the end of the block."""
+    from remit.mcp_server.endpoint import Endpoint
+    from remit.mcp_server.names import WireNames
+    from remit.mcp_server.server import ToolServer
+
+    confirm = state.command("confirm")
+    face = ToolServer(remit.service, WireNames(), principal=who, transport="http", relay=None, confirm=confirm)
     try:
-        yield [*mounts, Mount(PATH, Endpoint(face), "call")]
+        yield Endpoint(face)
     finally:
         await face.close()
 

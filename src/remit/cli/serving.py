@@ -57,7 +57,8 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
     async with _faced(state, served, "http") as (remit, face):
         from remit.cli.door import Door
         from remit.http.router import Mount
-        from remit.mcp_server.endpoint import PATH, Endpoint
+        from remit.mcp_server.endpoint import Endpoint
+        from remit.mcp_server.place import PATH
 
         door = Door(state, listening, remit.settings, remit.clock)
         await door.serve([Mount(PATH, Endpoint(face), "call")], PATH, stop.requested)

@@ -46,6 +46,7 @@ from remit.large import decode
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
+from remit.mcp_server.place import PATH
 from remit.mcp_server.refusal import RpcError
 from remit.mcp_server.sessions import Session, Sessions
 
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from remit.jsonrpc.protocol import RequestId
     from remit.mcp_server.server import ToolServer
 
-PATH: Final = "/mcp"
 SESSION: Final = "mcp-session-id"
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
