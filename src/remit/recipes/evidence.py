@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from remit.files.outline import outline
+from remit.files.text import is_prose
+from remit.files.words import STOP, compounds, query_words, stem, words
 from remit.recipes.sentences import Sentence, sentences
-from remit.tools.outline import outline
-from remit.tools.text import is_prose
-from remit.tools.words import STOP, compounds, query_words, stem, words
 
 _K1: Final = 1.2
 _B: Final = 0.6

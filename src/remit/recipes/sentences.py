@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from remit.tools.words import STOP, words
+from remit.files.words import STOP, words
 
 _LONGEST: Final = 700
 _SHORTEST: Final = 20

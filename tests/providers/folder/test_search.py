@@ -8,10 +8,10 @@ import pytest
 
 from remit.canonical import sha256
 from remit.codes import Code
+from remit.files.confined import ConfinedDirectory
 from remit.providers.folder import refresh
 from remit.testing.providers import call_context
 from remit.tools.blocking import Stop
-from remit.tools.confined import ConfinedDirectory
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 
 

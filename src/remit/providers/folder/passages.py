@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
-from remit.tools.outline import Mark, outline, scopes
+from remit.files.outline import Mark, outline, scopes
 
 LONGEST: Final = 1_500
 """Characters of a passage at most."""

@@ -18,16 +18,16 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.confined import ConfinedDirectory, parts_of, unsafe
+from remit.files.text import Readable, readable
 from remit.providers.folder import rank
 from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_out
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 from remit.providers.folder.store import DamagedError, Hit, Index, State
 from remit.tools.blocking import Stop, Threads
-from remit.tools.confined import ConfinedDirectory, parts_of, unsafe
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 from remit.tools.shapes import arguments, struct_schema
-from remit.tools.text import Readable, readable
 
 T = TypeVar("T")
 Hidden = Callable[[str, dict[str, Any]], bool]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from remit.tools.words import compounds, query_words, spaced, stem, words
+from remit.files.words import compounds, query_words, spaced, stem, words
 
 _TERMS_MOST: Final = 32
 _SNIPPET: Final = 240

@@ -9,13 +9,13 @@ from typing import Final
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.confined import ConfinedDirectory, Entry
+from remit.files.outline import title_of
+from remit.files.text import Readable, readable
+from remit.files.words import spaced
 from remit.providers.folder.passages import cut
 from remit.providers.folder.store import Indexed, Known, State, Store
 from remit.tools.blocking import Stop
-from remit.tools.confined import ConfinedDirectory, Entry
-from remit.tools.outline import title_of
-from remit.tools.text import Readable, readable
-from remit.tools.words import spaced
 
 LARGEST: Final = 2_000_000
 """Bytes of a file that is still read."""

@@ -9,6 +9,8 @@ from typing import Any, Final
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
+from remit.files.confined import ConfinedDirectory, Entry, parts_of
+from remit.files.text import decode
 from remit.providers.fs.roots import Roots, is_ours
 from remit.providers.fs.shapes import (
     ListArgs,
@@ -21,9 +23,7 @@ from remit.providers.fs.shapes import (
     SearchResult,
 )
 from remit.tools.blocking import Stop
-from remit.tools.confined import ConfinedDirectory, Entry, parts_of
 from remit.tools.schema import validator_of
-from remit.tools.text import decode
 
 FILES_MOST: Final = 20_000
 """Files one search looks at."""

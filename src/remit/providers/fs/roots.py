@@ -11,7 +11,7 @@ from pathlib import Path
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.tools.confined import ConfinedDirectory, parts_of
+from remit.files.confined import ConfinedDirectory, parts_of
 
 _OURS = ".remit"
 """Holds the journal: what an agent did is not the agent's to read or to change."""

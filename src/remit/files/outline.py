@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from remit.tools.text import is_prose
+from remit.files.text import is_prose
 
 _TITLE_LONGEST: Final = 120
 _TITLE_WITHIN: Final = 4_000

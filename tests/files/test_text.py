@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.tools.text import decode, is_prose, readable, suffix_of
+from remit.files.text import decode, is_prose, readable, suffix_of
 
 characters = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 

@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import Final, NamedTuple
 
-from remit.tools.hypertext import page_text
+from remit.files.hypertext import page_text
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.tools import confined
-from remit.tools.confined import MAX_DEPTH, ConfinedDirectory, Entry, parts_of, read_at, translated
+from remit.files import confined
+from remit.files.confined import MAX_DEPTH, ConfinedDirectory, Entry, parts_of, read_at, translated
 
 CAP = 1_000
 

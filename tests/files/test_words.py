@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.tools.words import apart, compounds, query_words, spaced, stem, words
+from remit.files.words import apart, compounds, query_words, spaced, stem, words
 
 
 def test_words_are_lower_case_and_free_of_signs() -> None:

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from remit.tools.outline import outline, scopes, title_of
+from remit.files.outline import outline, scopes, title_of
 
 PYTHON = '''"""Tasks and such."""
 
