@@ -11,7 +11,7 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from remit.jsonrpc import protocol
 
-WORDS = [name for name in vars(protocol) if name.isupper() and not name.startswith("_") and name != "TYPE_CHECKING"]
+WORDS = [name for name, value in vars(protocol).items() if name.isupper() and isinstance(value, int | str)]
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -31,5 +31,6 @@ def test_an_id_is_text_or_a_whole_number(value: Any, found: Any) -> None:
 
 def test_versions_since_2026_07_28_are_modern() -> None:
     assert [version for version in KNOWN_PROTOCOL_VERSIONS if protocol.is_modern(version)] == ["2026-07-28"]
+    assert [version for version in KNOWN_PROTOCOL_VERSIONS if not protocol.has_handshake(version)] == ["2026-07-28"]
     assert not protocol.is_modern(None)
     assert not protocol.is_modern("2031-01-01")

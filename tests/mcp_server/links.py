@@ -31,7 +31,7 @@ from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
 from remit.mcp_server.server import ToolServer
-from remit.mcp_server.stdio import _Conversation
+from remit.mcp_server.stdio import _Client
 
 MODERN = "2026-07-28"
 
@@ -92,8 +92,8 @@ async def lines(face: ToolServer) -> AsyncIterator[tuple[Any, Any]]:
             wire.dispatcher.received(text.encode())
 
     async def serve() -> None:
-        async with face.server.lifespan(face.server) as lifespan:
-            await _Conversation(face.server, wire.dispatcher).run(lifespan)
+        async with face.answering() as answering:
+            await _Client(answering, wire.dispatcher).run()
 
     tasks = [asyncio.create_task(pump()), asyncio.create_task(serve())]
     try:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
-from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.dispatcher import CallOptions, OnNotifyIntercept
 from mcp.shared.dispatcher import run_notify_intercept as intercepted
 
 from remit.jsonrpc import message as words
-from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.jsonrpc.inbound import Answer, Inbound, answer_to
 from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
 from remit.jsonrpc.protocol import (
     CONNECTION_CLOSED,
@@ -41,11 +41,11 @@ from remit.large import decode
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
-    from mcp.shared.message import MessageMetadata
 
     from remit.jsonrpc.transport import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
+OnNotify = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[None]]
 MAX_REQUESTS: Final = 1_000
 """Requests of the peer that are served at a time; more are refused."""
 
@@ -68,7 +68,7 @@ class Dispatcher:
         self._served: dict[RequestId, Inbound] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._held: list[bytes] | None = []
-        self._on: tuple[OnRequest, OnNotify, OnNotifyIntercept | None] | None = None
+        self._on: tuple[Answer, OnNotify, OnNotifyIntercept | None] | None = None
         self._end = asyncio.Event()
         self.why_closed = ""
         """What ended the conversation; empty while it goes on."""
@@ -89,18 +89,21 @@ class Dispatcher:
             self._read(body)
 
     def take(
-        self, message: Mapping[str, Any], via: Transport | None = None, metadata: MessageMetadata = None
+        self, message: Mapping[str, Any], via: Transport | None = None, caller: object = None
     ) -> asyncio.Task[None] | None:
-        """Take a message; of a request, the task that serves it. What is said about it goes back `via` its own wire."""
+        """Take a message of a caller; of a request, the task that serves it.
+
+        What is said about it goes back `via` its own wire.
+        """
         method, request_id = message.get("method"), as_request_id(message.get("id"))
         if isinstance(method, str):
             params = message.get("params")
             params = params if isinstance(params, dict) else None
             if request_id is not None:
-                inbound = Inbound(via or self._wire, request_id, params, asking=self, metadata=metadata)
+                inbound = Inbound(via or self._wire, request_id, params, asking=self, caller=caller)
                 return self._serve(inbound, request_id, method, params)
             if "id" not in message:
-                self._notified(Inbound(via or self._wire, None, params, asking=self, metadata=metadata), method, params)
+                self._notified(Inbound(via or self._wire, None, params, asking=self, caller=caller), method, params)
             else:
                 self._invalid(INVALID_REQUEST, "the id is no text or number")
         elif request_id is not None:
@@ -149,7 +152,7 @@ class Dispatcher:
 
     async def run(
         self,
-        on_request: OnRequest,
+        on_request: Answer,
         on_notify: OnNotify,
         on_notify_intercept: OnNotifyIntercept | None = None,
         *,
@@ -164,7 +167,7 @@ class Dispatcher:
             await self.stop()
 
     def start(
-        self, on_request: OnRequest, on_notify: OnNotify, on_notify_intercept: OnNotifyIntercept | None = None
+        self, on_request: Answer, on_notify: OnNotify, on_notify_intercept: OnNotifyIntercept | None = None
     ) -> None:
         """Serve from now on."""
         self._on = (on_request, on_notify, on_notify_intercept)
@@ -326,9 +329,7 @@ class Dispatcher:
         if inline:
             self._release()
 
-    async def _answer(
-        self, inbound: Inbound, on_request: OnRequest, method: str, params: dict[str, Any] | None
-    ) -> None:
+    async def _answer(self, inbound: Inbound, on_request: Answer, method: str, params: dict[str, Any] | None) -> None:
         try:
             answer = await answer_to(inbound, on_request, method, params)
         except asyncio.CancelledError:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
-from mcp.shared.dispatcher import CallOptions, OnRequest
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 
 from remit.jsonrpc import message
 from remit.jsonrpc.protocol import INTERNAL_ERROR, RequestId, as_request_id
 
 if TYPE_CHECKING:
-    from mcp.shared.message import MessageMetadata
     from mcp_types import ErrorData
 
     from remit.jsonrpc.transport import Transport
@@ -54,16 +54,19 @@ class Inbound:
         params: Mapping[str, Any] | None,
         *,
         asking: Asking | None,
-        metadata: MessageMetadata = None,
+        caller: object = None,
     ) -> None:
-        """What is said about it goes over `wire`; `asking` asks the peer back, where that can be done."""
+        """What is said about it goes over `wire`; `asking` asks the peer back, where that can be done.
+
+        `caller` is who made it, as far as the transport knows.
+        """
         meta = (params or {}).get("_meta")
         self._token = as_request_id(meta.get("progressToken")) if isinstance(meta, dict) else None
         self._asking = asking
         self._open = True
         self.wire = wire
         self.request_id = request_id
-        self.message_metadata = metadata
+        self.message_metadata = None if caller is None else ServerMessageMetadata(request_context=caller)
         self.cancel_requested = anyio.Event()
         self.task: asyncio.Task[None] | None = None
 
@@ -113,8 +116,12 @@ class Inbound:
             await self.notify("notifications/progress", told)
 
 
+Answer = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]
+"""Gives the result of a request, by its method and parameters."""
+
+
 async def answer_to(
-    inbound: Inbound, on_request: OnRequest, method: str, params: Mapping[str, Any] | None
+    inbound: Inbound, on_request: Answer, method: str, params: Mapping[str, Any] | None
 ) -> message.Message:
     """Have it handled; whatever the handler raises, short of a cancellation, becomes the answer."""
     request_id = inbound.request_id

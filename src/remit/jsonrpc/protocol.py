@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 __all__ = ["MCPError"]  # the SDK catches its own error, and raises it: everything else imports it from here
 
@@ -26,6 +26,9 @@ CLIENT_CAPABILITIES_META_KEY: Final = "io.modelcontextprotocol/clientCapabilitie
 LOG_LEVEL_META_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
+MODERN_VERSIONS: Final = MODERN_PROTOCOL_VERSIONS
+"""Versions whose requests stand for themselves, without a session."""
+
 RequestId = int | str
 
 
@@ -34,6 +37,11 @@ def as_request_id(value: object) -> RequestId | None:
     return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
+def has_handshake(version: str) -> bool:
+    """Whether a conversation of this version begins with `initialize` (before 2026-07-28)."""
+    return version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
 def is_modern(version: str | None) -> bool:
     """Whether requests of this version stand for themselves (2026-07-28 and later), without a session."""
-    return version in MODERN_PROTOCOL_VERSIONS
+    return version in MODERN_VERSIONS

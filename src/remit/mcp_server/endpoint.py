@@ -13,22 +13,17 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from mcp.server.connection import Connection
-from mcp.server.runner import serve_one
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     MCP_PARAM_HEADER_PREFIX,
     InboundLadderRejection,
-    classify_inbound_request,
     find_duplicated_routing_header,
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
 )
-from mcp.shared.message import ServerMessageMetadata
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
 from remit.codes import Code
@@ -40,10 +35,13 @@ from remit.jsonrpc.protocol import (
     INVALID_REQUEST,
     MCP_PROTOCOL_VERSION_HEADER,
     PARSE_ERROR,
+    MCPError,
     as_request_id,
+    has_handshake,
 )
 from remit.large import decode
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
+from remit.mcp_server.conversation import Answering, Envelope
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
@@ -51,9 +49,6 @@ from remit.mcp_server.refusal import RpcError
 from remit.mcp_server.sessions import Session, Sessions
 
 if TYPE_CHECKING:
-    from mcp.shared.dispatcher import DispatchContext
-    from mcp.shared.inbound import InboundModernRoute
-    from mcp.shared.transport_context import TransportContext
     from starlette.types import Receive, Scope, Send
 
     from remit.jsonrpc.message import Message
@@ -72,16 +67,15 @@ class Endpoint:
     def __init__(self, face: ToolServer) -> None:
         """Serve `face`."""
         self._face = face
-        self._server = server = face.server
-        self._lifespan: Any = None
-        self._sessions = Sessions(server, None)
+        self._answering: Answering
+        self._sessions: Sessions
         self._serving: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve within the block; what is under way at its end is given up."""
-        async with self._server.lifespan(self._server) as self._lifespan:
-            self._sessions = Sessions(self._server, self._lifespan)
+        async with self._face.answering() as self._answering:
+            self._sessions = Sessions(self._answering)
             try:
                 yield
             finally:
@@ -104,7 +98,7 @@ class Endpoint:
         headers = request.headers
         caller = Caller(request.access, headers.get(SESSION))
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
-        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+        if version is None or has_handshake(version):
             await self._older(scope, headers, caller, receive, send)
         else:
             await self._newer(scope, headers, caller, receive, send)
@@ -127,15 +121,12 @@ class Endpoint:
         method, params = message.get("method"), message.get("params")
         if request_id is None or not isinstance(method, str) or not isinstance(params, dict | None):
             raise RpcError(400, INVALID_REQUEST, "the body has to be one request or notification")
-        route = self._route(scope, headers, message, request_id)
+        envelope = self._envelope(scope, headers, message, request_id)
         outbox = Outbox()
-        inbound = Inbound(outbox, request_id, params, asking=None, metadata=_from(caller))
+        inbound = Inbound(outbox, request_id, params, asking=None, caller=caller)
 
-        async def handle(
-            context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
-        ) -> dict[str, Any]:
-            one = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
-            return await serve_one(self._server, context, method, params, connection=one, lifespan_state=self._lifespan)
+        async def handle(context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+            return await self._answering.answer(envelope, context, method, params)
 
         async def serve() -> None:
             outbox.send(await answer_to(inbound, handle, method, params))
@@ -149,24 +140,24 @@ class Endpoint:
             if not inbound.task.done():
                 inbound.cancel()
 
-    def _route(
+    def _envelope(
         self, scope: Scope, headers: Mapping[str, str], message: Mapping[str, Any], request_id: RequestId
-    ) -> InboundModernRoute:
+    ) -> Envelope:
         """What the request says about itself; its headers have to say the same."""
         twice = find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in scope["headers"])
         if twice is not None:
             _check(InboundLadderRejection(HEADER_MISMATCH, f"{twice} header appears more than once"), request_id)
-        route = classify_inbound_request(message, headers=headers)
-        if isinstance(route, InboundLadderRejection):
-            _refuse(route, request_id)
+        try:
+            envelope = Envelope.of(message, headers)
+        except MCPError as error:
+            raise _refusal(error, request_id) from None
         params = message.get("params") or {}
         name, args = params.get("name"), params.get("arguments")
         if message["method"] == "tools/call" and isinstance(name, str) and isinstance(args, dict | None):
-            schema_of = self._server.get_tool_input_schema
-            schema = schema_of(name) if schema_of and (args or _repeats_arguments(headers)) else None
+            schema = self._face.input_schema(name) if args or _repeats_arguments(headers) else None
             if schema is not None:
                 _check(validate_mcp_param_headers(schema, args or {}, Headers(scope=scope)), request_id)
-        return route
+        return envelope
 
     # --- before 2026-07-28
 
@@ -206,7 +197,7 @@ class Endpoint:
             if asks:
                 await self._asked(session, message, caller, receive, send)
             else:
-                session.dispatcher.take(message, metadata=_from(caller))
+                session.dispatcher.take(message, caller=caller)
                 await _accept(send, 202, _named(session))
 
     async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
@@ -229,7 +220,7 @@ class Endpoint:
         """Have a request answered; a client that leaves has not cancelled it."""
         outbox = Outbox()
         exchange = Exchange(outbox, receive, send, _named(session))
-        task = session.dispatcher.take(message, outbox, _from(caller))
+        task = session.dispatcher.take(message, outbox, caller)
         try:
             return await exchange.answer(as_request_id(message["id"]), task, {})
         finally:
@@ -289,17 +280,11 @@ def _repeats_arguments(headers: Mapping[str, str]) -> bool:
 # -------------------------------------------------------------------------------------------------------- what goes out
 def _check(rejection: InboundLadderRejection | None, about: RequestId | None) -> None:
     if rejection is not None:
-        _refuse(rejection, about)
+        raise _refusal(rejection, about)
 
 
-def _refuse(rejection: InboundLadderRejection, about: RequestId | None) -> NoReturn:
-    status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
-    raise RpcError(status, rejection.code, rejection.message, rejection.data, about)
-
-
-def _from(caller: Caller) -> ServerMessageMetadata:
-    """Where the face finds the caller."""
-    return ServerMessageMetadata(request_context=caller)
+def _refusal(error: InboundLadderRejection | MCPError, about: RequestId | None) -> RpcError:
+    return RpcError(ERROR_CODE_HTTP_STATUS.get(error.code, 400), error.code, error.message, error.data, about)
 
 
 def _named(session: Session) -> list[tuple[bytes, bytes]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -22,6 +23,7 @@ from remit.mcp_server import views as viewing
 from remit.mcp_server.calls import Calls
 from remit.mcp_server.changes import Changes
 from remit.mcp_server.client import Client
+from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
 from remit.mcp_server.progress import Progress
@@ -98,7 +100,6 @@ class ToolServer:
             version=__version__,
             instructions=_INSTRUCTIONS,
             on_subscriptions_listen=self.changes.listening,
-            get_tool_input_schema=self._views.schema,
         )
         # All are answered in `_serve`; named here, they count as capabilities.
         for method in ("tools/list", "tools/call", *(relay.methods if relay is not None else ())):
@@ -109,6 +110,14 @@ class ToolServer:
         boundary = RequestStateBoundary(security, default_audience="remit")
         self.server.middleware[:] = [boundary, self._serve]
         self._unwatch = service.tools.watch(self._changed)
+
+    def answering(self) -> AbstractAsyncContextManager[Answering]:
+        """Be ready to answer within the block."""
+        return answering(self.server)
+
+    def input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """What a tool takes, where that is known by now."""
+        return self._views.schema(name)
 
     async def close(self) -> None:
         """Tell no client of changes any more; calls that wait for answers are given up."""

@@ -6,16 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
-
-from mcp.server.connection import Connection
-from mcp.server.runner import ServerRunner, aclose_shielded
+from typing import TYPE_CHECKING, Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.mcp_server.outbox import Outbox
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
+    from remit.mcp_server.conversation import Answering
 
 MAX_SESSIONS: Final = 10_000
 """Sessions that are open at a time; more are refused."""
@@ -29,9 +26,7 @@ IDLE_S: Final = 1_800.0
 class Session:
     """One client's conversation."""
 
-    def __init__(
-        self, server: Server[Any], lifespan: Any, principal: str | None, expire: Callable[[Session], None]
-    ) -> None:
+    def __init__(self, answering: Answering, principal: str | None, expire: Callable[[Session], None]) -> None:
         """Begin it; it belongs to `principal`. `expire` is called once nothing has come for too long."""
         self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
@@ -42,9 +37,8 @@ class Session:
         self._expire = expire
         self._busy = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._connection = Connection.for_loop(self.dispatcher, session_id=self.id)
-        runner = ServerRunner(server, self._connection, lifespan)
-        self.dispatcher.start(runner.on_request, runner.on_notify)
+        self._conversation = answering.converse(self.dispatcher, self.id)
+        self.dispatcher.start(self._conversation.on_request, self._conversation.on_notify)
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -73,7 +67,7 @@ class Session:
         self._unwind()
         self.close_streams()
         await self.dispatcher.stop()
-        await aclose_shielded(self._connection)
+        await self._conversation.close()
 
     def _unwind(self) -> None:
         if self._timer is not None:
@@ -84,10 +78,9 @@ class Session:
 class Sessions:
     """Those that are open."""
 
-    def __init__(self, server: Server[Any], lifespan: Any) -> None:
-        """Sessions with `server`."""
-        self._server = server
-        self._lifespan = lifespan
+    def __init__(self, answering: Answering) -> None:
+        """Sessions that `answering` answers."""
+        self._answering = answering
         self._open: dict[str, Session] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -101,7 +94,7 @@ class Sessions:
             self._expire(idle)
         if len(self._open) >= MAX_SESSIONS:
             return None
-        session = Session(self._server, self._lifespan, principal, self._expire)
+        session = Session(self._answering, principal, self._expire)
         self._open[session.id] = session
         return session
 

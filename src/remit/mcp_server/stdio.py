@@ -9,28 +9,23 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.server.connection import Connection, NotifyOnlyOutbound
-from mcp.server.runner import ServerRunner, aclose_shielded, serve_one
-from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message, error
 from remit.jsonrpc.protocol import (
     INVALID_REQUEST,
+    MODERN_VERSIONS,
     PROTOCOL_VERSION_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
     MCPError,
 )
 from remit.mcp_server.client import MAX_REQUEST_BYTES
+from remit.mcp_server.conversation import Envelope
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-    from mcp.shared.dispatcher import DispatchContext
-    from mcp.shared.transport_context import TransportContext
-
+    from remit.jsonrpc.inbound import Inbound
+    from remit.mcp_server.conversation import Answering
     from remit.mcp_server.server import ToolServer
 
 _CHUNK: Final = 256 * 1024
@@ -38,29 +33,23 @@ _CHUNK: Final = 256 * 1024
 
 async def serve_stdio(face: ToolServer) -> None:
     """Serve until the client closes our stdin. Meanwhile whatever prints to stdout reaches stderr instead."""
-    async with _standard_streams() as wire:
-        conversation = _Conversation(face.server, wire.dispatcher)
-        async with face.server.lifespan(face.server) as lifespan:
-            await conversation.run(lifespan)
+    async with _standard_streams() as wire, face.answering() as answering:
+        await _Client(answering, wire.dispatcher).run()
 
 
-class _Conversation:
+class _Client:
     """One client, whose first request decides the era for good."""
 
-    def __init__(self, server: Server[Any], dispatcher: Dispatcher) -> None:
-        self._server = server
+    def __init__(self, answering: Answering, dispatcher: Dispatcher) -> None:
+        self._answering = answering
         self._dispatcher = dispatcher
         self._modern: bool | None = None
 
-    async def run(self, lifespan: Any) -> None:
+    async def run(self) -> None:
         """Serve until the conversation ends."""
-        connection = Connection.for_loop(self._dispatcher)
-        runner = ServerRunner(self._server, connection, lifespan)
-        outbound = NotifyOnlyOutbound(self._dispatcher)
+        older = self._answering.converse(self._dispatcher)
 
-        async def on_request(
-            context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
-        ) -> dict[str, Any]:
+        async def on_request(context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
             enveloped = method != "initialize" and _enveloped(params)
             if self._modern is None:
                 self._modern = enveloped
@@ -68,21 +57,16 @@ class _Conversation:
             if not self._modern:
                 if enveloped:
                     raise MCPError(code=INVALID_REQUEST, message="this conversation began with the older protocol")
-                return await runner.on_request(context, method, params)
+                return await older.on_request(context, method, params)
             if method == "initialize":
                 raise _too_late(params)
-            route = classify_inbound_request({"method": method, "params": params})
-            if isinstance(route, InboundLadderRejection):
-                raise MCPError(code=route.code, message=route.message, data=route.data)
-            one = Connection.from_envelope(
-                route.protocol_version, route.client_info, route.client_capabilities, outbound=outbound
-            )
-            return await serve_one(self._server, context, method, params, connection=one, lifespan_state=lifespan)
+            envelope = Envelope.of({"method": method, "params": params})
+            return await self._answering.answer(envelope, context, method, params, self._dispatcher)
 
         try:
-            await self._dispatcher.run(on_request, runner.on_notify)
+            await self._dispatcher.run(on_request, older.on_notify)
         finally:
-            await aclose_shielded(connection)
+            await older.close()
 
 
 class _Wire(asyncio.Protocol):
@@ -178,7 +162,7 @@ def _enveloped(params: Mapping[str, Any] | None) -> bool:
 
 
 def _too_late(params: Mapping[str, Any] | None) -> MCPError:
-    supported = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": str((params or {}).get("protocolVersion"))}
+    supported = {"supported": list(MODERN_VERSIONS), "requested": str((params or {}).get("protocolVersion"))}
     return MCPError(
         code=UNSUPPORTED_PROTOCOL_VERSION, message="this conversation began with the newer protocol", data=supported
     )
