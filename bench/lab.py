@@ -24,6 +24,7 @@ PYDANTIC_AI, PYDANTIC_AI_DBOS, LANGGRAPH_AGENT = (
     "LangGraph agent, SqliteSaver",
 )
 PROCRASTINATE = "Procrastinate on PostgreSQL"
+LLM_SANDBOX = "llm-sandbox, in one container of podman"
 _ENGINES = {
     LANGGRAPH: "langgraph_sqlite",
     DBOS_SQLITE: "dbos_sqlite",
@@ -36,6 +37,7 @@ _PROGRAMS = {
     PYDANTIC_AI_DBOS: "pydantic_ai_dbos",
     LANGGRAPH_AGENT: "langgraph_agent",
     PROCRASTINATE: "procrastinate_postgres",
+    LLM_SANDBOX: "llm_sandbox",
 }
 """By the name of a peer, its program in bench/peers."""
 ROOT = Path(__file__).parents[1]

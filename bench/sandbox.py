@@ -1,4 +1,4 @@
-"""Running code: through the driver beside the bare command line, started ahead beside not, many at once, and srt."""
+"""Running code: through the driver beside the bare command line, started ahead or not, many at once; and peers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.lab import ROOT, Lab
+from bench.lab import LLM_SANDBOX, ROOT, Lab
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Watch, against
 from remit.sandbox.bwrap.command import FILES, Descriptors, command, environment
 from remit.sandbox.bwrap.driver import BwrapDriver
@@ -99,7 +99,7 @@ async def sandboxed(lab: Lab) -> list[Result]:
                 await _bare(work)
             return watch.millis(RUNS)
 
-    peers = [Peer("srt", _srt(lab.folder))] if lab.peers else []
+    peers = [Peer("srt", _srt(lab.folder)), *map(_each, lab.rival(LLM_SANDBOX, "python", None))] if lab.peers else []
     note = "floor: the bare bwrap command line"
     return await against("sandbox: python -c pass", "ms", sample, floor, note, mark=Mark(1.25, "floor"), peers=peers)
 
@@ -155,6 +155,16 @@ async def _at_rest(driver: BwrapDriver) -> None:
     """Wait until what is to be started ahead is."""
     if driver.pool is not None:
         await driver.pool.filled()
+
+
+def _each(peer: Peer) -> Peer:
+    """A peer that counts runs per second, by the milliseconds of each."""
+
+    async def sample() -> Reading:
+        found = await peer.sample()
+        return Reading(1_000 / found.value, found.cpu_us)
+
+    return peer._replace(sample=sample)
 
 
 def _srt(folder: Path) -> Sample:
