@@ -40,7 +40,7 @@ def _service(stack: ExitStack, folder: Path) -> str:
 
 def _python(folder: Path, image: str) -> None:
     from llm_sandbox import SandboxBackend, SandboxSession  # noqa: PLC0415 - podman's image may be missing
-    from podman import PodmanClient  # noqa: PLC0415
+    from podman import PodmanClient  # noqa: PLC0415 - a requirement of the benchmarks only
 
     with ExitStack() as stack:
         client = PodmanClient(base_url=_service(stack, folder))

@@ -270,7 +270,12 @@ check("a closed folder holds the collector up", "import os\nos.mkdir('x'); open(
 check("folders without end hold the collector up", "import os\nfor _ in range(300):\n    os.mkdir('d'); os.chdir('d')")(
     _not_taken
 )
-check("a name that is not text breaks the collector", r"open(b'\xff\xfe', 'w').close()")(_not_taken)
+
+
+@check("a name that is not text breaks the collector", r"open(b'\xff\xfe', 'w').close()")
+def bytes_as_a_name(seen: Seen) -> str:
+    taken = [one.path for one in seen.collected().artifacts]
+    return "" if taken == [r"\xff\xfe"] else f"{taken} were taken"
 
 
 @check(
