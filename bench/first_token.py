@@ -20,7 +20,7 @@ from remit import Remit, Run, recipe
 from remit.testing.models import ChatSpeech, ModelServer, Scene, Streamed
 
 QUESTIONS: Final = 50
-AGENTS, EACH = 64, 4
+AGENTS, EACH, TOKENS, ROUNDS = 64, 4, 50, 3
 _SAID: Final = Streamed(events=ChatSpeech().events(Scene(text=("A", " short", " answer."))))
 _BODY: Final = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Say something."}]}
 
@@ -64,7 +64,7 @@ async def first_token_of_64(lab: Lab) -> list[Result]:
             lambda: _clients(url),
             "floor: the same 64 streams by aiohttp",
             mark=Mark(3.0),
-            rounds=3,
+            rounds=ROUNDS,
         )
 
 
@@ -72,7 +72,7 @@ async def first_token_of_64(lab: Lab) -> list[Result]:
 async def _thinking() -> AsyncIterator[str]:
     """A model in a process of its own."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.token_server", cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "bench.token_server", str(TOKENS), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:

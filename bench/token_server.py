@@ -1,6 +1,7 @@
-"""A model that thinks for a while and then says a token every 20 ms: `python -m bench.token_server` prints its URL.
+"""A model that thinks for a while and then says a token every 20 ms.
 
-How long it thought stands in the first token, so that the reader can tell it from what came on top.
+`python -m bench.token_server [TOKENS]` prints its URL. How long it thought stands in the first token, so that the reader can
+tell it from what came on top.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 import time
 from typing import Final
 
@@ -15,7 +17,7 @@ from aiohttp import web
 
 from remit.clock import SystemClock
 
-TOKENS: Final = 50
+TOKENS: Final = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 _PAUSE_S: Final = 0.02
 _THOUGHT_S: Final = (0.2, 0.8)
 _PAUSES: Final = random.Random(5)

@@ -201,6 +201,8 @@ async def test_the_first_pieces_of_agents_that_stream_at_once_are_heard(
 ) -> None:
     monkeypatch.setattr(first_token, "AGENTS", 2)
     monkeypatch.setattr(first_token, "EACH", 2)
+    monkeypatch.setattr(first_token, "TOKENS", 2)
+    monkeypatch.setattr(first_token, "ROUNDS", 1)
     (found,) = await first_token.first_token_of_64(Lab(tmp_path))
     assert found.floor is not None
     assert min(found.value, found.floor) > 0

@@ -206,7 +206,8 @@ async def test_an_answer_that_did_not_arrive_is_asked_for_again_and_stays_counte
 
     async with ModelServer(answers).listening() as server:
         settings = scripted("[]", models_default=f"openai-compatible:{server.url}#m")
-        async with _opened(settings) as remit:
+        hasty = msgspec.structs.replace(settings, jobs=msgspec.structs.replace(settings.jobs, drain_seconds=0))
+        async with _opened(hasty) as remit:
             job = await remit.start(ask(question="?"))
             await asked.wait()
         async with _opened(settings) as remit:

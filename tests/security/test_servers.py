@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -38,13 +40,15 @@ async def test_a_server_starts_outside_the_project_and_without_a_terminal(
     (tmp_path / "looks.py").write_text(LOOKS, encoding="utf-8")
     (tmp_path / "remit.toml").write_text("", encoding="utf-8")
     seen = tmp_path / "seen.json"
+    os.mkfifo(seen)
     table = {"name": "looks", "command": [sys.executable, "looks.py", str(seen)], "timeout_ms": 1_000}
     servers = json.dumps([{**table, **({"cwd": said} if said else {})}])
     async with remit_in(flags={"mcp.servers_json": servers}, work=False) as remit:
         (server,) = mcp_servers(remit.settings, {}).servers
         assert (Path(server.cwd) == tmp_path) == bool(said)
-        await remit.service.tools.views()
-    found = json.loads(seen.read_text(encoding="utf-8"))
+        listing = asyncio.create_task(remit.service.tools.views())  # never answered
+        found = json.loads(await asyncio.to_thread(seen.read_text, encoding="utf-8"))
+        listing.cancel()
     assert found == {
         "cwd": str(tmp_path) if said else found["cwd"],
         "terminal": False,
