@@ -1,7 +1,7 @@
 """A model that thinks for a while and then says a token every 20 ms.
 
-`python -m bench.token_server [TOKENS]` prints its URL. How long it thought stands in the first token, so that the reader can
-tell it from what came on top.
+`python -m bench.token_server [TOKENS]` prints its URL. How long it thought stands in the first token, so that the
+reader can tell it from what came on top.
 """
 
 from __future__ import annotations
