@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import html
+from contextlib import suppress
 from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.files.hypertext import page_text
+from remit.files.hypertext import TooDeepError, page_text
 
 plain = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp", "Cn", "Co"]), min_size=1)
 
@@ -67,13 +68,48 @@ def test_a_lone_bracket_is_text() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["<!--", "<", "</", '<a b="', "<a ", "<![CDATA[", "<!", "&", "<script>", "<title>", "= '", "<div>", "<p><b>"],
+    [
+        "<!--",
+        "<",
+        "</",
+        '<a b="',
+        "<a ",
+        "<![CDATA[",
+        "<!",
+        "&",
+        "<script>",
+        "<title>",
+        "= '",
+        "<div>",
+        "<p><b>",
+        "<i></b>",
+    ],
 )
 def test_hostile_markup_costs_no_more_than_its_length(part: str) -> None:
     source = part * (1_000_000 // len(part))
     before = process_time()
-    page_text(source)
-    assert process_time() - before < 3  # the standard library's parser takes many minutes for some of these
+    with suppress(TooDeepError):
+        page_text(source)
+    assert process_time() - before < 3  # the standard library's parser and others take minutes for some of these
+
+
+def test_a_page_is_read_whole_or_not_at_all_however_deep() -> None:
+    assert text("<i>" * 1_900 + "deep" + "</i>" * 1_900 + "<p>end") == "deep\n\nend"
+    with pytest.raises(TooDeepError):
+        text("<i>" * 2_100 + "deep" + "</i>" * 2_100 + "<p>end")
+
+
+def test_a_paragraph_in_preformatted_text_keeps_its_blanks() -> None:
+    assert text("<pre>a  b<p>c  d</p></pre> e  f") == "a  b\n\nc  d\n\ne f"
+
+
+def test_a_page_in_pieces_of_the_parser_is_one_text() -> None:
+    source = "".join(f"<p title='{n}'>é{n} &amp;</p>" for n in range(5_000))
+    assert text(source) == "\n\n".join(f"é{n} &" for n in range(5_000))
+
+
+def test_what_a_page_declares_of_its_bytes_does_not_count_for_text() -> None:
+    assert text("<?xml version='1.0' encoding='latin-1'?><meta charset='latin-1'><p>é") == "é"
 
 
 @given(plain)

@@ -67,6 +67,10 @@ def test_a_page_is_read_as_its_text_and_other_files_as_they_are() -> None:
     assert readable("a/page.html", b"\0") is None
 
 
+def test_a_page_nested_deeper_than_pages_are_is_not_read() -> None:
+    assert readable("a/page.html", b"<i>" * 2_100 + b"text") is None
+
+
 @pytest.mark.parametrize(
     ("path", "suffix"), [("a/b.PY", ".py"), ("a.b/c", ""), (".profile", ""), ("x.tar.gz", ".gz"), ("", "")]
 )

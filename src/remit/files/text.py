@@ -6,8 +6,6 @@ import codecs
 import re
 from typing import Final, NamedTuple
 
-from remit.files.hypertext import page_text
-
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
@@ -53,14 +51,14 @@ def decode(data: bytes) -> str | None:
 
 
 def readable(name: str, data: bytes) -> Readable | None:
-    """What a person reads in a file of this name: the text of an HTML page, anything else as it is. None for binary."""
+    """What a person reads in a file of this name: the text of an HTML page, anything else as it is.
+
+    None for what is not text, and for a page that nests its elements deeper than pages do.
+    """
     text = decode(data)
     if text is None:
         return None
-    if suffix_of(name) in _HYPERTEXT:
-        page = page_text(text)
-        return Readable(page.text, page.title)
-    return Readable(text, "")
+    return _page(text) if suffix_of(name) in _HYPERTEXT else Readable(text, "")
 
 
 def suffix_of(path: str) -> str:
@@ -72,6 +70,15 @@ def suffix_of(path: str) -> str:
 def is_prose(path: str) -> bool:
     """Whether a file of this name is written for people, going by its suffix; source code and data are not."""
     return suffix_of(path) in _PROSE
+
+
+def _page(text: str) -> Readable | None:
+    from remit.files.hypertext import TooDeepError, page_text  # noqa: PLC0415 - libxml2 takes 20 ms to load
+
+    try:
+        return Readable(*page_text(text))
+    except TooDeepError:
+        return None
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:

@@ -24,7 +24,7 @@ from remit.files.words import apart, spaced
 from remit.providers.folder.passages import Passage
 from remit.tools.blocking import Stop, wait_for_lock
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables, of how text is read and of how it is cut: another one means another index."""
 
 T = TypeVar("T")
