@@ -187,3 +187,63 @@ def test_nor_a_path(text: str) -> None:
 def test_and_a_rule_that_allows_does_not_know_such_a_path(text: str) -> None:  # P02
     constraint = parse_rule({"effect": "allow", "when": {"path": {"glob": "docs/**"}}}, 1).when[0]
     assert constraint.judge(wide=False)({"path": text}, None) is None
+
+
+async def test_writing_settings_is_asked_about_and_an_approved_write_of_them_is_refused(
+    project: Path, remit_in: OpenRemit
+) -> None:  # F20
+    async with remit_in(work=False) as remit:
+        for path in ("remit.toml", "REMIT.toml", "./remit.toml", "docs/../remit.toml"):
+            asked = await called(remit, "fs.write", path=path, content="x")
+            if asked.confirmation:
+                await remit.service.confirmations.decide(asked.confirmation, "approve", by="bob")
+                asked = await called(remit, "fs.write", path=path, content="x")
+            assert asked.code is not None
+            assert not asked.ok
+    assert (project / "remit.toml").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        pytest.param("~/.ssh", "id_rsa", id="S04"),
+        pytest.param(".", ".env", id="S07"),
+        pytest.param("docs", "../secrets/key.txt", id="S08"),
+        pytest.param("out", "id_rsa", id="S14"),
+        pytest.param("docs", "lnk.txt", id="S15"),
+    ],
+)
+async def test_a_search_that_stays_in_the_roots_reads_nothing_else(
+    project: Path, remit_in: OpenRemit, tmp_path_factory: pytest.TempPathFactory, folder: str, path: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    home = tmp_path_factory.mktemp("home")
+    for name in (home / ".ssh/id_rsa", project / ".env", project / "secrets/key.txt"):
+        name.parent.mkdir(exist_ok=True)
+        name.write_text("TOPSECRET", encoding="utf-8")
+    (project / "out").symlink_to(home / ".ssh")
+    (project / "docs/lnk.txt").symlink_to(project / "secrets/key.txt")
+    monkeypatch.setenv("HOME", str(home))
+    flags = {**ALLOW, "fs.search_anywhere": False, "fs.roots": [str(project)]}
+    async with remit_in(flags=flags, work=False) as remit:
+        refused = await called(remit, "folder.read", folder=folder, path=path)
+    assert refused.cause == Code.PATH_NOT_ALLOWED.name
+    assert "TOPSECRET" not in str(refused)
+
+
+@pytest.mark.parametrize("path", ["docs/..", "docs/../secrets", ".", "", "./"])
+async def test_no_spelling_of_the_root_finds_secrets(guarded: OpenRemit, path: str) -> None:  # S11, S12
+    async with guarded(work=False) as remit:
+        found = await called(remit, "fs.search", path=path, query="needle of a key")
+    assert not found.ok or found.value["matches"] == [] or "key.txt" not in str(found.value)
+    assert "secrets/key.txt" not in str(found.value)
+
+
+async def test_the_words_of_a_folder_are_kept_where_others_cannot_look(project: Path, remit_in: OpenRemit) -> None:
+    async with remit_in(work=False) as remit:  # S16
+        assert (await called(remit, "folder.search", folder=".", query="needle")).ok
+    index = [path for path in project.rglob("*") if path.is_file() and path.stat().st_size and ".db" in path.suffixes]
+    assert index
+    for path in index:
+        private = [one for one in (path, *path.parents) if project in one.parents and not one.stat().st_mode & 0o077]
+        assert private, path

@@ -59,7 +59,14 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     def lapsed(self, now: int) -> bool:
         """Whether the time to answer is over without an answer."""
-        return self.state == "pending" and self.request.expires_at is not None and now >= self.request.expires_at
+        return self.state == "pending" and self._expired(now)
+
+    def aged(self, now: int) -> bool:
+        """Whether it was approved, and the time to answer is over before the approval was used."""
+        return self.state == "approved" and self._expired(now)
+
+    def _expired(self, now: int) -> bool:
+        return self.request.expires_at is not None and now >= self.request.expires_at
 
 
 class Recalled(NamedTuple):

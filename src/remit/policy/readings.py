@@ -28,13 +28,15 @@ _PLAIN_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(?::[0-9]+)?(?:/
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]+):/*([^/?#]*)([^?#]*)(.*)", re.DOTALL)
 _ENCODED: Final = re.compile(r"(?:%(?:25)*[0-9a-f]{2})+")
 _ENCODED_BYTE: Final = re.compile(r"%(?:25)*([0-9a-f]{2})")
-_PART: Final = "[A-Za-z0-9_-][A-Za-z0-9_.-]*+"
+_PART: Final = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*+(?<!\.)"
 _TIDY_URL: Final = re.compile(rf"[A-Za-z]{{2,}}://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?:/{_PART})*+")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _STREAM: Final = "::$data"
 """Behind a name in NTFS: the file's content, under another name."""
 _MARKS: Final = re.compile(r"[./\\:~%]")
-_UNTIDY: Final = re.compile(r"//|::|[\\%\x00-\x1f\x7f-\x9f]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$")
+_UNTIDY: Final = re.compile(r"//|::|[\\%\x00-\x1f\x7f-\x9f]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$|[. ](?:/|$)")
+_ENDS: Final = re.compile(r"(?<=[^./ ])[. ]+(?=/|$)")
+"""Dots and blanks at the end of a name: Windows drops them."""
 
 
 class Readings(NamedTuple):
@@ -109,12 +111,13 @@ def _url(text: str) -> tuple[str, ...]:
 
 
 def _hidden(plain: str, decoded: str) -> tuple[str, ...]:
-    """What a text means to who drops or stops at its control characters, or opens an NTFS stream."""
+    """What a text means to who drops or stops at its control characters, or opens a file as Windows names it."""
     found: list[str] = []
     for text in (plain, decoded):
         if _CONTROLS.search(text):
             found += (_CONTROLS.sub("", text), text.partition("\0")[0])
     found += [text.removesuffix(_STREAM) for text in (plain, decoded, *found) if text.endswith(_STREAM)]
+    found += [_ENDS.sub("", text) for text in (plain, decoded, *found) if _ENDS.search(text)]
     return (*found, *map(_tidy, found))
 
 

@@ -190,12 +190,18 @@ async def test_silence_never_approves(ran: list[object]) -> None:
         assert not ran
 
 
-async def test_an_approval_in_time_holds_after_the_time_to_answer() -> None:
+async def test_an_approval_that_is_not_used_in_time_is_asked_for_again(ran: list[object]) -> None:
     async with opened(write, confirm_expires_s=60) as world:
         pending = await world.call("note.write", HELLO)
         await world.approve(pending)
-        world.clock.advance(3_600)
-        assert (await world.again(pending, "note.write", HELLO)).ok
+        world.clock.advance(60)
+        again = await world.again(pending, "note.write", HELLO)
+        assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
+        assert (await world.question(pending)).state == "replaced"
+        assert not ran
+        await world.approve(again)
+        world.clock.advance(59)
+        assert (await world.again(again, "note.write", HELLO)).ok
 
 
 async def test_a_rule_sets_how_long_a_question_stays_open_and_who_may_answer() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 _CHANGED = "what would run, or what policy asks for, is not what was shown"
+_AGED = "the approval was not used before its question would have expired"
 
 
 class Confirm:
@@ -51,7 +52,7 @@ class Confirm:
         same = self._same(call, found)
         if found.state == "used" and same:
             return _spent(call, found) if call.request.attempt == 1 else await proceed(call)
-        if found.state == "approved" and same:
+        if found.state == "approved" and same and not found.aged(self._clock.now()):
             return await proceed(call) if self._confirmations.claim(found) else _spent(call, found)
         if found.state == "pending" and same and call.decision.effect == "ask":
             return _asked(found.id, found.request.tool_name)
@@ -62,7 +63,7 @@ class Confirm:
         asks = call.decision.effect == "ask"
         replaced_by = new_id("c") if asks else ""
         if found.state != "used":
-            reason = _CHANGED if asks else f"allowed by {call.rule_id}"
+            reason = _reason(found, self._clock.now()) if asks else f"allowed by {call.rule_id}"
             if not await self._confirmations.withdraw(found, reason, replaced_by=replaced_by):
                 if found.state == "approved":
                     return _spent(call, found)
@@ -143,6 +144,10 @@ class Confirm:
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
+
+
+def _reason(found: Confirmation, now: int) -> str:
+    return _AGED if found.aged(now) else _CHANGED
 
 
 def _identity(call: Call) -> dict[str, Any]:

@@ -201,6 +201,8 @@ def _sound(rows: object, shape: type[T]) -> T:
 
 
 def _connect(path: Path) -> apsw.Connection:
+    # Made here, for its owner alone whatever the folder; SQLite gives the file beside it the same mode.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     db = apsw.Connection(str(path))
     try:
         db.pragma("locking_mode", "EXCLUSIVE")
@@ -227,6 +229,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise ProviderError(f"The search index {str(path)!r} cannot grow: {exc}.", code=Code.DISK_FULL) from exc
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as exc:
         raise _unusable(path, str(exc)) from exc
+    except OSError as exc:
+        raise _unusable(path, exc.strerror or str(exc)) from exc
     except apsw.Error as exc:
         raise DamagedError(str(exc)) from exc
 
