@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 
-from remit.codes import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Code
+from remit import codes
+from remit.codes import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Code, Reserved
+
+SOURCE = Path(codes.__file__).parent
 
 CLIENT_CLOSED = 499
 """Nginx's status for a client that left; no RFC has one."""
@@ -64,6 +69,16 @@ def test_the_contracts_codes_do_to_a_call_what_the_contract_says(status: str, na
 @pytest.mark.parametrize("name", PROMISED.split())
 def test_what_the_contracts_promise_is_there(name: str) -> None:
     assert name in Code.__members__
+
+
+def test_the_reserved_codes_are_those_that_nothing_here_gives_and_that_the_contracts_promise() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.name != "codes.py")
+    named = {*re.findall(r"\bCode\.(\w+)", source), *re.findall(r"[\"'](\w+)[\"']", source)}
+    reserved = {code.name for code in Code if isinstance(code.value, Reserved)}
+    assert reserved == {code.name for code in Code if code.name not in named}, (
+        "make a row Reserved as long as src does not name it, and only then"
+    )
+    assert reserved <= set(PROMISED.split()), "a code that is Remit's own comes with what gives it"
 
 
 def test_of_failed_calls_only_these_can_be_tried_again_by_the_contract() -> None:

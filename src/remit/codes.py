@@ -30,8 +30,19 @@ class Row(NamedTuple):
     meaning: str
 
 
+class Reserved(Row):
+    """A row that the contracts name and that nothing here gives yet.
+
+    Each waits for its feature, or for a provider or an executor of yours that gives it as a `cause`.
+    """
+
+    __slots__ = ()
+
+
 class Code(Enum):
     """A stable code; its name is what is recorded and shown."""
+
+    _value_: Row
 
     # --- a call that was refused (contract: tickets, "Codes")
     INVALID_TOOL_STEP = Row(
@@ -99,7 +110,6 @@ class Code(Enum):
 
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job answers to this reference.")
-    JOB_NOT_WAITING = Row(ERROR, 409, False, "The job does not wait for what was sent.")
     JOB_NOT_RETRYABLE = Row(ERROR, 409, False, "The job has not ended, has completed, or was retried already.")
     RETRY_REPEATS = Row(ERROR, 409, False, "The retry would make calls with side effects again that have ended well.")
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
@@ -147,7 +157,6 @@ class Code(Enum):
         ERROR, 409, False, "Another writer holds the stream now; this append was refused and nothing was written."
     )
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
-    LEASE_LOST = Row(ERROR, 409, False, "The lease on the stream was taken over by someone else.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
     HEAD_UNSEALED = Row(ERROR, 409, False, "A stream's head has no seal, or one under a key that is not here.")
     HEAD_FORGED = Row(ERROR, 409, False, "A stream's head was written by someone without the journal's key.")
@@ -261,33 +270,8 @@ class Code(Enum):
     )
     EVIDENCE_RAW_TOO_LARGE = Row(NOTE, 413, False, "The item was too large to keep at all.")
     EVIDENCE_REDACTED = Row(NOTE, 200, False, "The item held secrets and was not kept.")
-    EVIDENCE_WRITE_FAILED = Row(NOTE, 500, True, "The item's bytes could not be stored.")
-    EVIDENCE_PATH_TRAVERSAL = Row(NOTE, 403, False, "The item's path leaves its folder.")
-    EVIDENCE_INVALID_POINTER = Row(NOTE, 400, False, "The item points at nothing.")
-    EVIDENCE_INVALID_ITEM = Row(NOTE, 400, False, "The item lacks a required field.")
-    EVIDENCE_INVALID_TRUNCATION = Row(NOTE, 400, False, "An item that must stay whole was cut.")
-
-    # --- web causes (contract: tools), kept on an outcome as `cause`
-    WebProviderError = Row(NOTE, 502, True, "The search or web backend failed.")
-    WebBlocked = Row(NOTE, 502, False, "The site or backend refused automated access.")
-    captcha_required = Row(NOTE, 502, False, "The site wants a person to solve a challenge.")
-    captcha_cooldown = Row(NOTE, 503, True, "The site asked for a challenge lately; it is left alone for a while.")
-    http_403 = Row(NOTE, 403, False, "The site answered that access is forbidden.")
-    http_429 = Row(NOTE, 503, True, "The site answered that there were too many requests.")
-    WebParseError = Row(NOTE, 502, False, "The backend's answer could not be understood.")
-    ssrf_blocked = Row(NOTE, 403, False, "The address is private or otherwise not to be reached.")
-    dns_failed = Row(NOTE, 502, True, "The host's name could not be resolved.")
-    connect_failed = Row(NOTE, 502, True, "The host could not be reached.")
-    tls_failed = Row(NOTE, 502, False, "The host's certificate or encryption could not be trusted.")
-    timeout_connect = Row(NOTE, 504, True, "The host did not take the connection in time.")
-    timeout_read = Row(NOTE, 504, True, "The host did not send its answer in time.")
-    content_too_large = Row(NOTE, 413, False, "The answer is larger than the limit once decoded.")
-    parse_failed = Row(NOTE, 422, False, "The page could not be read as what it says it is.")
-    unsupported_content_type = Row(NOTE, 415, False, "The answer is of a kind that is not read.")
 
     # --- tickets and their executor (contract: tickets)
-    EXECUTOR_FATAL = Row(ERROR, 500, False, "The executor cannot go on.")
-    CONFIG_MISSING = Row(ERROR, 500, False, "The executor lacks a setting it needs.")
     LEASE_FAILED = Row(ERROR, 503, True, "Tickets could not be leased.")
     DERIVE_FAILED = Row(NOTE, 500, False, "The reply ticket could not be derived; the completion stays.")
     RELEASE_FAILED = Row(ERROR, 503, True, "A ticket could not be given back.")
@@ -312,52 +296,81 @@ class Code(Enum):
     missing_parent_ticket_id = Row(NOTE, 400, False, "The ticket does not name its parent.")
     missing_parent_triage_ticket = Row(NOTE, 404, False, "The triage ticket that it names is not there.")
 
-    # --- why a manifest does not verify (contract: tickets, "Evidence")
-    artifact_sha_mismatch = Row(NOTE, 409, False, "An artifact does not match its hash.")
-    artifact_missing = Row(NOTE, 404, False, "An artifact that is listed is not there.")
-    manifest_schema_invalid = Row(NOTE, 400, False, "The manifest does not have the form it should.")
-    details_ref_not_listed = Row(NOTE, 400, False, "A check refers to an artifact that is not listed.")
-    manifest_self_integrity_failed = Row(NOTE, 409, False, "The manifest does not match its own hash.")
-    duplicate_artifact_path = Row(NOTE, 400, False, "Two artifacts have the same path.")
-    duplicate_check_name = Row(NOTE, 400, False, "Two checks have the same name.")
-
-    # --- why a work run did not succeed (contract: executors, `result_code`)
-    dep_unresolved = Row(NOTE, 409, False, "Something the work depends on is not done.")
-    test_failed = Row(NOTE, 422, False, "The work's own tests fail.")
-    ci_failed = Row(NOTE, 422, False, "Continuous integration fails on the work.")
-    review_changes_requested = Row(NOTE, 409, False, "A reviewer wants changes.")
-    env_unavailable = Row(NOTE, 503, True, "The environment for the work is not there.")
-    permission_denied = Row(NOTE, 403, False, "The work needs a right that its run does not have.")
-    output_unparseable = Row(NOTE, 422, False, "The run left no result that can be read.")
-    stale_run = Row(NOTE, 409, False, "Another run has taken the run's place.")
-    stale_result_discarded = Row(NOTE, 410, False, "The result of a superseded run was archived, not merged.")
-    manual_intervention = Row(NOTE, 409, False, "A person has to step in.")
-    outcome_unknown = Row(NOTE, 409, False, "The run's process ended without a result.")
-
-    # --- how a sandboxed program ended (contract: tools, "Sandbox"); last, for one bears the name of a status above
+    # --- how a sandboxed program ended (contract: tools, "Sandbox"); here, for one bears the name of a status above
     SUCCEEDED = Row(NOTE, 200, False, "The program ended with exit code 0.")
     TIMEOUT = Row(NOTE, 504, False, "The program was ended because its time was up.")
     FAILED = Row(NOTE, 422, False, "The program ended otherwise; exit code, signal and limit say how.")
 
+    # --- reserved, as below: evidence (contract: tickets)
+    EVIDENCE_WRITE_FAILED = Reserved(NOTE, 500, True, "The item's bytes could not be stored.")
+    EVIDENCE_PATH_TRAVERSAL = Reserved(NOTE, 403, False, "The item's path leaves its folder.")
+    EVIDENCE_INVALID_POINTER = Reserved(NOTE, 400, False, "The item points at nothing.")
+    EVIDENCE_INVALID_ITEM = Reserved(NOTE, 400, False, "The item lacks a required field.")
+    EVIDENCE_INVALID_TRUNCATION = Reserved(NOTE, 400, False, "An item that must stay whole was cut.")
+
+    # --- reserved: web causes (contract: tools), kept on an outcome as `cause`
+    WebProviderError = Reserved(NOTE, 502, True, "The search or web backend failed.")
+    WebBlocked = Reserved(NOTE, 502, False, "The site or backend refused automated access.")
+    captcha_required = Reserved(NOTE, 502, False, "The site wants a person to solve a challenge.")
+    captcha_cooldown = Reserved(NOTE, 503, True, "The site asked for a challenge lately; it is left alone for a while.")
+    http_403 = Reserved(NOTE, 403, False, "The site answered that access is forbidden.")
+    http_429 = Reserved(NOTE, 503, True, "The site answered that there were too many requests.")
+    WebParseError = Reserved(NOTE, 502, False, "The backend's answer could not be understood.")
+    ssrf_blocked = Reserved(NOTE, 403, False, "The address is private or otherwise not to be reached.")
+    dns_failed = Reserved(NOTE, 502, True, "The host's name could not be resolved.")
+    connect_failed = Reserved(NOTE, 502, True, "The host could not be reached.")
+    tls_failed = Reserved(NOTE, 502, False, "The host's certificate or encryption could not be trusted.")
+    timeout_connect = Reserved(NOTE, 504, True, "The host did not take the connection in time.")
+    timeout_read = Reserved(NOTE, 504, True, "The host did not send its answer in time.")
+    content_too_large = Reserved(NOTE, 413, False, "The answer is larger than the limit once decoded.")
+    parse_failed = Reserved(NOTE, 422, False, "The page could not be read as what it says it is.")
+    unsupported_content_type = Reserved(NOTE, 415, False, "The answer is of a kind that is not read.")
+
+    # --- reserved: tickets and their executor (contract: tickets)
+    EXECUTOR_FATAL = Reserved(ERROR, 500, False, "The executor cannot go on.")
+    CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a setting it needs.")
+
+    # --- reserved: why a manifest does not verify (contract: tickets, "Evidence")
+    artifact_sha_mismatch = Reserved(NOTE, 409, False, "An artifact does not match its hash.")
+    artifact_missing = Reserved(NOTE, 404, False, "An artifact that is listed is not there.")
+    manifest_schema_invalid = Reserved(NOTE, 400, False, "The manifest does not have the form it should.")
+    details_ref_not_listed = Reserved(NOTE, 400, False, "A check refers to an artifact that is not listed.")
+    manifest_self_integrity_failed = Reserved(NOTE, 409, False, "The manifest does not match its own hash.")
+    duplicate_artifact_path = Reserved(NOTE, 400, False, "Two artifacts have the same path.")
+    duplicate_check_name = Reserved(NOTE, 400, False, "Two checks have the same name.")
+
+    # --- reserved: why a work run did not succeed (contract: executors, `result_code`)
+    dep_unresolved = Reserved(NOTE, 409, False, "Something the work depends on is not done.")
+    test_failed = Reserved(NOTE, 422, False, "The work's own tests fail.")
+    ci_failed = Reserved(NOTE, 422, False, "Continuous integration fails on the work.")
+    review_changes_requested = Reserved(NOTE, 409, False, "A reviewer wants changes.")
+    env_unavailable = Reserved(NOTE, 503, True, "The environment for the work is not there.")
+    permission_denied = Reserved(NOTE, 403, False, "The work needs a right that its run does not have.")
+    output_unparseable = Reserved(NOTE, 422, False, "The run left no result that can be read.")
+    stale_run = Reserved(NOTE, 409, False, "Another run has taken the run's place.")
+    stale_result_discarded = Reserved(NOTE, 410, False, "The result of a superseded run was archived, not merged.")
+    manual_intervention = Reserved(NOTE, 409, False, "A person has to step in.")
+    outcome_unknown = Reserved(NOTE, 409, False, "The run's process ended without a result.")
+
     @property
     def status(self) -> str:
         """`blocked`, `failed`, `pending`, `error`, `health` or `note`."""
-        return self.value.status
+        return self._value_.status
 
     @property
     def http(self) -> int:
         """The HTTP status a face answers with."""
-        return self.value.http
+        return self._value_.http
 
     @property
     def retryable(self) -> bool:
         """Whether the same call, unchanged, may succeed later."""
-        return self.value.retryable
+        return self._value_.retryable
 
     @property
     def meaning(self) -> str:
         """One sentence for people."""
-        return self.value.meaning
+        return self._value_.meaning
 
     def __str__(self) -> str:
         return self.name
