@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from remit.journal.postgres.horizon import Horizon
 
 _EVENTS: Final = """
-SELECT e.seq, e.kind, e.at, e.data, e.hash FROM heads h JOIN events e ON e.stream = h.id AND e.seq <= h.seq
-WHERE h.stream = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3
+SELECT w.place, e.seq, e.kind, e.at, e.data, e.hash
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w (stream, after, most, place), LATERAL (
+    SELECT e.seq, e.kind, e.at, e.data, e.hash FROM heads h JOIN events e ON e.stream = h.id AND e.seq <= h.seq
+    WHERE h.stream = w.stream AND e.seq > w.after ORDER BY e.seq LIMIT w.most
+) AS e ORDER BY w.place, e.seq
 """
 _SCAN: Final = """
 SELECT e.position, h.stream, e.seq, e.kind, e.at, e.data, e.hash
@@ -75,10 +78,10 @@ _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
-async def head(db: asyncpg.Connection, stream: str) -> Head | None:
-    """The head of a stream."""
-    row = await db.fetchrow(f"{HEADS} WHERE stream = $1", stream)
-    return to_head(row) if row else None
+async def heads_of(db: asyncpg.Connection, streams: Sequence[str]) -> list[Head | None]:
+    """The head of each of these streams."""
+    found = {row[0]: to_head(row) for row in await db.fetch(f"{HEADS} WHERE stream = ANY ($1)", streams)}
+    return [found.get(stream) for stream in streams]
 
 
 async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
@@ -116,9 +119,12 @@ async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def events(db: asyncpg.Connection, stream: str, after: int, limit: int) -> list[Event]:
-    """Events with seq > `after`, in order."""
-    return [Event(stream, *row) for row in await db.fetch(_EVENTS, stream, after, limit)]
+async def events(db: asyncpg.Connection, wanted: Sequence[tuple[str, int, int]]) -> list[list[Event]]:
+    """For each stream, `after` and limit: events with seq > `after`, in order."""
+    found: list[list[Event]] = [[] for _ in wanted]
+    for place, *event in await db.fetch(_EVENTS, *map(list, zip(*wanted, strict=True))):
+        found[place - 1].append(Event(wanted[place - 1][0], *event))
+    return found
 
 
 async def scan(db: asyncpg.Connection, horizon: Horizon, after: int, kinds: Sequence[str], limit: int) -> Scanned:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from remit.clock import Clock
 from remit.errors import JournalError
@@ -21,6 +21,7 @@ from remit.journal.postgres.commits import CommitTask
 from remit.journal.postgres.errors import translated
 from remit.journal.postgres.horizon import Horizon
 from remit.journal.postgres.listener import Listener
+from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.server import Link, Readers, connect, load_driver
 from remit.journal.watch import Watch
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     import asyncpg
 
 T = TypeVar("T")
+
+_HEADS: Final = 256
+_PAGES: Final = 16
+"""Heads, and pages of events, that are looked up in one statement at most."""
 
 
 class PostgresStore:
@@ -46,6 +51,12 @@ class PostgresStore:
         self._commits: CommitTask | None = None
         self._early: list[Commit] = []
         self._readers = Readers(self._address)
+        self._heads = Lookups[str, Head | None](
+            lambda streams: self._readers.run(lambda db: queries.heads_of(db, streams)), _HEADS
+        )
+        self._events = Lookups[tuple[str, int, int], list[Event]](
+            lambda wanted: self._readers.run(lambda db: queries.events(db, wanted)), _PAGES
+        )
         self._horizon = Horizon()
         self._listener = Listener(self._address, self._watch.notify, self._watch.fail)
         self._closed = False
@@ -116,7 +127,8 @@ class PostgresStore:
 
     async def head(self, stream: str) -> Head | None:
         """The newest head of a stream."""
-        return await self._reading(lambda db: queries.head(db, stream))
+        await self.drained()
+        return await self._heads.find(stream)
 
     async def heads(self, query: HeadQuery) -> list[Head]:
         """Heads that match, newest stream first."""
@@ -128,7 +140,8 @@ class PostgresStore:
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events of a stream with seq > `after`, in order."""
-        return await self._reading(lambda db: queries.events(db, stream, after, limit))
+        await self.drained()
+        return await self._events.find((stream, after, limit))
 
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams, in the order of their commits."""

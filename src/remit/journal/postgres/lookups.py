@@ -1,0 +1,55 @@
+"""Group reading: what is looked up at the same time is asked for in one statement, as commits are written in one.
+
+A lookup waits until the tasks that are ready now have run, and while all questions that may be under way are, for the
+next one. A round trip costs more than what a lookup reads, so many jobs at once cost little more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from remit.errors import JournalError
+from remit.journal.writer import copy_error
+
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
+_AT_ONCE: Final = 2
+"""Questions under way: one that brings much holds up no other lookup."""
+
+
+class Lookups(Generic[Key, Found]):
+    """Lookups of one sort."""
+
+    def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Sequence[Found]]], most: int) -> None:
+        """`ask` finds what belongs to each of these keys, at most `most`, in their order. Raises JournalError."""
+        self._ask = ask
+        self._most = most
+        self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
+        self._asking: set[asyncio.Task[None]] = set()
+
+    async def find(self, key: Key) -> Found:
+        """What belongs to a key; read after this was called. Raises JournalError."""
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, found))
+        if len(self._asking) < _AT_ONCE:
+            task = asyncio.create_task(self._answer(), name="remit:journal-lookups")
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        return await found
+
+    async def _answer(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            try:
+                answers = await self._ask([key for key, _ in group])
+            except JournalError as error:
+                for _, found in group:
+                    if not found.done():
+                        found.set_exception(copy_error(error))
+                continue
+            for (_, found), answer in zip(group, answers, strict=True):
+                if not found.done():
+                    found.set_result(answer)
