@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from remit.codes import Code
-from remit.jobs.plans.check import INPUT_FIELDS, MAX_CONCURRENCY, MAX_NODES, NODE_FIELDS, PLAN_FIELDS, WAIT_FIELDS
 from remit.jobs.plans.duration import parse_duration
 from remit.jobs.plans.plan import CONCURRENCY, MAX_ITEMS, MAX_ITEMS_CEILING, SCHEMA_VERSION
 from remit.jobs.plans.problem import InvalidPlanError
 from remit.jobs.plans.references import RESULT_FIELDS
-from remit.jobs.plans.schema import TASKGRAPH_V1
+from remit.jobs.plans.schema import INPUT, MAX_CONCURRENCY, MAX_NODES, NODE, TASKGRAPH_V1, WAIT
 from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES
 from remit.jobs.plans.source import MAX_BYTES, load_plan, parse_plan
 
@@ -38,10 +37,10 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.parametrize(
     ("title", "known"),
     [
-        ("The plan", PLAN_FIELDS),
-        ("An input", INPUT_FIELDS),
-        ("A node", NODE_FIELDS),
-        ("A wait", WAIT_FIELDS),
+        ("The plan", tuple(TASKGRAPH_V1["properties"])),
+        ("An input", tuple(INPUT["properties"])),
+        ("A node", tuple(NODE["properties"])),
+        ("A wait", tuple(WAIT["properties"])),
         ("Results", RESULT_FIELDS),
     ],
 )
@@ -92,12 +91,6 @@ def test_the_durations_on_the_page_are_durations() -> None:
     assert [text for text in re.findall(r"`(\w+)`", line) if parse_duration(text) is None] == []
 
 
-def test_the_schema_is_where_the_page_says_and_has_the_same_fields() -> None:
+def test_the_schema_is_where_the_page_says() -> None:
     assert f"{TASKGRAPH_V1['title']}" == SCHEMA_VERSION
     assert "`remit.jobs.plans.schema.TASKGRAPH_V1`" in PAGE
-    properties = TASKGRAPH_V1["properties"]
-    node = properties["nodes"]["items"]["properties"]
-    assert set(properties) == set(PLAN_FIELDS)
-    assert set(node) == set(NODE_FIELDS)
-    assert set(node["wait"]["properties"]) == set(WAIT_FIELDS)
-    assert set(properties["inputs"]["additionalProperties"]["properties"]) == set(INPUT_FIELDS)

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from remit.errors import PlanError
-from remit.jobs.plans.check import NODE_FIELDS, read_plan
+from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.problem import InvalidPlanError, Marks
+from remit.jobs.plans.schema import NODE
 from tests.jobs.plans.plan_samples import node, only_problem, plan_with, problems_of
 
 
@@ -145,7 +146,7 @@ class TestProblems:
     def test_the_message_has_one_line_for_each_problem(self) -> None:
         with pytest.raises(PlanError) as caught:
             read_plan(plan_with(node(tol=1, timeout="x")), file="weekly.yaml")
-        fields = ", ".join(NODE_FIELDS)
+        fields = ", ".join(NODE["properties"])
         assert caught.value.message.splitlines() == [
             f"weekly.yaml nodes[0].tol: unknown field `tol`, expected one of {fields}; did you mean `tool`?",
             'weekly.yaml nodes[0].timeout: found the text "x", expected a duration such as 500ms, 10s or 1h30m',

@@ -13,9 +13,8 @@ def findings() -> Findings:
 
 def test_a_field_of_the_right_form_is_read_without_a_problem(findings: Findings) -> None:
     read = FieldReader(findings)
-    fields = read.fields(
-        {"id": "a", "limit": 3, "pause": "2s", "mode": "fast"}, (), ("id", "limit", "pause", "mode"), ()
-    )
+    schema = {"properties": dict.fromkeys(("id", "limit", "pause", "mode"))}
+    fields = read.fields({"id": "a", "limit": 3, "pause": "2s", "mode": "fast"}, (), schema)
     assert read.name(fields, "id", ()) == "a"
     assert read.number(fields, "limit", (), 1, 10) == 3
     assert read.duration(fields, "pause", ()) == 2_000

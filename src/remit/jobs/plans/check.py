@@ -6,12 +6,12 @@ A part that is wrong is stood in for, so that the rest can be checked without pr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any, Final, get_args
 
 from msgspec import UNSET
 
+from remit.jobs.plans import schema
 from remit.jobs.plans.fields import FieldReader, listed
 from remit.jobs.plans.links import BROKEN, Link, check_links
 from remit.jobs.plans.plan import (
@@ -38,26 +38,6 @@ from remit.jobs.plans.problem import Findings, InvalidPlanError, Marks, Path, cu
 from remit.jobs.plans.references import INPUTS, RESERVED, Reference, ReferenceSyntaxError, kind_of, parse, single, texts
 from remit.jobs.plans.shape import check_shape
 
-MAX_NODES: Final = 2_000
-MAX_CONCURRENCY: Final = 1_000
-
-PLAN_FIELDS: Final = ("version", "name", "description", "inputs", "nodes", "output")
-INPUT_FIELDS: Final = ("type", "default", "description")
-RECIPES: Final = {"model": "ask_model", "agent": "agent"}
-"""Recipes of Remit's own that a node names in one word, with their input."""
-ACTIONS: Final = ("tool", "recipe", *RECIPES, "wait")
-NODE_FIELDS: Final = (
-    "id", "description", *ACTIONS, "args", "input", "timeout", "for_each", "max_items", "concurrency", "when", "after",
-    "on_failure", "undo",
-)  # fmt: skip
-UNDO_FIELDS: Final = ("tool", "args")
-WAITS: Final = ("timer", "signal", "human")
-WAIT_FIELDS: Final = (*WAITS, "timeout", "details")
-
-_INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
-_RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
-_SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
 _ONE_ACTION: Final = "exactly one of `tool`, `recipe`, `model`, `agent` and `wait`"
 _A_REFERENCE: Final = "one reference and nothing else, such as ${find.value.items}"
 
@@ -97,7 +77,7 @@ class _Check:
 
     def plan(self, document: Any) -> Plan:
         """The plan; what was wrong with it is in the findings."""
-        fields = self.read.fields(document, (), PLAN_FIELDS, ("version", "name", "nodes"))
+        fields = self.read.fields(document, (), schema.TASKGRAPH_V1)
         version = fields.get("version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION:
             self.findings.add(("version",), f"found {kind_of(version)}", SCHEMA_VERSION)
@@ -123,14 +103,14 @@ class _Check:
             self.findings.add(path, f"found {kind_of(value)}", "an object, such as {folder: {type: string}}")
             return {}
         for name in value:
-            if not _INPUT_NAME.fullmatch(name):
+            if not schema.INPUT_NAME.fullmatch(name):
                 expected = "a name of letters, digits, - and _ that begins with a letter"
                 self.findings.add((*path, name), f"found the name {cut(name)!r}", expected, key=True)
         return {name: self.input(one, (*path, name)) for name, one in value.items()}
 
     def input(self, value: Any, path: Path) -> Input:
         """One declared input."""
-        fields = self.read.fields(value, path, INPUT_FIELDS, ("type",))
+        fields = self.read.fields(value, path, schema.INPUT)
         kind: InputType | None = self.read.choice(fields, "type", path, get_args(InputType), None)
         default = fields.get("default", UNSET)
         if default is not UNSET:
@@ -154,15 +134,16 @@ class _Check:
             found = "found an empty list" if value == [] else f"found {kind_of(value)}"
             self.findings.add(path, found, "a list of one node or more")
             return ()
-        if len(value) > MAX_NODES:
-            self.findings.add(path, f"found {len(value)} nodes", f"at most {MAX_NODES}; a for_each makes many of one")
+        if len(value) > schema.MAX_NODES:
+            most = f"at most {schema.MAX_NODES}; a for_each makes many of one"
+            self.findings.add(path, f"found {len(value)} nodes", most)
             return ()
         return tuple(self.node(one, index) for index, one in enumerate(value))
 
     def node(self, value: Any, index: int) -> Node:
         """One node."""
         path: Path = ("nodes", index)
-        fields = self.read.fields(value, path, NODE_FIELDS, ("id",))
+        fields = self.read.fields(value, path, schema.NODE)
         for_each = self.for_each(fields, index, path)
         action = self.action(fields, index, path, item=for_each is not None) if isinstance(value, dict) else BROKEN
         node_id = self.read.name(fields, "id", path)
@@ -181,7 +162,7 @@ class _Check:
     def for_each(self, fields: dict[str, Any], index: int, path: Path) -> ForEach | None:
         """The list a node is done for, and its bounds."""
         if "for_each" not in fields:
-            for bound in ("max_items", "concurrency"):
+            for bound in schema.BOUNDS:
                 if bound in fields:
                     self.findings.add(
                         (*path, bound), f"found `{bound}` without `for_each`", "both or neither", key=True
@@ -190,7 +171,7 @@ class _Check:
         return ForEach(
             over=self.reference(fields, "for_each", index, path) or Reference(INPUTS),
             max_items=self.read.number(fields, "max_items", path, MAX_ITEMS, MAX_ITEMS_CEILING),
-            concurrency=self.read.number(fields, "concurrency", path, CONCURRENCY, MAX_CONCURRENCY),
+            concurrency=self.read.number(fields, "concurrency", path, CONCURRENCY, schema.MAX_CONCURRENCY),
         )
 
     def after(self, fields: dict[str, Any], path: Path) -> tuple[str, ...]:
@@ -208,7 +189,7 @@ class _Check:
 
     def action(self, fields: dict[str, Any], index: int, path: Path, *, item: bool) -> Action:
         """What a node does: exactly one thing."""
-        kinds = [kind for kind in ACTIONS if kind in fields]
+        kinds = [kind for kind in schema.ACTIONS if kind in fields]
         if len(kinds) != 1:
             found = f"found {listed(kinds)} in one node" if kinds else "found a node that does nothing"
             self.findings.add((*path, *kinds[1:2]), found, _ONE_ACTION, key=True)
@@ -218,7 +199,7 @@ class _Check:
         given = self.arguments(fields, "input", index, path, item=item)
         match kinds:
             case ["tool"]:
-                name = self.read.word(fields, "tool", path, _TOOL, "a tool's name, such as fs.read", self.tools)
+                name = self.read.word(fields, "tool", path, schema.TOOL, "a tool's name, such as fs.read", self.tools)
                 return CallTool(
                     name=name,
                     args=args,
@@ -226,10 +207,10 @@ class _Check:
                     undo=self.undo(fields, index, path, item=item),
                 )
             case ["recipe"]:
-                name = self.read.word(fields, "recipe", path, _RECIPE, "a recipe's name", self.recipes)
+                name = self.read.word(fields, "recipe", path, schema.RECIPE, "a recipe's name", self.recipes)
                 return Child(recipe=name, input=given)
             case [("model" | "agent") as kind]:
-                return Child(recipe=RECIPES[kind], input=self.arguments(fields, kind, index, path, item=item))
+                return Child(recipe=schema.RECIPES[kind], input=self.arguments(fields, kind, index, path, item=item))
             case ["wait"]:
                 return self.wait(fields["wait"], index, (*path, "wait"), item=item)
             case _:
@@ -240,8 +221,8 @@ class _Check:
         if "undo" not in fields:
             return None
         path = (*path, "undo")
-        given = self.read.fields(fields["undo"], path, UNDO_FIELDS, ("tool",))
-        name = self.read.word(given, "tool", path, _TOOL, "a tool's name, such as fs.remove", self.tools)
+        given = self.read.fields(fields["undo"], path, schema.UNDO)
+        name = self.read.word(given, "tool", path, schema.TOOL, "a tool's name, such as fs.remove", self.tools)
         before = len(self.links)
         args = self.arguments(given, "args", index, path, item=item)
         self.links[before:] = [link._replace(own=True) for link in self.links[before:]]
@@ -249,24 +230,23 @@ class _Check:
 
     def misplaced(self, fields: dict[str, Any], kind: str, path: Path) -> None:
         """Fields that belong to another action."""
-        homes = {"args": "tool", "input": "recipe", "timeout": "tool", "undo": "tool"}
         own = {"tool": "`args`", "recipe": "`input`", "wait": "what belongs to a wait inside `wait`"}
-        own |= {one: f"what it is given inside `{one}`" for one in RECIPES}
-        for name, home in homes.items():
+        own |= {one: f"what it is given inside `{one}`" for one in schema.RECIPES}
+        for name, home in schema.HOMES.items():
             if name in fields and home != kind:
                 self.findings.add((*path, name), f"found `{name}` beside `{kind}`", own[kind], key=True)
 
     def wait(self, value: Any, index: int, path: Path, *, item: bool) -> Action:
         """What a node waits for."""
-        fields = self.read.fields(value, path, WAIT_FIELDS, ())
+        fields = self.read.fields(value, path, schema.WAIT)
         if not isinstance(value, dict):
             return BROKEN
-        kinds = [kind for kind in WAITS if kind in fields]
+        kinds = [kind for kind in schema.WAITS if kind in fields]
         if len(kinds) != 1:
             found = f"found {listed(kinds)} in one wait" if kinds else "found a wait for nothing"
             self.findings.add((*path, *kinds[1:2]), found, "exactly one of `timer`, `signal` and `human`", key=True)
             return BROKEN
-        for name, homes in (("timeout", ("signal", "human")), ("details", ("human",))):
+        for name, homes in schema.WAIT_HOMES.items():
             if name in fields and kinds[0] not in homes:
                 expected = f"it only with {listed(homes)}"
                 self.findings.add((*path, name), f"found `{name}` beside `{kinds[0]}`", expected, key=True)
@@ -275,7 +255,7 @@ class _Check:
             case "timer":
                 return Timer(after_ms=self.read.duration(fields, "timer", path) or 0)
             case "signal":
-                name = self.read.word(fields, "signal", path, _SIGNAL, "a signal's name", None)
+                name = self.read.word(fields, "signal", path, schema.SIGNAL, "a signal's name", None)
                 return Signal(name=name, timeout_ms=timeout)
             case _:
                 question = self.read.text(fields, "human", path, empty=False)

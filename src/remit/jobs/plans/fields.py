@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from remit.jobs.plans.duration import EXPECTED as A_DURATION
 from remit.jobs.plans.duration import parse_duration
 from remit.jobs.plans.problem import Findings, Path, cut, one_of
 from remit.jobs.plans.references import kind_of
+from remit.jobs.plans.schema import ID
 
-_ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _AN_ID: Final = "a lower-case letter, then up to 63 of a-z, 0-9, - and _"
 
 
@@ -21,8 +21,9 @@ class FieldReader:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
 
-    def fields(self, value: Any, path: Path, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-        """An object's fields; none where it is no object."""
+    def fields(self, value: Any, path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an object of this schema; none where it is no object."""
+        known, required = tuple(schema["properties"]), tuple(schema.get("required", ()))
         if not isinstance(value, dict):
             self._findings.add(path, f"found {kind_of(value)}", f"an object with {listed(required or known)}")
             return {}
@@ -45,7 +46,7 @@ class FieldReader:
 
     def name(self, fields: dict[str, Any], name: str, path: Path) -> str:
         """A name by which the plan or a node is known."""
-        return self.word(fields, name, path, _ID, _AN_ID, None)
+        return self.word(fields, name, path, ID, _AN_ID, None)
 
     def word(
         self, fields: dict[str, Any], name: str, path: Path, form: re.Pattern[str], expected: str,

@@ -1,116 +1,126 @@
-"""The format `taskgraph-v1` as a JSON schema (2020-12), for editors and other programs.
+"""The grammar of `taskgraph-v1`: fields, forms and bounds, as a JSON schema (2020-12) for editors and other programs.
 
-check.py is stricter: a schema cannot say that a name is known, or that nodes do not wait for each other.
+check.py reads its fields, forms and bounds from here, and is stricter: a schema cannot say that a name is known, or
+that nodes do not wait for each other.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, get_args
 
-from remit.jobs.plans.check import ACTIONS, MAX_CONCURRENCY, MAX_NODES
+from remit.jobs.plans import duration
 from remit.jobs.plans.plan import MAX_ITEMS_CEILING, SCHEMA_VERSION, InputType, OnFailure
+
+MAX_NODES: Final = 2_000
+MAX_CONCURRENCY: Final = 1_000
+
+ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
+RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+
+RECIPES: Final = {"model": "ask_model", "agent": "agent"}
+"""Recipes of Remit's own that a node names in one word, with their input."""
+ACTIONS: Final = ("tool", "recipe", *RECIPES, "wait")
+HOMES: Final = {"args": "tool", "input": "recipe", "timeout": "tool", "undo": "tool"}
+"""Fields of a node that belong to one action."""
+BOUNDS: Final = ("max_items", "concurrency")
+"""Fields of a node that belong to `for_each`."""
+WAITS: Final = ("timer", "signal", "human")
+WAIT_HOMES: Final = {"timeout": ("signal", "human"), "details": ("human",)}
+"""Fields of a wait, and the waits that they belong to."""
+
+
+def _form(form: re.Pattern[str]) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^{form.pattern}$"}
+
+
+def _object(required: tuple[str, ...], properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    needs = {"required": list(required)} if required else {}
+    return {"type": "object", "additionalProperties": False, **needs, "properties": properties, **more}
+
+
+def _wait(kind: str) -> dict[str, Any]:
+    """A wait of this kind has no fields that belong to others."""
+    others = [{"required": [name]} for name, homes in WAIT_HOMES.items() if kind not in homes]
+    return {"required": [kind]} | ({"not": {"anyOf": others}} if others else {})
+
 
 _TEXT: Final = {"type": "string"}
 _VALUES: Final = {"type": "object", "description": "Values by name; texts in it may hold references."}
-_ID: Final = {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$"}
-_DURATION: Final = {
-    "type": "string",
-    "pattern": "^(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?(?:[0-9]+ms)?$",
-    "minLength": 2,
-    "description": "Such as 500ms, 10s or 1h30m.",
-}
+_DURATION: Final = _form(duration.FORM) | {"minLength": 2, "description": "Such as 500ms, 10s or 1h30m."}
 _REFERENCE: Final = {
     "type": "string",
     "pattern": "^\\$\\{.+\\}$",
     "description": "One reference, such as ${find.value}.",
 }
 
-_INPUT: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["type"],
-    "properties": {
+INPUT: Final = _object(
+    ("type",),
+    {
         "type": {"enum": list(get_args(InputType))},
         "default": {"description": "The value where none is given; without it the input has to be given."},
         "description": _TEXT,
     },
-}
-_WAIT: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+)
+WAIT: Final = _object(
+    (),
+    {
         "timer": _DURATION,
-        "signal": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$"},
+        "signal": _form(SIGNAL),
         "human": {"type": "string", "minLength": 1, "description": "The question; it may hold references."},
         "timeout": _DURATION,
         "details": {"description": "What the person is shown with the question; it may hold references."},
     },
-    "oneOf": [
-        {"required": ["timer"], "not": {"anyOf": [{"required": ["timeout"]}, {"required": ["details"]}]}},
-        {"required": ["signal"], "not": {"required": ["details"]}},
-        {"required": ["human"]},
-    ],
-}
-_NODE: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["id"],
-    "properties": {
-        "id": _ID,
+    oneOf=[_wait(kind) for kind in WAITS],
+)
+UNDO: Final = _object(
+    ("tool",),
+    {"tool": _form(TOOL), "args": _VALUES},
+    description="The call that undoes this one; it may refer to this node.",
+)
+NODE: Final = _object(
+    ("id",),
+    {
+        "id": _form(ID),
         "description": _TEXT,
-        "tool": {"type": "string", "pattern": "^[a-z0-9_]+(?:\\.[A-Za-z0-9_-]+)*$"},
+        "tool": _form(TOOL),
+        "recipe": _form(RECIPE),
+        **dict.fromkeys(RECIPES, _VALUES),
+        "wait": WAIT,
         "args": _VALUES,
-        "timeout": _DURATION,
-        "recipe": {"type": "string", "pattern": "^[a-z][a-z0-9_]*(?:\\.[a-z][a-z0-9_]*)*$"},
         "input": _VALUES,
-        "model": _VALUES,
-        "agent": _VALUES,
-        "wait": _WAIT,
+        "timeout": _DURATION,
         "for_each": _REFERENCE,
         "max_items": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS_CEILING},
         "concurrency": {"type": "integer", "minimum": 1, "maximum": MAX_CONCURRENCY},
         "when": _REFERENCE,
         "after": {"type": "array", "items": _TEXT},
-        "undo": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["tool"],
-            "properties": {
-                "tool": {"type": "string", "pattern": "^[a-z0-9_]+(?:\\.[A-Za-z0-9_-]+)*$"},
-                "args": _VALUES,
-            },
-            "description": "The call that undoes this one; it may refer to this node.",
-        },
         "on_failure": {"enum": list(get_args(OnFailure))},
+        "undo": UNDO,
     },
-    "dependentRequired": {
-        "args": ["tool"],
-        "timeout": ["tool"],
-        "undo": ["tool"],
-        "input": ["recipe"],
-        "max_items": ["for_each"],
-        "concurrency": ["for_each"],
-    },
-    "oneOf": [{"required": [action]} for action in ACTIONS],
-}
+    dependentRequired={name: [home] for name, home in HOMES.items()} | {bound: ["for_each"] for bound in BOUNDS},
+    oneOf=[{"required": [action]} for action in ACTIONS],
+)
 
 TASKGRAPH_V1: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": SCHEMA_VERSION,
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["version", "name", "nodes"],
-    "properties": {
+} | _object(
+    ("version", "name", "nodes"),
+    {
         "version": {"const": SCHEMA_VERSION},
-        "name": _ID,
+        "name": _form(ID),
         "description": _TEXT,
         "inputs": {
             "type": "object",
-            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"},
-            "additionalProperties": _INPUT,
+            "propertyNames": {"pattern": f"^{INPUT_NAME.pattern}$"},
+            "additionalProperties": INPUT,
         },
-        "nodes": {"type": "array", "minItems": 1, "maxItems": MAX_NODES, "items": _NODE},
+        "nodes": {"type": "array", "minItems": 1, "maxItems": MAX_NODES, "items": NODE},
         "output": {"description": "What the plan gives; it may hold references. Left out: every node's result."},
     },
-}
+)
 """The document that `remit run FILE` takes."""
