@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, RATCHET, findings, load_ratchet, main, measure
+from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, findings, main, measure
 
 FILE = "src/remit/gateway.py"
 FUNCTION = "src/remit/gateway.py::Gateway.call"
@@ -17,28 +17,10 @@ def write(root: Path, name: str, text: str) -> None:
 @pytest.mark.parametrize(("name", "limit"), [(FILE, FILE_LINES), (FUNCTION, FUNCTION_LINES)])
 class TestFindings:
     def test_up_to_the_ceiling_is_fine(self, name: str, limit: int) -> None:
-        assert findings({name: limit}, {}) == []
+        assert findings({name: limit}) == []
 
     def test_above_the_ceiling_is_found(self, name: str, limit: int) -> None:
-        assert findings({name: limit + 1}, {}) == [f"{name}: {limit + 1} lines, {limit} are allowed: split it"]
-
-    def test_an_exception_of_its_exact_size_is_fine(self, name: str, limit: int) -> None:
-        assert findings({name: limit + 9}, {name: limit + 9}) == []
-
-    def test_an_exception_may_not_grow(self, name: str, limit: int) -> None:
-        [finding] = findings({name: limit + 10}, {name: limit + 9})
-        assert f"grew from {limit + 9} to {limit + 10} lines" in finding
-
-    def test_an_exception_that_shrank_must_be_lowered(self, name: str, limit: int) -> None:
-        [finding] = findings({name: limit + 8}, {name: limit + 9})
-        assert f"write {limit + 8} in {RATCHET}" in finding
-
-    def test_an_exception_that_is_not_needed_must_go(self, name: str, limit: int) -> None:
-        [finding] = findings({name: limit}, {name: limit + 9})
-        assert f"remove its entry from {RATCHET}" in finding
-
-    def test_an_exception_for_nothing_must_go(self, name: str, limit: int) -> None:
-        assert findings({}, {name: limit + 9}) == [f"{name}: does not exist: remove its entry from {RATCHET}"]
+        assert findings({name: limit + 1}) == [f"{name}: {limit + 1} lines, {limit} are allowed: split it"]
 
 
 class TestMeasure:
@@ -70,9 +52,3 @@ class TestMain:
         write(tmp_path, "src/a.py", "x = 1\n" * (FILE_LINES + 1))
         assert main(tmp_path) == 1
         assert capsys.readouterr().out.startswith("src/a.py: 401 lines")
-
-    def test_the_ratchet_is_read_from_its_file(self, tmp_path: Path) -> None:
-        write(tmp_path, "src/a.py", "x = 1\n" * (FILE_LINES + 1))
-        write(tmp_path, RATCHET, f'[lines]\n"src/a.py" = {FILE_LINES + 1}\n')
-        assert load_ratchet(tmp_path) == {"src/a.py": 401}
-        assert main(tmp_path) == 0
