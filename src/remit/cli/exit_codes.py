@@ -16,12 +16,12 @@ INTERRUPTED: Final = 130
 
 MEANINGS: Final[dict[int, str]] = {
     OK: "done",
-    ERROR: "an error: the journal, the machine, a defect, or a stuck job",
-    USAGE: "the command line, a setting, a plan or a name is wrong",
+    ERROR: "an error in the journal, the machine or Remit, or a stuck job",
+    USAGE: "the command line, a setting, a plan or a name is invalid",
     FAILED: "the job failed",
-    WAITING: "the job waits for someone: an approval, a signal, a decision",
+    WAITING: "the job waits: for an approval, a signal, a decision or a time",
     CANCELLED: "the job was cancelled",
-    DIVERGED: "the replay departed from the record, or would be refused today",
+    DIVERGED: "the replay departed from the record, or a call would be refused today",
     DAMAGED: "the journal is damaged",
     INTERRUPTED: "stopped from outside (Ctrl-C, SIGTERM); the job can be resumed",
 }

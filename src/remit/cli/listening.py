@@ -64,25 +64,29 @@ def _options(port: int, when: str) -> list[Callable[[Callable[..., Any]], Callab
 
     numbers = click.IntRange(0, 65_535)
     return [
-        click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=text("Listen here. Default: 127.0.0.1.")),
+        click.option(
+            "--host", metavar="ADDRESS", default="127.0.0.1", help=text("The address to listen on. Default: 127.0.0.1.")
+        ),
         click.option(
             "--port",
             metavar="N",
             type=numbers,
             default=port,
-            help=text(f"Listen on this port. Default: {port}; 0: any."),
+            help=text(f"The port to listen on; 0 picks a free one. Default: {port}."),
         ),
         click.option(
-            "--known-as", metavar="NAME", multiple=True, help=text("An additional host name that clients use.")
+            "--known-as", metavar="NAME", multiple=True, help=text("Another host name that clients use; repeatable.")
         ),
         click.option(
-            "--tls-cert", metavar="FILE", help=text("Serve HTTPS with this certificate, a PEM file with its chain.")
+            "--tls-cert", metavar="FILE", help=text("Serve HTTPS with this certificate: a PEM file with its chain.")
         ),
-        click.option("--tls-key", metavar="FILE", help=text("The key of --tls-cert, if it is in another file.")),
+        click.option("--tls-key", metavar="FILE", help=text("The certificate's key, if it is in a file of its own.")),
         click.option(
             "--without-tls",
             is_flag=True,
-            help=text("Listen beyond this machine unencrypted, as behind a proxy that serves HTTPS."),
+            help=text("Listen beyond this machine without TLS, behind a proxy that serves HTTPS."),
         ),
-        click.option("--access-log", metavar="FILE", help=text("Append a JSON line for each request; - is stderr.")),
+        click.option(
+            "--access-log", metavar="FILE", help=text("Append a JSON line for each request to FILE; - is stderr.")
+        ),
     ]

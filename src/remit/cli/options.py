@@ -34,10 +34,15 @@ def _jq(context: click.Context, _parameter: click.Parameter, value: str | None) 
 def json_option(what: str) -> Callable[[F], F]:
     """`--json`, which also makes errors JSON; `what` is printed then. Beside it `--jq`, which chooses from it."""
     whole = click.option(
-        "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print {what} as JSON."
+        "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help=f"Print JSON: {what}."
     )
     part = click.option(
-        "--jq", metavar="EXPR", expose_value=False, is_eager=True, callback=_jq, help="Print what jq makes of the JSON."
+        "--jq",
+        metavar="EXPR",
+        expose_value=False,
+        is_eager=True,
+        callback=_jq,
+        help="Filter the JSON with a jq expression.",
     )
     return lambda command: whole(part(command))
 
@@ -52,11 +57,11 @@ catalog_option: Final = click.option(
     metavar="FILE",
     expose_value=False,
     callback=_catalog,
-    help="Take the tools from a file that `remit tools --export` made; nothing is run.",
+    help="Use the tools in a file written by `remit tools --export`; runs nothing.",
 )
 """`--catalog`, for commands about rules: they work where neither the modules nor the servers are, such as in CI."""
 
 live_option: Final = click.option(
-    "--live", is_flag=True, help="Import your modules and start your servers for it; else nothing is run."
+    "--live", is_flag=True, help="Import your modules and start your servers; by default nothing is run."
 )
 """`--live`, for commands that look: without it they use the catalog as `remit tools` last listed it."""

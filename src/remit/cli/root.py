@@ -20,37 +20,37 @@ from remit.version import __version__
 
 COMMANDS: Final[dict[str, Entry]] = {
     "init": Entry("Run", "Start a project: settings, a working example and a test."),
-    "run": Entry("Run", "Run a recipe or a plan and show its result."),
+    "run": Entry("Run", "Run a recipe or a plan, and show its result."),
     "chat": Entry("Run", "Continue an agent's conversation, or show it."),
     "conversation": Entry("Run", "Export and import agents' conversations, in OpenAI's message format."),
     "resume": Entry("Run", "Continue jobs that stopped or are waiting."),
-    "retry": Entry("Run", "Run a failed or cancelled job again, keeping what is recorded."),
+    "retry": Entry("Run", "Run a failed or cancelled job again, keeping its finished steps."),
     "jobs": Entry("Look", "List jobs, newest first."),
-    "show": Entry("Look", "Show one job: what it was given, its steps, its result; or one step."),
-    "sessions": Entry("Look", "List sessions of calls from outside any job."),
-    "usage": Entry("Look", "Sum up the use of models: requests, tokens, dollars."),
-    "trace": Entry("Look", "Show what a job did: times, versions, who allowed what."),
-    "replay": Entry("Look", "Run a job again on its record alone, and compare."),
-    "artifacts": Entry("Look", "List the files that a job left, show one, or save them."),
-    "verify": Entry("Look", "Check that nothing recorded was changed."),
-    "recipes": Entry("Look", "List the recipes with their parameters, or show one."),
+    "show": Entry("Look", "Show a job (input, steps, result), or one of its steps."),
+    "sessions": Entry("Look", "List sessions: calls that no job made."),
+    "usage": Entry("Look", "Show what models used: requests, tokens, dollars."),
+    "trace": Entry("Look", "Show what a job did: times, versions, approvals."),
+    "replay": Entry("Look", "Run a job's code against its record, and report differences."),
+    "artifacts": Entry("Look", "List, print or save the files that a job produced."),
+    "verify": Entry("Look", "Check that no recorded event was changed."),
+    "recipes": Entry("Look", "List the recipes and their parameters, or show one."),
     "tools": Entry("Look", "List the tools, or show one."),
-    "confirm": Entry("Decide", "List the questions that jobs ask, or answer one."),
+    "confirm": Entry("Decide", "List pending approvals and questions, or answer one."),
     "decide": Entry("Decide", "Resolve a step whose outcome is unknown."),
     "signal": Entry("Decide", "Send a signal to a job."),
     "cancel": Entry("Decide", "Stop a job for good."),
-    "policy": Entry("Decide", "Rules: who may call which tool, and who is asked."),
-    "tickets": Entry("Work", "Tickets: messages that become tool runs and replies."),
+    "policy": Entry("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
+    "tickets": Entry("Work", "Work with tickets: messages that become tool runs and replies."),
     "mcp": Entry("Operate", "Use MCP servers, and serve tools to MCP clients."),
     "token": Entry("Operate", "Manage the tokens of clients that connect over HTTP."),
     "sandbox": Entry("Operate", "Check the sandbox, and manage its workspaces."),
-    "serve": Entry("Operate", "Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets."),
+    "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
     "worker": Entry("Operate", "Run due jobs until stopped."),
     "journal": Entry("Operate", "Copy the journal to another place, or seal it."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
-    "doctor": Entry("Operate", "Check that everything Remit needs is in order."),
-    "completion": Entry("Operate", "Print the completion script of a shell."),
+    "doctor": Entry("Operate", "Check that Remit has everything it needs."),
+    "completion": Entry("Operate", "Print a shell completion script."),
 }
 """Every command; the module of the same name in remit.cli.commands holds it."""
 
@@ -60,14 +60,14 @@ _EXAMPLES: Final = """\
 Examples:
 
 \b
-  remit init shop                     a project to begin with
-  remit run                           what there is to run
+  remit init shop                     start a project
+  remit run                           list what you can run
   remit run research_report --query "how are tasks cancelled" --folder ~/notes
   remit run plan.yaml --repo octo/site
-  remit jobs --state waiting
-  remit confirm                       what waits for an answer
-  remit resume last                   go on after an answer, Ctrl-C or a crash
-  remit trace last                    what happened, step by step
+  remit jobs --state waiting          list jobs that wait
+  remit confirm                       list what waits for your answer
+  remit resume last                   continue after an answer, Ctrl-C or a crash
+  remit trace last                    show what happened, step by step
 """
 
 
@@ -98,28 +98,35 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
     epilog=_epilog(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--journal", metavar="URL", help="The journal: a path, or :memory:. Default: .remit/journal.db here.")
 @click.option(
-    "--server", metavar="URL", envvar="REMIT_SERVER", help="Send the command to this server. Its token: REMIT_TOKEN."
+    "--journal", metavar="URL", help="The journal: a path, a URL or :memory:. Default: .remit/journal.db here."
+)
+@click.option(
+    "--server",
+    metavar="URL",
+    envvar="REMIT_SERVER",
+    help="Run the command on this server, with the token in REMIT_TOKEN.",
 )
 @click.option(
     "--config",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Settings file. Default: the nearest remit.toml.",
+    help="The settings file. Default: the nearest remit.toml.",
 )
 @click.option(
     "--module",
     "modules",
     metavar="FILE",
     multiple=True,
-    help="A Python file with tools and recipes, beside those of app.modules; may be repeated.",
+    help="Also load the tools and recipes of this Python file; repeatable.",
 )
-@click.option("--as", "principal", metavar="NAME", help="Who you are, as it is recorded. Default: your user name.")
-@click.option("--trust", is_flag=True, help="Trust what this folder holds, for this command.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), help="Colour. Default: on a terminal.")
-@click.option("-q", "--quiet", is_flag=True, help="Print results and errors, nothing else.")
-@click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more. Errors show where they happened.")
+@click.option("--as", "principal", metavar="NAME", help="Your name in the record. Default: your user name.")
+@click.option("--trust", is_flag=True, help="Trust this folder's settings for this command.")
+@click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), help="When to use colour. Default: auto, on a terminal."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
+@click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more. Errors show where they occurred.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def root(
@@ -134,10 +141,10 @@ def root(
     quiet: bool,
     verbose: int,
 ) -> None:
-    """Run agents' work so that every tool call is checked, recorded and can be approved by a person.
+    """Run AI agents: every tool call is checked, recorded and, if need be, approved by a person.
 
-    A job runs a recipe (a Python function) or a plan (a YAML file). Whatever it does is written to a journal, so
-    that it can be stopped, resumed, explained and replayed.
+    A job runs a recipe (a Python function) or a plan (a YAML file). Remit writes everything the job does to a journal,
+    so you can stop it, resume it, explain it and replay it.
     """
     state = context.ensure_object(State)
     state.journal, state.config, state.principal = journal, config, principal

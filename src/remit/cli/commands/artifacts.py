@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @click.command("artifacts")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--step", metavar="STEP", default="", help="Only what this step left.")
-@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Save them below this folder.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--cat", is_flag=True, help="Write the bytes of one to stdout.")
-@json_option("a list of artifacts")
+@click.option("--step", metavar="STEP", default="", help="Only the files of this step.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Save them in this folder.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--cat", is_flag=True, help="Write one file to stdout.")
+@json_option("the files, as a list")
 @pass_state
 @click.pass_context
 def command(
@@ -39,11 +39,11 @@ def command(
     force: bool,
     cat: bool,
 ) -> int:
-    """List the files that a job left, show one, or save them.
+    """List, print or save the files that a job produced.
 
-    NAME is the path of a file as the program named it, a pattern such as `*.png`, or `stdout` or `stderr`; without any
-    it is all of them. If several steps left a file of one name, the last one counts; --step chooses another. JOB is a
-    job's id, an ending of it that fits only one, `last`, or a session's id. Bytes are checked against their digests.
+    NAME is a file's path as the program named it, a pattern such as `*.png`, `stdout` or `stderr`; without NAME, all
+    files. If several steps left a file of the same name, the last one counts; --step picks another. Every file is
+    checked against its digest. JOB is an id, a unique ending of one, `last`, or a session's id.
     """
     from remit.cli.running import run_to_end
 

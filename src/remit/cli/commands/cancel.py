@@ -23,13 +23,13 @@ _PATIENCE_S: Final = 10.0
 
 @click.command("cancel")
 @click.argument("job", shell_complete=complete.jobs)
-@click.option("--reason", default="", help="Why; it is recorded.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
 @pass_state
 def command(state: State, job: str, reason: str) -> int:
     """Stop a job for good.
 
-    The process that runs it stops what is under way; if none does, the job ends at once. JOB is a job's id, an
-    ending of it that fits only one, or `last`. To stop it only for a while, press Ctrl-C where it runs.
+    The process that runs the job stops what is under way; if no process runs it, the job ends at once. To stop a job
+    only for a while, press Ctrl-C where it runs. JOB is an id, a unique ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_to_end

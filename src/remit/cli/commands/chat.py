@@ -27,14 +27,14 @@ _LINES: Final = 200
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
 )
-@json_option("the conversation in OpenAI's message format; with TEXT, the job that answers")
+@json_option("the messages in OpenAI's format; with TEXT, the job that answers")
 @pass_state
 def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     """Continue an agent's conversation, or show it.
 
-    Adds TEXT to the conversation of JOB. If JOB has ended, a new job with the same model, tools and limits answers; an
-    agent that is still running or waiting reads it before its next request. Without TEXT, shows the conversation. JOB
-    is a job's id, an ending of it that fits only one, or `last`.
+    Adds TEXT to the conversation of JOB. An agent that is still running or waiting reads it before its next request; if
+    JOB has ended, a new job with the same model, tools and limits answers. Without TEXT, prints the conversation. JOB
+    is an id, a unique ending of one, or `last`.
     """
     if text is None:
         return _show(state, job)

@@ -14,7 +14,7 @@ from remit.cli.options import pass_state
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, shell: str) -> int:
-    """Print the completion script of a shell.
+    """Print a shell completion script.
 
     \b
     bash   remit completion bash > ~/.local/share/bash-completion/completions/remit

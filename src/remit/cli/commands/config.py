@@ -10,12 +10,12 @@ from remit.cli.options import json_option, pass_state
 
 
 @click.command("config")
-@json_option("a list of key, value and source")
+@json_option("key, value and source of each setting")
 @pass_state
 def command(state: State) -> int:
     """Show every setting and where it came from.
 
-    A later source wins: defaults, remit.toml, the environment, the command line.
+    Later sources win: defaults, remit.toml, the environment, the command line.
     """
     settings = state.settings()
     rows = settings.explain()

@@ -42,26 +42,24 @@ class _Answer(NamedTuple):
 @click.command("confirm")
 @click.argument("confirmation", required=False, metavar="[ID]", shell_complete=complete.confirmations)
 @click.option("--approve", is_flag=True, help="Let the call run.")
-@click.option("--deny", is_flag=True, help="Refuse it.")
-@click.option("--edit", metavar="JSON|@FILE", help="Ask again with these arguments; they have to be approved in turn.")
-@click.option("--reason", default="", help="Why; the job sees it.")
-@click.option("--digest", metavar="SHA256", help="The digest you were shown: refuse to answer if the call is another.")
+@click.option("--deny", is_flag=True, help="Refuse the call.")
+@click.option(
+    "--edit", metavar="JSON|@FILE", help="Change the arguments. The edited call needs an approval of its own."
+)
+@click.option("--reason", default="", help="The reason; the job receives it.")
+@click.option("--digest", metavar="SHA256", help="The digest you saw: fail if the call has another one.")
 @click.option(
     "--remember",
     type=click.Choice(["job", "session", "everything"]),
-    help="With --approve: let it hold for later calls too, within this.",
+    help="With --approve: also allow later calls like it, within this scope.",
 )
 @click.option(
-    "--for", "time", metavar="TIME", help=f"How long it is remembered, such as 30m or 2d. Default: {_REMEMBERED}."
+    "--for", "time", metavar="TIME", help=f"With --remember: for how long, such as 30m or 2d. Default: {_REMEMBERED}."
 )
-@click.option(
-    "--any-args", is_flag=True, help="Remember it for the tool whatever its arguments; else only for the same."
-)
-@click.option(
-    "--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the answer with this SSH key of yours."
-)
-@click.option("--as", "by", default="", metavar="NAME", help="Who answers. Default: you.")
-@json_option("the questions, or the answer to one,")
+@click.option("--any-args", is_flag=True, help="With --remember: allow any arguments, not only the same ones.")
+@click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the answer with this SSH key.")
+@click.option("--as", "by", default="", metavar="NAME", help="Answer under this name. Default: yours.")
+@json_option("the questions, or the answer")
 @pass_state
 @click.pass_context
 def command(
@@ -79,10 +77,10 @@ def command(
     sign: Path | None,
     by: str,
 ) -> int:
-    """List the questions that jobs ask, or answer one.
+    """List pending approvals and questions, or answer one.
 
-    Without ID the open questions are listed. With ID alone one is shown whole and, at a terminal, asked. ID may be
-    an ending that fits only one, or `last`. The job goes on where a worker runs, or with `remit resume`.
+    Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you. ID may be
+    a unique ending, or `last`. After your answer a worker continues the job; without a worker, run `remit resume`.
     """
     from remit.cli.running import run_async
     from remit.cli.values import seconds

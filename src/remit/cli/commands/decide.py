@@ -15,17 +15,17 @@ from remit.cli.values import json_value
 @click.command("decide")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("step", shell_complete=complete.steps)
-@click.option("--done", metavar="JSON|@FILE", help="It happened, and this is its result.")
-@click.option("--retry", is_flag=True, help="It did not happen: make the call again.")
-@click.option("--fail", is_flag=True, help="Take it as failed.")
+@click.option("--done", metavar="JSON|@FILE", help="The call took effect, and this is its result.")
+@click.option("--retry", is_flag=True, help="The call did not take effect: make it again.")
+@click.option("--fail", is_flag=True, help="Treat the call as failed.")
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The attempt you were shown: refuse if another one waits.",
+    help="The attempt you saw: fail if another one waits.",
 )
-@click.option("--replace", is_flag=True, help="Correct an earlier decision, until a worker has used it.")
-@click.option("--reason", default="", help="Why; it is recorded.")
+@click.option("--replace", is_flag=True, help="Correct an earlier decision that no worker has used yet.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
 @pass_state
 @click.pass_context
 def command(
@@ -42,9 +42,9 @@ def command(
 ) -> int:
     """Resolve a step whose outcome is unknown.
 
-    When a process dies during a call with side effects, it is unknown whether it happened, and Remit does not guess.
-    What is said holds for that attempt alone, and the first who says it counts; --replace corrects it.
-    JOB is a job's id, an ending of it that fits only one, or `last`; `remit show JOB` lists its steps.
+    If a process dies during a call with side effects, Remit cannot know whether the call took effect, and does not
+    guess. Your decision applies to this attempt only, and the first decision counts; --replace corrects it. JOB is an
+    id, a unique ending of one, or `last`; `remit show JOB` lists its steps.
     """
     if [done is not None, retry, fail].count(True) != 1:
         raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)

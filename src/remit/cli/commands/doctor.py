@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @json_option("the checks")
 @pass_state
 def command(state: State, live: bool) -> int:
-    """Check that everything Remit needs is in order.
+    """Check that Remit has everything it needs.
 
-    Python, SQLite, settings, rules, the journal and its disk, folders, the terminal; with --live also your modules and
-    servers. Whatever is not in order comes with a way to fix it. Exits with status 1 if a check fails.
+    Checks Python, SQLite, settings, rules, the journal and its disk, folders and the terminal; with --live also your
+    modules and servers. Each problem comes with a fix. Exits with status 1 if a check fails.
     """
     from remit.cli.checks import checks
     from remit.cli.running import run_to_end

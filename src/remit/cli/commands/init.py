@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 @click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--tool/--no-tool", "tool", default=None, help="Write a tool, a recipe that uses it, and a test.")
 @click.option("--mcp", "server", metavar="COMMAND", help="Guard the MCP server that this command starts.")
-@click.option("--approvals/--no-approvals", "approvals", default=None, help="Write rules for what runs without asking.")
+@click.option(
+    "--approvals/--no-approvals", "approvals", default=None, help="Write rules that say what runs without asking."
+)
 @json_option("the files and what to do next")
 @pass_state
 def command(state: State, folder: Path, tool: bool | None, server: str | None, approvals: bool | None) -> int:
     """Start a project: settings, a working example and a test.
 
-    At a terminal, asks for what the options leave open. Without one, the project gets a tool and rules, and no server.
-    Existing files are kept. The new settings are trusted (`remit trust`), later edits of them too.
+    At a terminal, asks about what the options leave open. Otherwise the project gets a tool and rules, and no server.
+    Existing files are kept. The new settings are trusted (`remit trust`), and so are later edits of them.
     """
     from remit.cli.starter import SETTINGS, files_of
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @click.command("jobs")
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state; may be repeated."
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state; repeatable."
 )
 @click.option("--recipe", metavar="NAME", shell_complete=complete.recipes, help="Only jobs of this recipe or plan.")
-@click.option("--since", metavar="AGE", help="Only jobs created in the last 90s, 30m, 12h or 7d.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only with this label; may be repeated.")
+@click.option("--since", metavar="AGE", help="Only jobs created in this time: 90s, 30m, 12h or 7d.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only jobs with this label; repeatable.")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
-@click.option("-w", "--watch", is_flag=True, help="Keep showing them as they change, until Ctrl-C.")
-@json_option("a list of jobs (with --watch, each job as it changes, one a line)")
+@click.option("-w", "--watch", is_flag=True, help="Keep the list up to date until Ctrl-C.")
+@json_option("the jobs; with --watch, each change on a line")
 @pass_state
 def command(
     state: State,
@@ -38,8 +38,9 @@ def command(
 ) -> int:
     """List jobs, newest first.
 
-    A job that was running is `stopped` when its process is gone, and `stuck` when the code here cannot go on with it:
-    `remit resume` goes on with both. At a terminal the end of each identifier is shown; every command takes it.
+    A running job whose process is gone is shown as `stopped`. A job is `stuck` if the code on this machine cannot
+    continue it. `remit resume` continues both. At a terminal only the end of each id is shown; every command accepts
+    it.
     """
     from remit.cli.joblist import Wanted
     from remit.cli.running import run_async

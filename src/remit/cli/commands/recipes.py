@@ -11,13 +11,13 @@ from remit.cli.options import json_option, pass_state
 
 @click.command("recipes")
 @click.argument("name", required=False, shell_complete=complete.recipes)
-@json_option("the recipes, or one,")
+@json_option("the recipes, or one recipe")
 @pass_state
 def command(state: State, name: str | None) -> int:
-    """List the recipes with their parameters, or show one.
+    """List the recipes and their parameters, or show one.
 
-    They are those that ship with Remit, and those of the modules in `app.modules`. Parameters in brackets may be left
-    out.
+    Lists the recipes that ship with Remit and those in the modules of `app.modules`. Parameters in brackets are
+    optional.
     """
     from remit.cli.runnable import recipe_views, show_recipes
 

@@ -44,23 +44,23 @@ _DRIFTS: Final = {
 @click.command("replay")
 @click.argument("job", required=False, shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Every job.")
-@click.option("--since", metavar="AGE", help="Every job created in the last 90s, 30m, 12h or 7d.")
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in it; may be repeated.")
-@json_option("verdict, divergence and drifts (a list for several jobs)")
+@click.option("--since", metavar="AGE", help="Every job created in this time: 90s, 30m, 12h or 7d.")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in this state; repeatable."
+)
+@json_option("verdict, divergence and drifts; a list for several jobs")
 @pass_state
 @click.pass_context
 def command(
     context: click.Context, state: State, job: str | None, everything: bool, since: str | None, states: tuple[str, ...]
 ) -> int:
-    """Run a job again on its record alone, and compare.
+    """Run a job's code against its record, and report differences.
 
-    No tool is called and nothing is written: every result comes from the journal. Shown are the first place where
-    the recipe of today goes another way than the record, if there is one; the recorded calls that schemas, policy or
-    missing servers would refuse or hold today; and every tool or code version that has changed since. Exits with status
-    6 if the code differs or a call would be refused. For several jobs a table says which ones do; the status is 1
-    if none does, but some could not be replayed.
-
-    JOB is a job's id, an ending of it that fits only one, or `last`.
+    Calls no tool and writes nothing: every result comes from the journal. Reports the first place where today's code
+    departs from the record, recorded calls that today's schemas, policy or missing servers would refuse or hold, and
+    tools and code whose version has changed. Exits with status 6 if the code departs or a call would be refused. For
+    several jobs, prints a table; the status is 1 if none departs but some could not be replayed. JOB is an id, a unique
+    ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async

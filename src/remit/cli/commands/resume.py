@@ -24,16 +24,14 @@ _MOST: Final = 10_000
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
 )
-@json_option("job, state and result or error (a list where there are several)")
+@json_option("id, state, and result or error; a list for several jobs")
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
     """Continue jobs that stopped or are waiting.
 
-    Nothing that is recorded is done again. Jobs of a process that died are taken over at once; a job that another
-    process is running is only watched. Otherwise it is like `remit run`.
-
-    JOB is a job's id, an ending of it that fits only one, or `last`.
+    Recorded steps are not done again. A job whose process died is taken over at once; a job that another process is
+    running is only watched. Otherwise this works like `remit run`. JOB is an id, a unique ending of one, or `last`.
     """
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)

@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
 @click.command("retry")
 @click.argument("job", shell_complete=complete.jobs)
-@click.option("--from", "step", default="", metavar="STEP", help="Run again from this step. Default: where it failed.")
+@click.option(
+    "--from", "step", default="", metavar="STEP", help="Run again from this step. Default: the one that failed."
+)
 @click.option("--repeat", is_flag=True, help="Repeat calls with side effects, even successful ones.")
-@click.option("--reason", default="", help="Why; it is recorded.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
 )
-@json_option("job, state and result or error")
+@json_option("id, state, and result or error")
 @pass_state
 def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
-    """Run a failed or cancelled job again, keeping what is recorded.
+    """Run a failed or cancelled job again, keeping its finished steps.
 
-    A new job keeps every step that ended, except the one that failed, and continues from there with the current code.
-    JOB itself is unchanged. With --from, STEP and all that began after it run again.
-
-    JOB is a job's id, an ending of it that fits only one, or `last`.
+    Creates a new job that keeps every finished step except the one that failed, and continues from there with the
+    current code. JOB itself is unchanged. With --from, STEP and every step that began after it run again. JOB is an id,
+    a unique ending of one, or `last`.
     """
     from remit.cli.working import work_on
 

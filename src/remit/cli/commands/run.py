@@ -39,22 +39,22 @@ class _Command(click.Command):
 )
 @click.argument("name", required=False, metavar="NAME", shell_complete=complete.recipes)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
-@click.option("--input", "given", metavar="JSON|@FILE", help="Parameters as one JSON object; @- reads stdin.")
-@click.option("--title", default="", help="Title shown in lists.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the job; may be repeated.")
-@click.option("--priority", metavar="N", default=0, help="Workers take jobs with a higher priority first.")
+@click.option("--input", "given", metavar="JSON|@FILE", help="All parameters as one JSON object; @- reads stdin.")
+@click.option("--title", default="", help="Title to show in lists.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the job; repeatable.")
+@click.option("--priority", metavar="N", default=0, help="Workers run jobs with a higher priority first.")
 @click.option(
     "--policy",
     "rules",
     metavar="FILE",
-    help="More rules for this job alone: a TOML file with [[policy.rules]] that deny or ask.",
+    help="Add rules for this job: a TOML file of [[policy.rules]] that deny or ask.",
 )
-@click.option("--detach", is_flag=True, help="Leave the job to a worker; print its id.")
+@click.option("--detach", is_flag=True, help="Print the job's id and leave it to a worker.")
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
 )
-@json_option("job, state and result or error")
-@click.option("-h", "--help", "help_", is_flag=True, help="Show this message, or with NAME the recipe's parameters.")
+@json_option("id, state, and result or error")
+@click.option("-h", "--help", "help_", is_flag=True, help="Show this message; with NAME, show the recipe's parameters.")
 @pass_state
 @click.pass_context
 def command(
@@ -71,14 +71,14 @@ def command(
     patient: bool,
     help_: bool,
 ) -> int:
-    """Run a recipe or a plan and show its result.
+    """Run a recipe or a plan, and show its result.
 
-    NAME is a recipe, or a file that ends in .yaml, .yml or .json and holds a plan, or a Python file with one recipe;
-    FILE.py:RECIPE chooses from several. The recipe's parameters are options: `remit run NAME --help` lists them.
-    Without NAME, lists what can be run.
+    NAME is a recipe, a plan (.yaml, .yml or .json), or a Python file that defines one recipe; FILE.py:RECIPE picks one
+    of several. Pass the recipe's parameters as options: `remit run NAME --help` lists them. Without NAME, lists what
+    you can run.
 
-    Progress goes to stderr, the result to stdout. Ctrl-C stops; the job can be resumed. If a call needs approval,
-    you are asked at a terminal; without one, the command says how to answer and exits with status 4.
+    Progress goes to stderr, the result to stdout. Ctrl-C stops the job; you can resume it later. If a call needs
+    approval, Remit asks you at the terminal. Without a terminal it prints how to answer and exits with status 4.
     """
     if name is None:
         if help_:

@@ -11,15 +11,15 @@ from remit.cli.options import pass_state
 
 @click.command("serve")
 @listening_options(8_320)
-@click.option("--no-work", is_flag=True, help="Do not work on jobs and TOOL tickets.")
+@click.option("--no-work", is_flag=True, help="Do not run jobs and TOOL tickets.")
 @pass_state
 def command(state: State, listening: Listening, no_work: bool) -> int:
-    """Serve the HTTP API, pages and MCP, and work on jobs and TOOL tickets.
+    """Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets.
 
-    It answers at /v1, /mcp, /metrics, /health and /openapi.json, and with pages for a browser at /, on this machine
-    alone unless told otherwise. [[clients]] lists who may connect; beyond this machine every client needs a
-    token, and the server a certificate (--tls-cert). SIGTERM or Ctrl-C lets calls under way end, for
-    jobs.drain_seconds; a second one ends at once.
+    Answers at /v1, /mcp, /metrics, /health and /openapi.json, and serves the console at /; by default only to this
+    machine. [[clients]] lists who may connect. To listen beyond this machine, every client needs a token and the server
+    a certificate (--tls-cert). On SIGTERM or Ctrl-C, running calls get jobs.drain_seconds to end; a second signal stops
+    at once.
     """
     from remit.cli.server import serve
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @click.command("sessions")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
-@json_option("a list of sessions")
+@json_option("the sessions")
 @pass_state
 def command(state: State, limit: int) -> int:
-    """List sessions of calls from outside any job.
+    """List sessions: calls that no job made.
 
-    Each MCP client has one for each connection, and so does each program that calls tools itself. Newest first;
-    `remit trace SESSION` shows what one of them did.
+    Each connection of an MCP client is a session, and so is each program that calls tools itself. Newest first; `remit
+    trace SESSION` shows what one of them did.
     """
     from remit.cli.running import run_to_end
 

@@ -23,14 +23,14 @@ _VALUE: Final = 4_000
 @click.command("show")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("step", required=False, shell_complete=complete.steps)
-@json_option("all of the job, or of the step,")
+@json_option("the whole job or step")
 @pass_state
 def command(state: State, job: str, step: str | None) -> int:
-    """Show one job: what it was given, its steps, its result; or one step.
+    """Show a job (input, steps, result), or one of its steps.
 
-    With STEP, that step alone: its arguments and result whole, what failed and where, the tool's versions, the rule
-    that decided and who approved. JOB is a job's id, an ending of it that fits only one, or `last`. Secrets are
-    masked; --json shows values as they are recorded.
+    With STEP, shows that step in full: arguments and result, what failed and where, the tool's versions, the rule that
+    decided and who approved. Secrets are masked; --json shows values as recorded. JOB is an id, a unique ending of one,
+    or `last`.
     """
     from remit.cli.running import run_async
 

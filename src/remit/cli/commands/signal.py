@@ -18,8 +18,8 @@ from remit.cli.values import json_value
 def command(state: State, job: str, name: str, payload: str) -> int:
     """Send a signal to a job.
 
-    PAYLOAD is JSON, or @FILE; without one it is null. It is kept until the job waits for it. JOB is a
-    job's id, an ending of it that fits only one, or `last`.
+    PAYLOAD is JSON, or @FILE; the default is null. The job receives the signal when it waits for it. JOB is an id, a
+    unique ending of one, or `last`.
     """
     from remit.cli.running import run_to_end
 

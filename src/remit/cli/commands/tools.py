@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     "target",
     type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="Write the catalog to a file for `remit policy … --catalog`; - is standard output.",
+    help="Write the catalog to a file for `remit policy … --catalog`; - is stdout.",
 )
-@json_option("the tools, or all of one,")
+@json_option("the tools, or one tool in full")
 @pass_state
 def command(state: State, name: str | None, target: Path | None) -> int:
     """List the tools, or show one.
 
-    Levels: L0 only reads, L1 writes, L2 executes or uses the network. CALLS says what your policy does with a call of
-    yours: it runs, a person is asked first, it is denied, or that depends on the arguments
-    (`remit policy explain`). A tool is withheld when its schema cannot be used.
+    Levels: L0 reads, L1 writes, L2 executes or uses the network. CALLS is what your policy does if you call the tool:
+    it runs, asks a person first, is denied, or depends on the arguments (`remit policy explain`). A tool whose schema
+    cannot be used is withheld.
     """
     from remit.app import Remit
     from remit.cli.recorded import record

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @click.command("trace")
 @click.argument("job", shell_complete=complete.jobs)
-@click.option("-f", "--follow", is_flag=True, help="Print each event as it comes, until the job has ended.")
-@click.option("--events", is_flag=True, help="Print the events in place of the story.")
-@json_option("the story, or with --events or --follow the events, one a line,")
+@click.option("-f", "--follow", is_flag=True, help="Print each event as it arrives, until the job ends.")
+@click.option("--events", is_flag=True, help="Print the events instead of the story.")
+@json_option("the story; with --events or --follow, an event on each line")
 @pass_state
 def command(state: State, job: str, follow: bool, events: bool) -> int:
-    """Show what a job did: times, versions, who allowed what.
+    """Show what a job did: times, versions, approvals.
 
-    For every step: when it began and how long it took, arguments and result in short, the tool's provider, version
-    and schemas, the rule that allowed it, and who answered which question when. JOB is a job's id, an ending of it
-    that fits only one, or `last`; or a session's id, as `remit sessions` lists them.
+    For every step: when it began and how long it took, its arguments and result in short, the tool's provider, version
+    and schemas, the rule that allowed it, and who answered which question when. JOB is an id, a unique ending of one,
+    `last`, or the id of a session (`remit sessions`).
     """
     from remit.cli.running import run_to_end
 

@@ -14,16 +14,16 @@ from remit.cli.options import json_option, pass_state
 @click.command("trust")
 @click.option("--list", "listed", is_flag=True, help="List the settings files that you trust.")
 @click.option("--revoke", is_flag=True, help="Stop trusting this folder's settings.")
-@click.option("--yes", is_flag=True, help="Do not ask: you know what the folder holds.")
-@click.option("--edits", is_flag=True, help="Trust later edits of its files too: for a folder in which only you write.")
-@json_option("the settings files that are trusted, or what there is to trust,")
+@click.option("--yes", is_flag=True, help="Do not ask: you know what the folder does.")
+@click.option("--edits", is_flag=True, help="Also trust later edits, in a folder that only you write to.")
+@json_option("the trusted files, or what there is to trust")
 @pass_state
 def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) -> int:
     """Let this folder's settings run code and allow calls.
 
-    Until then its modules are not imported, its MCP servers are not started, and its rules allow nothing. What it would
-    do is shown first. Trust holds for the file, its owner and its contents, and for those of the modules and programs
-    that it names; if one of them changes, you are asked again. It is kept outside the folder.
+    Until you do, its modules are not imported, its MCP servers are not started, and its rules allow nothing. Shows
+    first what the settings would do. Trust covers the file, its owner and contents, and the modules and programs that
+    it names; if one of them changes, Remit asks again. Trust is stored outside the folder.
     """
     if listed:
         return _list(state)

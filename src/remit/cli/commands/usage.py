@@ -17,14 +17,14 @@ _BY = ("job", "principal", "model", "day")
 
 
 @click.command("usage")
-@click.option("--by", type=click.Choice(_BY), default="model", help="What to sum by. Default: model.")
+@click.option("--by", type=click.Choice(_BY), default="model", help="Group by this. Default: model.")
 @click.option("--days", metavar="N", type=click.IntRange(1, 36_500), default=30, help="Look back N days. Default: 30.")
-@json_option("a list of sums")
+@json_option("the sums")
 @pass_state
 def command(state: State, by: By, days: int) -> int:
-    """Sum up the use of models: requests, tokens, dollars.
+    """Show what models used: requests, tokens, dollars.
 
-    Costs are estimates from known prices. An answer that never arrived counts as the most that it could take.
+    Costs are estimates from known prices. An answer that never arrived counts as the most it could have used.
     """
     from remit.cli.running import run_to_end
 

@@ -23,16 +23,16 @@ _DAMAGE: Final = frozenset(
 
 @click.command("verify")
 @click.argument("job", required=False, shell_complete=complete.jobs)
-@click.option("--all", "everything", is_flag=True, help="Check the whole journal: the default without JOB.")
-@json_option("what was checked and what is wrong")
+@click.option("--all", "everything", is_flag=True, help="Check the whole journal. The default without JOB.")
+@json_option("what was checked, and the problems")
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, job: str | None, everything: bool) -> int:
-    """Check that nothing recorded was changed.
+    """Check that no recorded event was changed.
 
-    Every event is chained to the one before it by a hash, and the newest is sealed where the journal has a key. Names
-    the first event of a stream that does not match, and exits with status 7. JOB (an id, an ending of one, `last`, or
-    a session's id) stands for all that belongs to it.
+    Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
+    Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
+    `last`, or a session's id) limits the check to what belongs to it.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)

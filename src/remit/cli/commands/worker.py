@@ -24,9 +24,9 @@ _log: Final = logging.getLogger("remit.worker")
 def command(state: State, concurrency: int | None) -> int:
     """Run due jobs until stopped.
 
-    Several workers may share a journal: in a file on one machine, in PostgreSQL on many. SIGTERM or Ctrl-C gives
-    running jobs jobs.drain_seconds to end, then leaves them to other workers; a second one leaves them at once. Logs go
-    to stderr.
+    Several workers may share a journal: a file on one machine, PostgreSQL on many. On SIGTERM or Ctrl-C, running jobs
+    get jobs.drain_seconds to end and are then left to other workers; a second signal leaves them at once. Logs go to
+    stderr.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async

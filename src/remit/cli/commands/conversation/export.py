@@ -16,13 +16,13 @@ from remit.errors import UsageError
 @click.command("export")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@json_option("how many messages were written to FILE")
+@json_option("how many messages were written")
 @pass_state
 def command(state: State, job: str, file: Path | None) -> int:
     """Export an agent's conversation to a file.
 
-    The file is a JSON list of messages as OpenAI's Chat Completions takes them. Without FILE it is printed. Values are
-    written whole, as they are recorded; an existing FILE is not replaced.
+    FILE receives a JSON list of messages in the format of OpenAI's Chat Completions; without FILE the list is printed.
+    Values are written in full, as recorded. An existing FILE is not overwritten.
     """
     from remit.cli.running import run_to_end
 

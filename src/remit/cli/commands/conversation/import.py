@@ -12,18 +12,18 @@ from remit.cli.options import json_option, pass_state
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--tools", multiple=True, metavar="TOOLS", help="Tools of the agent that continues it, or patterns.")
-@click.option("--model", default="", metavar="MODEL", help="Its model. Default: the configured one.")
-@click.option("--turns", type=int, default=50, help="Answers of its model, at most.", show_default=True)
-@click.option("--tokens", type=int, help="Tokens of its models, at most.")
-@click.option("--dollars", type=float, help="US dollars of its models, at most, as estimated.")
-@json_option("job, state and result")
+@click.option("--tools", multiple=True, metavar="TOOLS", help="Tools, or patterns, for the agent that continues it.")
+@click.option("--model", default="", metavar="MODEL", help="Its model. Default: models.default.")
+@click.option("--turns", type=int, default=50, help="Answers that its model may give.", show_default=True)
+@click.option("--tokens", type=int, help="Tokens that its models may use.")
+@click.option("--dollars", type=float, help="Estimated US dollars that its models may cost.")
+@json_option("id, state and result")
 @pass_state
 def command(state: State, /, file: str, **given: Any) -> int:
     """Import a conversation, to continue it.
 
-    FILE is a JSON list of messages as OpenAI's Chat Completions takes them, or `-` for stdin. It is kept in a job that
-    ends at once; `remit chat JOB TEXT` goes on with it.
+    FILE is a JSON list of messages in the format of OpenAI's Chat Completions, or `-` for stdin. A job that ends at
+    once holds it; `remit chat JOB TEXT` continues it.
     """
     from remit.cli.working import work_on
     from remit.ids import new_id

@@ -9,7 +9,7 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "copy": Entry("Commands", "Copy a journal to another place, and prove the copy equal."),
+    "copy": Entry("Commands", "Copy a journal to another place, and prove that the copy is equal."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
 }
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 @json_option("how much was copied")
 @pass_state
 def command(state: State, source: str, target: str) -> int:
-    """Copy a journal to another place, and prove the copy equal.
+    """Copy a journal to another place, and prove that the copy is equal.
 
-    FROM and TO are paths or URLs, as for --journal. Every event keeps its hash; at the end each stream of TO is checked
-    against FROM. Stop the workers first. A copy that was broken off goes on where it was when you start it again.
+    FROM and TO are paths or URLs, as for --journal. Every event keeps its hash, and each stream of TO is checked
+    against FROM at the end. Stop the workers first. If a copy is interrupted, start it again: it continues where it
+    stopped.
     """
     from remit.cli.running import run_to_end
 

@@ -19,15 +19,16 @@ _SHOWN: Final = 20
 
 
 @click.command("seal")
-@click.option("--new-key", is_flag=True, help="Seal under a new key, and drop the keys until now.")
+@click.option("--new-key", is_flag=True, help="Seal under a new key, and drop the earlier keys.")
 @json_option("what was sealed and what could not be")
 @pass_state
 def command(state: State, new_key: bool) -> int:
     """Seal the journal under a key that is kept elsewhere.
 
-    `remit verify` then finds what someone without the key wrote. Makes the key if there is none, checks every stream,
-    and seals the heads of those that are whole. From then on a stream without a seal is not believed. Stop the workers
-    first. Look at what `remit verify` says before you seal again: sealing says that what is there now is right.
+    `remit verify` then detects what someone without the key wrote. Creates the key if there is none, checks every
+    stream, and seals the head of each stream that is intact. After that, a stream without a seal is not trusted. Stop
+    the workers first. Read what `remit verify` reports before you seal again: a seal declares that the current record
+    is right.
     """
     from remit.cli.running import run_to_end
 

@@ -20,25 +20,29 @@ if TYPE_CHECKING:
 @click.command("add")
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND [ARG]...]")
-@click.option("--url", default="", metavar="URL", help="Where a server on streamable HTTP answers.")
-@click.option("--header", "headers", multiple=True, metavar="K=V", help="Sent to the URL; may be repeated.")
-@click.option("--env", multiple=True, metavar="K=V", help="Given to the command; may be repeated.")
+@click.option("--url", default="", metavar="URL", help="The URL of a server on streamable HTTP.")
+@click.option("--header", "headers", multiple=True, metavar="K=V", help="A header to send to the URL; repeatable.")
+@click.option("--env", multiple=True, metavar="K=V", help="An environment variable for the command; repeatable.")
 @click.option("--cwd", default="", metavar="DIR", help="Where the command starts. Default: the project folder.")
 @click.option(
     "--level",
     "levels",
     multiple=True,
     metavar="[TOOL=]L0|L1|L2",
-    help="The level of a tool or pattern, or of all that are not named; may be repeated. Default: L2.",
+    help="The level of a tool or pattern, or of all other tools; repeatable. Default: L2.",
 )
 @click.option("--timeout", type=click.FloatRange(min=0.001, max=86_400), metavar="S", help="Seconds a call may take.")
 @click.option(
-    "--root", "roots", multiple=True, metavar="PATH", help="A path that it can read in the sandbox; may be repeated."
+    "--root", "roots", multiple=True, metavar="PATH", help="A path that the server can read in the sandbox; repeatable."
 )
-@click.option("--writable", multiple=True, metavar="DIR", help="A folder that it can also change; may be repeated.")
-@click.option("--network", multiple=True, metavar="HOST", help="A host that it may reach by HTTP; may be repeated.")
-@click.option("--no-sandbox", is_flag=True, help="Start it without the sandbox: it then runs as you.")
-@click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol it speaks. Default: found out.")
+@click.option(
+    "--writable", multiple=True, metavar="DIR", help="A folder that the server can also write to; repeatable."
+)
+@click.option("--network", multiple=True, metavar="HOST", help="A host that the server may reach by HTTP; repeatable.")
+@click.option("--no-sandbox", is_flag=True, help="Start the server without the sandbox, with your own rights.")
+@click.option(
+    "--era", type=click.Choice(["legacy", "modern"]), help="The protocol that the server speaks. Default: detected."
+)
 @json_option("what was written")
 @pass_state
 def command(
@@ -59,11 +63,11 @@ def command(
 ) -> int:
     """Add a server to remit.toml.
 
-    Give the command that starts it after --, or the URL where it answers. Secrets stay out of the file: write ${NAME}
+    Give the command that starts it after --, or the URL where it answers. Keep secrets out of the file: write ${NAME}
     for the environment variable that holds one. Nothing is started or connected.
 
-    A command runs in the sandbox unless --no-sandbox is given: it sees its own installation, the paths among its
-    arguments, --root and --writable, and no network but --network.
+    A command runs in the sandbox unless you give --no-sandbox. It sees its own installation, the paths among its
+    arguments and those of --root and --writable, and reaches only the hosts of --network.
     """
     from remit.cli.enclosing import isolation_note, proposed
     from remit.cli.servers import settings_file, warn_of_rival

@@ -14,15 +14,15 @@ from remit.errors import UsageError
 @click.command("approve")
 @click.argument("name", shell_complete=complete_servers)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
-@click.option("--digest", help="The digest that `remit mcp diff --json` showed, for use without a terminal.")
+@click.option("--digest", help="The digest that `remit mcp diff --json` printed, for use without a terminal.")
 @json_option("the new pin")
 @pass_state
 def command(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
     """Accept a server's changed tools, once you have seen the changes.
 
-    At a terminal the changes are shown and you are asked. Elsewhere --digest says which changes were seen: if the
-    server has changed again since, nothing is approved. Running processes use the tools at once. Of a server that only
-    `remit mcp wrap` knows, give its COMMAND as well.
+    At a terminal, shows the changes and asks you. Without a terminal, --digest names the changes you saw: if the server
+    has changed again since, nothing is approved. Running processes use the approved tools at once. For a server that
+    only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import show
     from remit.cli.running import run_to_end

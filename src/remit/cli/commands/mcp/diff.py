@@ -18,8 +18,8 @@ from remit.cli.servers import complete_servers
 def command(state: State, name: str, words: tuple[str, ...]) -> int:
     """Show what changed in a server's tools since they were pinned.
 
-    Every word that a model would read is shown. Tools that changed or are new stay withheld until `remit mcp approve`;
-    the exit status says whether there are any. Of a server that only `remit mcp wrap` knows, give its COMMAND as well.
+    Shows every word that a model would read. Changed and new tools stay withheld until `remit mcp approve`; the exit
+    status says whether there are any. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import plain, show
     from remit.cli.running import run_to_end

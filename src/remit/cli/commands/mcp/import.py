@@ -30,11 +30,11 @@ _TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
     "--from",
     "client",
     type=click.Choice(CLIENTS),
-    help="The client whose file it is. Default: found in the file; without FILE, all of them.",
+    help="The client that wrote FILE. Default: detected; without FILE, all clients.",
 )
-@click.option("--all", "everything", is_flag=True, help="Take every server that was found.")
+@click.option("--all", "everything", is_flag=True, help="Import every server found.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--keep-secrets", is_flag=True, help="Copy secrets too, and let only you read remit.toml.")
+@click.option("--keep-secrets", is_flag=True, help="Copy secrets too; makes remit.toml readable only by you.")
 @json_option("what happened to each server")
 @pass_state
 def command(
@@ -42,9 +42,9 @@ def command(
 ) -> int:
     """Import servers from other MCP clients.
 
-    FILE is one of theirs; without it, the usual places of Claude Desktop, Claude Code, Cursor and VS Code are looked
-    at. Without --all or a NAME the servers are only listed. Secrets are not copied: ${NAME} stands in their place, and
-    you are told which variables to set. Whatever cannot be taken over is listed.
+    FILE is the configuration of another client. Without FILE, looks in the usual places of Claude Desktop, Claude Code,
+    Cursor and VS Code. Without --all or a NAME, only lists the servers. Secrets are not copied: ${NAME} takes their
+    place, and you are told which variables to set. What cannot be imported is listed.
     """
     import os
 

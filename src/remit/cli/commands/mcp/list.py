@@ -18,8 +18,8 @@ from remit.cli.options import json_option, pass_state
 def command(state: State) -> int:
     """List the servers and where each is defined.
 
-    Those of remit.toml come first and win over servers of the same name in the environment. None is connected. With
-    --server, those that it uses.
+    Servers of remit.toml come first, and win over servers of the same name from the environment. Connects to none of
+    them. With --server, lists the servers that the remote server uses.
     """
     rows, warnings, nothing = _there(state) if state.server else _here(state)
     if state.as_json:

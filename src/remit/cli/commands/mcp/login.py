@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def command(state: State, name: str) -> int:
     """Log in to a server that uses OAuth.
 
-    Its entry in remit.toml has an `oauth` table. Your browser is sent to the server's page and comes back to this
-    machine, within two minutes; tokens are kept in your own data folder, for you alone, and refreshed by themselves.
+    The server's entry in remit.toml needs an `oauth` table. Your browser opens the server's login page and returns to
+    this machine; you have two minutes. Tokens are kept in a folder that only you can read, and are refreshed
+    automatically.
     """
     from remit.cli.running import run_to_end
 

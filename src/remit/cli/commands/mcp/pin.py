@@ -17,8 +17,8 @@ from remit.cli.servers import complete_servers
 def command(state: State, name: str) -> int:
     """Accept a server's tools as they are now.
 
-    From then on a tool that changes in any word, or that is new, is withheld until someone has looked at it
-    (`remit mcp diff`) and taken it (`remit mcp approve`). The pin is recorded in the journal with your name.
+    After that, a tool that is new or changes in any word is withheld until someone has seen the change (`remit mcp
+    diff`) and accepted it (`remit mcp approve`). The journal records the pin under your name.
     """
     from remit.cli.running import run_to_end
 

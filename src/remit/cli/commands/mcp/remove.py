@@ -17,13 +17,13 @@ from remit.settings import Settings
 
 @click.command("remove")
 @click.argument("name", shell_complete=complete_servers)
-@click.option("--yes", is_flag=True, help="Do not ask, also at a terminal.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("what was removed")
 @pass_state
 def command(state: State, name: str, yes: bool) -> int:
     """Remove a server from remit.toml.
 
-    At a terminal you are asked first. Comments between the tables stay, and so does what is recorded of the server.
+    At a terminal, asks first. Keeps the comments between tables, and everything recorded about the server.
     """
     from remit.cli.servers import settings_file
     from remit.cli.trusting import still_trusted

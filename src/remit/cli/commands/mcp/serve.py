@@ -10,9 +10,9 @@ from remit.cli.options import pass_state
 
 
 @click.command("serve")
-@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP, not stdio.")
+@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP instead of stdio.")
 @listening_options(PORT, "With --http: ")
-@click.option("--no-work", is_flag=True, help="Leave jobs that clients start to `remit worker`.")
+@click.option("--no-work", is_flag=True, help="Leave the jobs that clients start to `remit worker`.")
 @pass_state
 def command(
     state: State,
@@ -22,9 +22,9 @@ def command(
 ) -> int:
     """Serve the tools of this project to MCP clients.
 
-    Every call passes the same policy, confirmations and journal as any other; each client's session is a stream of the
-    journal. Without --http one client is served on stdin and stdout. Over HTTP it answers at /mcp, on 127.0.0.1 port
-    8321 unless told otherwise; [[clients]] names who may connect; without it only this machine may.
+    Every call passes the same policy, approvals and journal as any other; each client's session is recorded as a
+    stream. By default it serves one client on stdin and stdout. With --http it listens on 127.0.0.1:8321 and answers at
+    /mcp; [[clients]] names who may connect; without [[clients]] only programs on this machine may.
     """
     from remit.cli.serving import Offer, serve
     from remit.mcp_server.names import WireNames

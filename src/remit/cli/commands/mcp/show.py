@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("name", shell_complete=complete_servers)
-@json_option("the server, its tools and its pin,")
+@json_option("the server, its tools and its pin")
 @pass_state
 def command(state: State, name: str) -> int:
-    """Show a server: who answers, which tools it has and what they may do, what is pinned.
+    """Show a server, its tools and what is pinned.
 
-    Levels are the ones you gave it in remit.toml, made stricter by what the server says of a tool.
+    Levels are those you set in remit.toml, made stricter by what the server says about a tool.
     """
     from remit.cli.running import run_async
 

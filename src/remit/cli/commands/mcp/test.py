@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
-@json_option("its outcome, by server,")
+@json_option("each server's answer")
 @pass_state
 def command(state: State, names: tuple[str, ...]) -> int:
     """Connect to servers and show what they answer.
 
-    Without a NAME every enabled server is tried, all at once. A server that does not answer is shown with the end of
-    what it wrote to stderr; the exit status then says so.
+    Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
+    wrote to stderr and exits with an error status.
     """
     from remit.cli.running import run_to_end
     from remit.codes import Code

@@ -11,11 +11,13 @@ from remit.cli.wrapping import name_of, wrapped
 
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})
-@click.option("--name", metavar="NAME", help="The server's name here. Default: made from the command.")
-@click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="What a tool may do; TOOL may be a pattern.")
-@click.option("--era", type=click.Choice(["legacy", "modern"]), help="The protocol the server speaks, if it is known.")
+@click.option("--name", metavar="NAME", help="A name for the server. Default: derived from the command.")
+@click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="The level of a tool or pattern; repeatable.")
+@click.option(
+    "--era", type=click.Choice(["legacy", "modern"]), help="The protocol that the server speaks. Default: detected."
+)
 @click.option("--sampling", is_flag=True, help="Let the server ask for the client's model.")
-@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP, not stdio.")
+@click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP instead of stdio.")
 @listening_options(PORT, "With --http: ")
 @click.argument("words", metavar="-- COMMAND [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_state
@@ -31,11 +33,12 @@ def command(
 ) -> int:
     """Start an MCP server, and govern the calls to it.
 
-    In a client's configuration, put `remit mcp wrap --` before the server's command: the client sees the same tools
-    under the same names, and every call passes your policy and is recorded. Calls that only read run where you say that
-    they do (--level 'get_*=L0'); others ask first. Prompts, resources and the server's questions are passed on.
+    In your client's configuration, put `remit mcp wrap --` before the server's command. The client sees the same tools
+    under the same names; every call passes your policy and is recorded. A call runs at once if you marked its tool as
+    read-only (--level 'get_*=L0'); every other call asks a person first. Prompts, resources and the server's questions
+    are passed on.
 
-    A remit.toml counts only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
+    Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
     from remit.cli.serving import Offer, serve
     from remit.mcp_server.names import OwnNames

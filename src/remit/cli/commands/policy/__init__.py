@@ -20,7 +20,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("policy", cls=LazyGroup, package="remit.cli.commands.policy", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Rules: who may call which tool, and who is asked.
+    """Check and explain the rules: who may call which tool, and who must approve.
 
     Rules are tables in remit.toml; see docs/policy.md.
     """

@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 @click.argument("tool", shell_complete=complete.tools)
 @click.option("--args", "given", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
 @click.option("--as", "principal", default="", metavar="NAME", help="The caller. Default: you.")
-@click.option("--recipe", default="", metavar="NAME", help="The recipe whose job calls.")
+@click.option("--recipe", default="", metavar="NAME", help="The recipe whose job makes the call.")
 @click.option(
     "--kind",
     type=click.Choice(["job", "plan", "session", "ticket", "http", "mcp"]),
-    help="Where the call comes from. Default: job with a recipe, else session.",
+    help="The kind of caller. Default: job with --recipe, else session.",
 )
 @click.option(
     "--given",
     "facts",
     default="{}",
     metavar="JSON|@FILE",
-    help="What else is known: at, input, seen and taken, as tests of rules have them.",
+    help="Other facts: at, input, seen and taken, as in [[policy.tests]].",
 )
 @catalog_option
 @live_option
-@json_option("the decision and every rule's part in it")
+@json_option("the decision, and the part of every rule in it")
 @pass_state
 def command(
     state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
 ) -> int:
     """Explain what the rules decide for a call.
 
-    Shown are the decision, then every rule in the order of the file: whether it matched, and why not. Arguments may
-    be left out. Exits with status 2 if no such call can be made: the tool is unknown, or could not take the arguments.
+    Shows the decision, then every rule in the order of the file: whether it matched, and why not. You may leave out
+    arguments. Exits with status 2 if the call is impossible: the tool is unknown or does not take the arguments.
     """
     from remit.cli.running import run_to_end
 

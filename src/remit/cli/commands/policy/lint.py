@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(state: State, live: bool) -> int:
     """Find wrong and redundant rules, and run the tests.
 
-    Exits with status 2 where there is an error among the findings, with 1 where a test fails.
+    Exits with status 2 if lint finds an error, and 1 if a test fails.
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
     from remit.policy.groups import parse_groups

@@ -11,12 +11,12 @@ from remit.cli.options import pass_state
 
 @click.command("revoke")
 @click.argument("rule", metavar="ID")
-@click.option("--reason", default="", help="Why; it is recorded.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
 @pass_state
 def command(state: State, rule: str, reason: str) -> int:
     """End a remembered approval.
 
-    From now on its calls are asked about again. `remit policy rules` lists the ids.
+    The calls that it covered ask a person again. `remit policy rules` lists the ids.
     """
     from remit.cli.running import run_to_end
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def command(state: State) -> int:
     """List the rules and the remembered approvals.
 
-    Where no rule speaks, the level of the tool decides: what only reads runs, everything else is asked about.
+    If no rule matches a call, the level of the tool decides: L0 runs, everything else asks a person.
     """
     from remit.cli.policies import configured
     from remit.cli.running import run_to_end

@@ -17,8 +17,8 @@ from remit.cli.options import catalog_option, json_option, live_option, pass_sta
 def command(state: State, live: bool) -> int:
     """Run the tests of the rules.
 
-    A `[[policy.tests]]` table in remit.toml is a call and what the rules should say to it. Exits with status 1
-    where they say something else.
+    A `[[policy.tests]]` table in remit.toml holds a call and the decision you expect. Exits with status 1 if a decision
+    differs.
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
 

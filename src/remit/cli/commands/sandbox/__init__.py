@@ -20,6 +20,6 @@ COMMANDS: Final[dict[str, Entry]] = {
 def command(context: click.Context) -> None:
     """Check the sandbox, and manage its workspaces.
 
-    Settings choose the driver and its limits; docs/sandbox.md says what each one blocks.
+    The settings choose the driver and its limits; docs/sandbox.md says what each driver blocks.
     """
     show_help(context)

@@ -20,18 +20,17 @@ if TYPE_CHECKING:
     metavar="N",
     type=click.IntRange(0, 36_500),
     default=7,
-    help="Only those that were not used for N days.",
+    help="Only workspaces not used for N days. Default: 7.",
 )
-@click.option("--unknown", is_flag=True, help="Also workspaces of jobs that are not in this journal.")
+@click.option("--unknown", is_flag=True, help="Also delete workspaces of jobs that are not in this journal.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@json_option("a list of deleted workspaces")
+@json_option("the deleted workspaces")
 @pass_state
 def command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
     """Delete workspaces that are no longer needed.
 
-    Those are the workspaces of jobs that have ended, and of sessions, if they were not used for --days. A job that can
-    still go on keeps its workspace however long it waits, and one that is in use at this moment is left alone. What
-    was collected is in the journal, and stays.
+    Deletes the workspaces of ended jobs, and of sessions, that were not used for --days. Keeps the workspace of a job
+    that can still continue, however long it waits, and any workspace in use. Collected files stay in the journal.
     """
     from remit.cli.running import run_to_end
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def command(state: State) -> int:
     """Show what each driver can do on this machine.
 
-    Each runs its whole command line once, on a program that does nothing. For the driver that the settings choose, the
-    programs behind `sandbox.commands` are listed too. Exits with status 1 if the driver that the
-    settings choose does not reach `sandbox.min_isolation`.
+    Starts each driver once, as a run would, on a program that does nothing. For the configured driver, also lists the
+    programs behind `sandbox.commands`. Exits with status 1 if the configured driver does not reach
+    `sandbox.min_isolation`.
     """
     from remit.cli.running import run_to_end
     from remit.cli.sandboxes import commands, demanded, probed

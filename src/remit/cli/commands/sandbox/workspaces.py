@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 @click.command("workspaces")
-@json_option("a list of workspaces")
+@json_option("the workspaces")
 @pass_state
 def command(state: State) -> int:
     """List the workspaces of jobs and sessions.
 
-    The one that was used last comes first. Sizes count what lies beside a workspace too: inputs, and what is kept so
-    that a run can be made again after a crash.
+    The most recently used comes first. Sizes include a workspace's inputs and the copy that lets a run start again
+    after a crash.
     """
     from remit.cli.running import run_to_end
 

@@ -11,11 +11,11 @@ from remit.cli.group import Entry, LazyGroup, show_help
 COMMANDS: Final[dict[str, Entry]] = {
     "create": Entry("Tickets", "Create a ticket."),
     "list": Entry("Tickets", "List tickets, newest first."),
-    "show": Entry("Tickets", "Show one ticket, or the report of its run."),
+    "show": Entry("Tickets", "Show a ticket, or the report of its run."),
     "lease": Entry("Work", "Lease tickets, so that no other worker takes them."),
     "fill": Entry("Work", "Complete a ticket with its outputs."),
-    "block": Entry("Work", "Mark a ticket as blocked, with a reason."),
-    "release": Entry("Work", "Return a leased ticket."),
+    "block": Entry("Work", "Block a ticket, with a reason."),
+    "release": Entry("Work", "Give a leased ticket back."),
     "retry": Entry("Work", "Make a failed or blocked ticket pending again."),
     "work": Entry("Work", "Lease TOOL tickets and run their steps."),
 }
@@ -24,7 +24,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("tickets", cls=LazyGroup, package="remit.cli.commands.tickets", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Tickets: messages that become tool runs and replies.
+    """Work with tickets: messages that become tool runs and replies.
 
     TRIAGE decides what to do, TOOL does it through the gateway, REPLY answers.
     """

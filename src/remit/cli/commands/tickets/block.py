@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("block")
 @click.argument("ticket")
 @click.option("--code", required=True, metavar="CODE", help="A stable code, such as MCP_REQUIRED_UNAVAILABLE.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why, in words.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, in words.")
 @click.option("--source", default="manual", metavar="NAME", help="What blocks it. Default: manual.")
 @proof_options
 @json_option("the ticket")
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(
     state: State, ticket: str, code: str, reason: str, source: str, owner: str | None, token: str | None
 ) -> int:
-    """Block a pending ticket, or one that you have leased, until it is retried."""
+    """Block a pending ticket, or one that you have leased, until someone retries it."""
     proof = proof_of(owner, token)
 
     async def block(tickets: TicketsPort) -> Ticket:

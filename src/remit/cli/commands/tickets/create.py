@@ -33,13 +33,13 @@ def command(
     actor: str | None,
     steps: str | None,
 ) -> int:
-    r"""Create a ticket, from a message or from a whole document.
+    """Create a ticket, from a message or from a whole document.
 
     \b
     remit tickets create --thread t1 --content "the build is red"
     remit tickets create --type TOOL --thread t1 --content "…" --steps '[{"tool_name": "fs_read", "args": {…}}]'
     remit tickets create @ticket.json
-    """
+    """  # noqa: D301 - click reads the backspace: these lines stay as they are
     if (document is None) == (thread is None or content is None):
         raise click.UsageError("Give a document, or --thread and --content.", context)
     if document is not None:

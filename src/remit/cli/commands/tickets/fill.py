@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @click.command("fill")
 @click.argument("ticket")
-@click.option("--outputs", required=True, metavar="JSON|@FILE", help="Its outputs.")
+@click.option("--outputs", required=True, metavar="JSON|@FILE", help="The ticket's outputs.")
 @proof_options
 @click.option("--by", metavar="WHO", default="", help="Without a lease: http_fill, system or manual.")
 @json_option("the ticket and what was derived from it")
 @pass_state
 def command(state: State, ticket: str, outputs: str, owner: str | None, token: str | None, by: str) -> int:
-    """Complete a ticket with its outputs; what follows from it is derived.
+    """Complete a ticket with its outputs; follow-up tickets are derived from them.
 
-    A leased ticket needs --owner and --token of its lease. A ticket that is done stays as it is.
+    A leased ticket needs the --owner and --token of its lease. A ticket that is already done is returned unchanged.
     """
     value, proof = json_value(outputs, "--outputs"), proof_of(owner, token)
 

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 @click.command("lease")
 @click.argument("ticket", required=False)
 @click.option("--type", "kind", type=KINDS, default="TRIAGE", help="The kind, without TICKET. Default: TRIAGE.")
-@click.option("--owner", required=True, metavar="NAME", help="Who works on them.")
-@click.option("--limit", metavar="N", default=1, type=click.IntRange(1, 100), help="At most so many. Default: 1.")
-@click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="How long, in seconds. Default: 300.")
-@json_option("a list of leases, each with its ticket and token")
+@click.option("--owner", required=True, metavar="NAME", help="The worker that leases them.")
+@click.option("--limit", metavar="N", default=1, type=click.IntRange(1, 100), help="Lease at most N. Default: 1.")
+@click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which it is leased. Default: 300.")
+@json_option("the leases, each with its ticket and token")
 @pass_state
 def command(state: State, ticket: str | None, kind: str, owner: str, limit: int, lease_sec: int) -> int:
     """Lease one ticket, or the oldest of a kind.
 
-    The token that is printed proves the lease: fill, block and release need it together with the owner.
+    The printed token proves the lease: `fill`, `block` and `release` need it, together with the owner.
     """
 
     async def lease(tickets: TicketsPort) -> list[Leased]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.option("--type", "kind", type=KINDS, help="Only tickets of this kind.")
-@click.option("--state", "states", type=STATES, multiple=True, help="Only tickets in this state; may be repeated.")
+@click.option("--state", "states", type=STATES, multiple=True, help="Only tickets in this state; repeatable.")
 @click.option("--thread", metavar="ID", default="", help="Only tickets of this thread.")
 @click.option("--before", metavar="TICKET", default="", help="Continue after this ticket of an earlier page.")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 1_000), help="Show at most N. Default: 20.")
-@json_option("a list of tickets")
+@json_option("the tickets")
 @pass_state
 def command(state: State, kind: str | None, states: tuple[str, ...], thread: str, before: str, limit: int) -> int:
     """List tickets, newest first."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("ticket")
 @click.option("--owner", required=True, metavar="NAME", help="Who holds the lease.")
 @click.option("--token", required=True, metavar="TOKEN", help="The lease's token.")
-@click.option("--reason", default="", metavar="TEXT", help="Why; it is recorded.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; it is recorded.")
 @json_option("the ticket")
 @pass_state
 def command(state: State, ticket: str, owner: str, token: str, reason: str) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(state: State, ticket: str) -> int:
     """Make a failed or blocked ticket pending again.
 
-    Steps that were done stay done: only the others run again.
+    Finished steps are kept; only the others run again.
     """
 
     async def retry(tickets: TicketsPort) -> Ticket:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("ticket")
-@click.option("--report", is_flag=True, help="Show the report of the newest run instead.")
+@click.option("--report", is_flag=True, help="Show the report of the newest run.")
 @json_option("the ticket, or the report")
 @pass_state
 def command(state: State, ticket: str, report: bool) -> int:
-    """Show a ticket: what it asks, where it stands, what it was completed with."""
+    """Show a ticket: its message, state and outputs."""
     if not report:
         show_ticket(state, session(state, lambda tickets: tickets.get(ticket), writes=False), whole=True)
         return exit_codes.OK

@@ -26,17 +26,19 @@ _AT_SERVER: Final = "Set NO_MCP or tools.no_mcp where the server runs: the steps
 
 @click.command("work")
 @click.option("--limit", metavar="N", default=10, type=click.IntRange(1, 100), help="Tickets at once. Default: 10.")
-@click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="How long each is leased. Default: 300.")
-@click.option("--owner", metavar="NAME", help="Who works on them. Default: this machine and process.")
-@click.option("--no-mcp", is_flag=True, help="Run without MCP servers: stand-ins give fixed answers.")
-@click.option("--once", is_flag=True, help="Lease and work on one batch, then end.")
+@click.option(
+    "--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which each is leased. Default: 300."
+)
+@click.option("--owner", metavar="NAME", help="The worker that leases them. Default: this machine and process.")
+@click.option("--no-mcp", is_flag=True, help="Run without MCP servers: stubs give fixed answers.")
+@click.option("--once", is_flag=True, help="Work on one batch, then exit.")
 @pass_state
 def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp: bool, once: bool) -> int:
     """Work on TOOL tickets: lease them, run their steps through the gateway, complete, block or fail them.
 
-    When it ends, a report is printed to stdout as JSON, and nothing else; logs go to stderr. Without --once it waits
-    for more tickets until it is stopped. With --server the steps run there, and this process only leases tickets and
-    ends them. Exit status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
+    Prints only a report to stdout, as JSON, when it ends; logs go to stderr. Without --once it waits for more tickets
+    until it is stopped. With --server the steps run there, and this process only leases tickets and ends them. Exit
+    status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async

@@ -20,7 +20,6 @@ COMMANDS: Final[dict[str, Entry]] = {
 def command(context: click.Context) -> None:
     """Manage the tokens of clients that connect over HTTP.
 
-    remit.toml holds their SHA-256 in [[clients]]: no file holds a token. Restart a running server to apply
-    changes.
+    remit.toml holds only their SHA-256, in [[clients]]. Restart a running server to apply changes.
     """
     show_help(context)

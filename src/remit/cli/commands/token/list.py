@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@json_option("clients")
+@json_option("the clients")
 @pass_state
 def command(state: State) -> int:
     """List the clients that may connect.
 
-    Those of remit.toml and of the environment, with what they may do; never their tokens.
+    Lists the clients of remit.toml and of the environment, and what each may do; never their tokens.
     """
     from remit.cli.tables import Column, table
     from remit.cli.text import one_line

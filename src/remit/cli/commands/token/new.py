@@ -24,11 +24,13 @@ _SCOPES: Final = ("read", "call", "decide", "tickets", "work", "admin")
     "scopes",
     multiple=True,
     type=click.Choice(_SCOPES),
-    help="What it may do; may be repeated. Default: read and call.",
+    help="What it may do; repeatable. Default: read and call.",
 )
-@click.option("--principal", default="", metavar="NAME", help="Who its calls are recorded as. Default: NAME.")
-@click.option("--expires", metavar="TIME", help="From when on it is refused: 30d, 8h, or 2027-01-31T12:00:00Z.")
-@click.option("--tool", "tools", multiple=True, metavar="PATTERN", help="Only these tools; may be repeated.")
+@click.option(
+    "--principal", default="", metavar="NAME", help="The name under which its calls are recorded. Default: NAME."
+)
+@click.option("--expires", metavar="TIME", help="When it expires: 30d, 8h, or 2027-01-31T12:00:00Z.")
+@click.option("--tool", "tools", multiple=True, metavar="PATTERN", help="Only these tools; repeatable.")
 @json_option("the client, with its token")
 @pass_state
 def command(
@@ -41,8 +43,8 @@ def command(
 ) -> int:
     """Create a token for a client.
 
-    The token is printed once, alone on stdout; remit.toml keeps its SHA-256. Give it to the client in REMIT_TOKEN, or
-    as `Authorization: Bearer TOKEN`.
+    Prints the token once, alone on stdout; remit.toml keeps its SHA-256. The client sends it as `Authorization: Bearer
+    TOKEN`, or reads it from REMIT_TOKEN.
     """
     from remit.cli.servers import settings_file
     from remit.clock import SystemClock

@@ -17,8 +17,8 @@ from remit.errors import UsageError
 def command(state: State, name: str) -> int:
     """Revoke a client's token.
 
-    It is taken out of remit.toml; comments between the tables stay. A server that runs refuses it once it is started
-    again.
+    Removes its table from remit.toml, and keeps the comments between tables. A running server refuses the token after a
+    restart.
     """
     from remit.cli.servers import settings_file
     from remit.mcp_config.client_tables import numbers, without_client
