@@ -151,7 +151,7 @@ def test_explain_says_which_condition_failed_with_what_is_given(project: Project
     assert project.here(*words, "--given", given).out.startswith("allow  note.write\n")
     *_, unknown = project.here(*words, "--json").json["considered"]
     assert unknown["why"] == (
-        'where seen("note.read") == args.text: cannot be told, seen("note.read") is not there: '
+        'where seen("note.read") == args.text: unknown, seen("note.read") is not there: '
         "this job has no result of it, args.text is 'x'"
     )
     spent = given.replace('"at"', '"taken": {"after-reading": {"calls": 2}}, "at"')

@@ -64,7 +64,7 @@ async def test_why_it_cannot_be_told_is_shown(remit_in: OpenRemit) -> None:
     async with remit_in(providers=[Desk(broken)], recipes=[writes]) as remit:
         found = await remit.service.confirmations.preview(await asked(remit))
         assert found is not None
-        assert found.what == "What it would change cannot be told."
+        assert found.what == "What the call would change is unknown."
         assert "no such place" in found.problem
 
 

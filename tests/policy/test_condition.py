@@ -119,7 +119,7 @@ def test_a_rule_holds_during_its_hours_and_another_outside() -> None:
     [
         ({"desk.look": {"status": "pending"}}, "allow", "ask", "deny"),
         ({"desk.look": {"status": "sent"}}, "ask", "ask", "ask"),
-        ({}, "ask", "ask", "ask"),  # what cannot be told asks, also of a rule that denies
+        ({}, "ask", "ask", "ask"),  # unknown asks, also for a rule that denies
     ],
 )
 def test_a_condition_over_earlier_results(seen: dict[str, Any], allowed: str, asked: str, denied: str) -> None:

@@ -55,7 +55,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _host() -> str:
-    """This machine, and where that can be told this boot of it and this container: each counts processes again."""
+    """This machine, and if known this boot and this container: each counts processes again."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
     except OSError:

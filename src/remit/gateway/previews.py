@@ -28,4 +28,4 @@ async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
             return await tool.provider.preview(tool.meta.name, found.args)
     except (ProviderError, TimeoutError) as error:
         why = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"
-        return Preview(what="What it would change cannot be told.", problem=line(why))
+        return Preview(what="What the call would change is unknown.", problem=line(why))

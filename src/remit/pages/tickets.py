@@ -162,7 +162,7 @@ async def retry(asked: PageRequest) -> See:
 
 
 async def _run(asked: PageRequest, found: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
-    """A TOOL ticket's steps and their outcomes; why that cannot be told, if so."""
+    """A TOOL ticket's steps and their outcomes; why they are unknown, if they are."""
     if found.type != "TOOL":
         return (), None, ""
     try:

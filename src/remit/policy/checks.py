@@ -12,7 +12,7 @@ from typing import Any, Final
 from remit.policy import globs, readings
 
 Verdict = bool | None
-"""Holds, does not hold, cannot be told."""
+"""Holds, does not hold, unknown."""
 
 Check = Callable[[Any], Verdict]
 

@@ -15,7 +15,7 @@ from remit.policy.limit import Limit
 from remit.policy.window import Window
 
 Condition = Callable[[Query], Verdict]
-"""Whether a rule matches. None, of a deny rule alone: its `where` cannot be told, so that a person is asked."""
+"""Whether a rule matches. None, of a deny rule alone: its `where` is unknown, so a person is asked."""
 
 
 class Conditioned(Protocol):

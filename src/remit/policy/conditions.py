@@ -1,4 +1,4 @@
-"""Each condition of a rule in words: whether it holds, does not, or cannot be told, and what it saw."""
+"""Each condition of a rule in words: whether it holds, does not, or is unknown, and what it saw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from remit.policy.expression import Node, Path, parts_of, paths_of
 from remit.policy.rule import Rule
 from remit.policy.table import describe
 
-MEETS = {True: "holds", False: "does not hold", None: "cannot be told"}
+MEETS = {True: "holds", False: "does not hold", None: "unknown"}
 
 
 def written(rule: Rule) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def _limit(rule: Rule, query: Query) -> tuple[Verdict, str]:
     within = limit.within(rule.id, query)
     taken = query.facts.taken if query.facts is not None else None
     calls, total = (taken or {}).get(limit.key(rule.id, query), (0, 0))
-    where = "cannot be told" if within is None else "is not reached" if within else "is reached"
+    where = "unknown" if within is None else "is not reached" if within else "is reached"
     spent = f", {calls} calls" + (f" and {total} of {limit.sum}" if limit.sum else "") + " so far" if taken else ""
     return None if within is None else within is not rule.wide, f"limit {limit}: {where}{spent}"
 

@@ -1,11 +1,11 @@
 """What a rule asks of the arguments: operators on one place in them.
 
-A constraint *holds*, does *not hold*, or *cannot be told* (True, False, None): the argument is missing, has another
+A constraint *holds*, does *not hold*, or is *unknown* (True, False, None): the argument is missing, has another
 type than the operator expects, or is text that may be read in several ways. An allow rule needs every constraint to
 hold. A deny or ask rule lets go only where one certainly does not hold. So a doubt always ends at the stricter side,
 and a rule needs no exception for a tool that leaves an argument out.
 
-- Missing: cannot be told, because the tool then uses a default that policy does not know. Where the tool's schema has
+- Missing: unknown, because the tool then uses a default that policy does not know. Where the tool's schema has
   no such argument, it certainly does not hold: the tool cannot be given one. With `optional` it holds.
 - Lists: an allow rule needs every item to hold, a deny or ask rule needs one that may. A path goes through lists of
   tables: `files.path` is the path of each file.

@@ -30,7 +30,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unknown:
-    """The value that cannot be told."""
+    """The value that is unknown."""
 
     def __repr__(self) -> str:
         return "unknown"
@@ -87,4 +87,4 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     expires_s: int | None = None
     """For ask: seconds the question stays open; None is the configured default."""
     doubt: bool = False
-    """For ask: whether a deny rule forbids it cannot be told. No remembered approval answers that."""
+    """For ask: it is unknown whether a deny rule forbids the call. No remembered approval answers that."""

@@ -20,7 +20,7 @@ Evaluate = Callable[[Query], Any]
 
 _LARGEST: Final = 10**300
 _MOST: Final = 10_000
-"""Items of a list that are looked at; a longer one cannot be told."""
+"""Items of a list that a condition looks at; for a longer list the result is unknown."""
 _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -41,7 +41,7 @@ def compiled(node: Node) -> Evaluate:
 
 
 def verdict(evaluate: Evaluate, query: Query) -> bool | None:
-    """Whether a condition holds; None: it cannot be told."""
+    """Whether a condition holds; None: unknown."""
     found = evaluate(query)
     return found if found is True or found is False else None
 
@@ -151,7 +151,7 @@ def _not(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> Any:
-    """Whether two values are equal, or UNKNOWN. True is no 1; texts that differ only to a machine cannot be told."""
+    """Whether two values are equal, or UNKNOWN. True is not 1; texts that differ only to a machine are UNKNOWN."""
     if isinstance(one, str) and isinstance(other, str):
         return True if one == other else UNKNOWN if fold(one) == fold(other) else False
     if one is UNKNOWN or other is UNKNOWN:

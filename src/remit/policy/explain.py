@@ -33,7 +33,7 @@ class Considered(msgspec.Struct, frozen=True, kw_only=True):
     part: Part
     """`joined`: it matched, but another of its effect gave the id; `overruled`: it matched, but a stricter one did."""
     why: str
-    """Why it did not match; where it did, what could not be told and therefore counted. May be empty."""
+    """Why it did not match; where it did, what was unknown and therefore counted. May be empty."""
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):

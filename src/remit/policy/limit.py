@@ -44,7 +44,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """What the sum may be at most."""
 
     def key(self, rule_id: str, query: Query) -> str:
-        """What is counted together; empty if that cannot be told."""
+        """What is counted together; empty if unknown."""
         own = ":" in rule_id  # a rule that a job brings along counts that job alone
         job = "/".join(query.caller.stream.split("/", 2)[:2]) if own or self.per == "job" else ""
         day = str(query.now // DAY) if self.per == "day" and query.now > 0 else ""
@@ -56,7 +56,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return key
 
     def amount(self, query: Query) -> Decimal | None:
-        """What a call takes of the sum: 0 without one, None if it cannot be told, as of what is negative."""
+        """What a call takes of the sum: 0 without one, None if it is unknown, as for a negative amount."""
         if not self.sum:
             return _NOTHING
         value = query.args.get(self.sum)
@@ -65,7 +65,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return _exact(value)
 
     def within(self, rule_id: str, query: Query) -> Verdict:
-        """Whether there is room for one more call; None if that cannot be told."""
+        """Whether there is room for one more call; None if unknown."""
         taken = query.facts.taken if query.facts is not None else None
         amount, key = self.amount(query), self.key(rule_id, query)
         if taken is None or amount is None or not key:

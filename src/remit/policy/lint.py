@@ -54,7 +54,7 @@ KINDS: Final[dict[Kind, str]] = {
     "nobody-approves": "Two ask rules about the same tool leave too few people who may approve.",
     "unknown-argument": "No tool the rule is about has an argument of this name.",
     "unknown-result": "`where` asks for what no tool returns.",
-    "never-told": "`where` compares values of different types, and can never be told.",
+    "never-told": "`where` compares values of different types, so its result is always unknown.",
     "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
     "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
     "open-arguments": "The rule limits a tool that writes, and leaves an argument open that decides what it reaches.",

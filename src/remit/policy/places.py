@@ -36,7 +36,7 @@ class Places(NamedTuple):
         return path in self.below or (wide and path == PATH and bool(self.named))
 
     def values(self, args: Mapping[str, Any], path: str, *, wide: bool) -> tuple[list[Any], bool]:
-        """What a rule about an argument looks at, and whether there is something that cannot be told."""
+        """What a rule about an argument looks at, and whether any of it is unknown."""
         values: list[Any] = []
         missing = path not in args
         if path in args:
@@ -89,7 +89,7 @@ def _is_path(name: str, schema: Mapping[str, Any]) -> bool:
 
 
 def _joined(value: Any, folder: Any) -> str | None:
-    """A path below a folder as one path; None if that cannot be told."""
+    """A path below a folder as one path; None if unknown."""
     if not isinstance(value, str) or not isinstance(folder, str) or starts_elsewhere(value):
         return None
     above = folder.rstrip("/") or folder[:1]

@@ -86,7 +86,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if asked.effect != "ask":
             return "nothing is asked"
         if asked.doubt:
-            return "whether a rule forbids the call cannot be told, and it was not asked about that"
+            return "it is unknown whether a rule forbids the call, and the approval was not about that"
         return self._other_call(query) or self._spent(query, asked)
 
     def _other_call(self, query: Query) -> str:

@@ -12,7 +12,7 @@ call through:
 | `unless` | one certainly does not hold | not every one certainly holds |
 | `during`, `outside` | the time is right | the time is not known to be wrong |
 | `limit` | there certainly is room | there is not known to be room |
-| `where` | holds | holds; if it cannot be told, a deny rule asks instead |
+| `where` | holds | holds; if it is unknown, a deny rule asks instead |
 
 `taint` decides none of this: it says what happens to a call that matches if one of its arguments comes from untrusted
 text (`Policy.tainted`).

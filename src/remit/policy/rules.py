@@ -2,7 +2,7 @@
 
 - deny > ask > allow; where no rule matches, rules that are a `default` decide, then the tool's level
   (`remit.policy.levels`), whichever is stricter.
-- A deny rule whose `where` cannot be told asks.
+- A deny rule whose `where` is unknown asks.
 - The order of the rules never changes what a caller may do, nor how many people must approve: of several ask rules the
   largest number of approvals, the approvers that all of them accept and the shortest time count. Where that leaves too
   few people, the call is denied.
@@ -359,5 +359,5 @@ _REASONS: Final = {
     "ask": "A rule wants a person to approve this call.",
     "deny": "A rule forbids this call.",
 }
-_DOUBTFUL: Final = "Whether a rule forbids this call cannot be told."
+_DOUBTFUL: Final = "It is unknown whether a rule forbids this call."
 _FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from untrusted text."

@@ -114,7 +114,7 @@ def _string_end(text: str, start: int, opened: re.Match[str]) -> int:
     quote, slashes = opened["quote"], len(opened["slashes"])
     level = (slashes + 1).bit_length() - 1
     for run in _RUN.finditer(text, start):
-        # JSON does not escape a single quote, so its level cannot be told: one with more backslashes counts as inside.
+        # JSON does not escape a single quote, so its level is unknown: one with more backslashes counts as inside.
         ends = len(run["slashes"]) <= slashes if quote == "'" else _ends(len(run["slashes"]), level)
         if run["quote"] == quote and ends:
             return run.end()

@@ -69,7 +69,7 @@ def _single(settings: Settings, warnings: list[str]) -> Candidate | None:
 
 
 def _arguments(settings: Settings, warnings: list[str]) -> list[Any] | None:
-    """The arguments of the single server; None where they cannot be told, for nothing is started with others."""
+    """The arguments of the single server; None if they cannot be read: then nothing is started."""
     mcp, sources = settings.mcp, settings.sources
     if mcp.server_args_json:
         value = _array(mcp.server_args_json, sources["mcp.server_args_json"], warnings)

@@ -48,7 +48,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     """The whole change as a unified diff; empty where there is nothing to compare."""
     problem: str = ""
-    """Why it cannot be told; the call would probably fail for the same reason."""
+    """Why it is unknown; the call would probably fail for the same reason."""
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +166,6 @@ class Previews(Protocol):
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """What the call would change now; None for a tool that has no preview. It changes nothing.
 
-        Raises ProviderError where it cannot be told, which is often what the call itself would raise.
+        Raises ProviderError if it is unknown, which is often what the call itself would raise.
         """
         ...
