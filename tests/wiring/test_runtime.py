@@ -33,6 +33,20 @@ async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: O
         assert await remit.job(job) == 42
 
 
+async def test_a_provider_made_at_the_top_of_such_a_module_is_one_of_the_process(
+    remit_in: OpenRemit, tmp_path: Path
+) -> None:
+    module = tmp_path / "notes.py"
+    module.write_text(
+        "from remit.providers.stub import StubProvider\n"
+        "from remit.tools.meta import ToolMeta\n"
+        "notes = StubProvider([ToolMeta(name='notes.find', provider_id='notes')], provider_id='notes')\n"
+    )
+    async with remit_in(flags={"app.modules": [str(module)]}) as remit:
+        tools = await remit.service.tools.views()
+        assert [tool.provider_id for tool in tools if tool.name == "notes.find"] == ["notes"]
+
+
 async def test_a_module_that_cannot_be_imported_is_named(remit_in: OpenRemit, tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("\nimport nothing_of_this_name\n")

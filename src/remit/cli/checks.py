@@ -142,7 +142,8 @@ def _modules(settings: Settings) -> Iterator[Check]:
         except RemitError as error:
             yield Check("module", "fail", error.message, error.remedy)
         else:
-            yield Check("module", "ok", f"{name}: {len(found.recipes)} recipes, {len(found.tools)} tools")
+            providers = f", {len(found.providers)} providers" if found.providers else ""
+            yield Check("module", "ok", f"{name}: {len(found.recipes)} recipes, {len(found.tools)} tools{providers}")
 
 
 def _folders(settings: Settings) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""Finds the tools, recipes and migrations in the user's own modules."""
+"""Finds the tools, recipes, migrations and providers in the user's own modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from remit.frames import frames_of
 from remit.jobs.recipe import Recipe
 from remit.tools.function import FunctionTool
 from remit.tools.migration import Migration
+from remit.tools.provider import ToolProvider
+
+_PROVIDES: Final = ("list_tools", "invoke", "close")
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -26,6 +29,7 @@ class Found(msgspec.Struct, frozen=True):
     tools: tuple[FunctionTool[..., Any], ...]
     recipes: tuple[Recipe[..., Any], ...]
     migrations: tuple[Migration, ...]
+    providers: tuple[ToolProvider, ...]
 
 
 def find(names: Iterable[str], folder: Path) -> Found:
@@ -37,6 +41,7 @@ def find(names: Iterable[str], folder: Path) -> Found:
     tools: dict[int, FunctionTool[..., Any]] = {}
     recipes: dict[int, Recipe[..., Any]] = {}
     migrations: dict[int, Migration] = {}
+    providers: dict[int, ToolProvider] = {}
     for name in names:
         for value in vars(_load(name, folder)).values():
             if isinstance(value, FunctionTool):
@@ -45,7 +50,9 @@ def find(names: Iterable[str], folder: Path) -> Found:
                 recipes[id(value)] = value
             elif isinstance(value, Migration):
                 migrations[id(value)] = value
-    return Found(tuple(tools.values()), tuple(recipes.values()), tuple(migrations.values()))
+            elif all(callable(getattr(type(value), name, None)) for name in _PROVIDES):
+                providers[id(value)] = value
+    return Found(tuple(tools.values()), tuple(recipes.values()), tuple(migrations.values()), tuple(providers.values()))
 
 
 def _load(name: str, folder: Path) -> ModuleType:

@@ -102,6 +102,7 @@ def open_runtime(
     every = [
         *standard_providers(settings, (*found.tools, *tools), enclosures),
         *mcp_providers(servers, settings, pins, clock, chance, authorizer, enclosures),
+        *found.providers,
         *providers,
     ]
     catalog = _catalog(settings, every)
