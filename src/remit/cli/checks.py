@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from remit.cli.context import MEMORY, Requirement, State, file_of
+from remit.cli.context import MEMORY, Requirement, State
 from remit.errors import JournalError, RemitError
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
     if url == MEMORY:
         yield Check("journal", "warn", "in memory: nothing is kept", "Set journal.url to a path.")
         return
-    path = file_of(url)
+    path = settings.journal.file
     if path is not None:
         yield _disk(path)
         if (missing := _creatable(path)) is not None:

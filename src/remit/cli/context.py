@@ -109,8 +109,7 @@ class State:
         if self.modules and runs:
             named = (str(Path(name).absolute()) for name in self.modules)
             settings = _with(settings, "app", modules=tuple(dict.fromkeys((*settings.app.modules, *named))))
-        url = settings.journal.url
-        if not creates and (path := file_of(url)) is not None and not path.exists():
+        if not creates and (path := settings.journal.file) is not None and not path.exists():
             settings = _with(settings, "journal", url=MEMORY)
         if code in {"wanted", "unused"}:
             settings = _with(settings, "policy", rules=())
@@ -232,11 +231,6 @@ def not_there() -> UsageError:
     return UsageError(
         why, code=Code.LOCAL_ONLY, remedy="Run it where the journal is, without --server or REMIT_SERVER."
     )
-
-
-def file_of(url: str) -> Path | None:
-    """The file that a journal is kept in; None for one in memory or on a server."""
-    return None if url == MEMORY or "://" in url else Path(url)
 
 
 def _with(settings: Settings, section: str, **values: Any) -> Settings:

@@ -109,10 +109,8 @@ def made_here(path: Path, register: Register) -> None:
 
 def own_journal(settings: Settings) -> Path | None:
     """The journal that the folder or its settings choose; None for one that the person named, or on a server."""
-    source, url = settings.sources["journal.url"], settings.journal.url
-    if source not in {"default", str(settings.file)} or "://" in url or url == ":memory:":
-        return None
-    return Path(url)
+    chosen = settings.sources["journal.url"] in {"default", str(settings.file)}
+    return settings.journal.file if chosen else None
 
 
 def untrusted(found: Standing) -> SettingsError:

@@ -16,7 +16,7 @@ from remit.journal.port import Store
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
-from remit.settings.sections.journal import SERVERS
+from remit.settings.sections.journal import SERVERS, SQLITE, installed
 
 _log: Final = logging.getLogger("remit.journal")
 
@@ -33,8 +33,7 @@ def open_journal(settings: Settings, clock: Clock) -> Journal:
 def key_place(settings: Settings) -> Path | None:
     """Where the keys of the journal are, or would be; None if it can have none. Raises SettingsError."""
     journal = settings.journal
-    path = journal.url.removeprefix("sqlite:///")
-    if path == MEMORY:
+    if journal.url == MEMORY:
         return None
     if journal.key_file:
         place = Path(journal.key_file)
@@ -42,9 +41,7 @@ def key_place(settings: Settings) -> Path | None:
             why = f"journal.key_file: {place} lies in the project folder, next to the journal that it protects"
             raise SettingsError(why, remedy="Keep it elsewhere, such as ~/.config/remit/journal.keys.")
         return place
-    if "://" in path:
-        return None
-    return default_place(data_folder(os.environ), Path(path))
+    return default_place(data_folder(os.environ), journal.file) if journal.file is not None else None
 
 
 def make_key(settings: Settings) -> None:
@@ -58,15 +55,20 @@ def make_key(settings: Settings) -> None:
 
 
 def open_store(url: str, clock: Clock) -> Store:
-    """The journal backend behind a URL: a path, `sqlite:///path`, `postgresql://…` or `:memory:`."""
-    scheme, separator, rest = url.partition("://")
+    """The journal behind a URL: a path, `sqlite:///path`, `postgresql://…`, `:memory:`, or of an installed backend.
+
+    Raises SettingsError.
+    """
+    place = url.removeprefix(SQLITE)
+    scheme, separator, _ = place.partition("://")
     if not separator:
-        return SqliteStore(url, clock)
-    if scheme == "sqlite":
-        return SqliteStore(rest.removeprefix("/") if rest == "/" + MEMORY else rest, clock)
+        return SqliteStore(place, clock)
     if scheme in SERVERS:
         from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
 
         return PostgresStore(url, clock)
+    if (backend := installed(scheme)) is not None:
+        store: Store = backend.load()(url, clock)
+        return store
     remedy = "Give a path, sqlite:///path, postgresql://… or :memory:."
     raise SettingsError(f"no journal backend is named {scheme!r}", code=Code.SETTINGS_INVALID, remedy=remedy)

@@ -67,9 +67,8 @@ def _decisive(settings: Settings) -> list[Path]:
     dotted = [path if path.is_dir() else path.with_suffix(".py") for path in packages]
     named = [settings.file] if settings.file is not None else []
     named += [Path(settings.confirm.allowed_signers)] if settings.confirm.allowed_signers else []
-    journal = settings.journal.url.removeprefix("sqlite:///")
-    if "://" not in journal and journal != ":memory:":
-        named += [Path(journal + end) for end in ("", "-journal", "-shm", "-wal")]
+    if settings.journal.file is not None:
+        named += [Path(settings.journal.url + end) for end in ("", "-journal", "-shm", "-wal")]
     return [*named, *files, *dotted, data_folder(os.environ)]
 
 

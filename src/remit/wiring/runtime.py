@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -46,6 +46,9 @@ from remit.tools.remote import Authorizer
 from remit.wiring.journal import open_journal
 from remit.wiring.providers import mcp_providers, probes_for, servers_of, standard_providers
 from remit.wiring.services import services_of
+
+_RECIPES: Final = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
+"""Recipes of every process."""
 
 Report = Callable[[str, float | None, float | None, str], None]
 
@@ -93,8 +96,7 @@ def open_runtime(
     found = find(settings.app.modules, settings.folder)
     policy = _policy(settings)
     journal = open_journal(settings, clock)
-    ours = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
-    programs = Programs(journal, Recipes((*ours, *found.recipes, *recipes), settings.jobs.code_version))
+    programs = Programs(journal, Recipes((*_RECIPES, *found.recipes, *recipes), settings.jobs.code_version))
     pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
     chance = chance or SystemRandomSource()
     servers = servers_of(settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State, file_of
+from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.service.states import STATES
 
@@ -61,7 +61,7 @@ def command(
         show_jobs(state.output.out, rows)
     else:
         # A file that is not there yet is read as one in memory.
-        place = url if state.server else file_of(state.settings().journal.url) or url
+        place = url if state.server else state.settings().journal.file or url
         narrowed = states or labels or recipe or since
         state.note("no such jobs" if narrowed else f"no jobs in {place}")
     return exit_codes.OK

@@ -30,7 +30,8 @@ class AppSettings(Section, frozen=True):
     modules: Annotated[
         Texts,
         About(
-            "Python files or dotted modules that define tools, recipes and providers. Separated as in PATH in the environment.",
+            "Python files or dotted modules that define tools, recipes and providers. "
+            "Separated as in PATH in the environment.",
             env=("REMIT_MODULES",),
             separator=os.pathsep,
             resolve=_modules,

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from remit.redact import MASK, mask
 from remit.settings.address import HIDDEN
 from remit.settings.base import Base
 from remit.settings.section import About, Section
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 SERVERS: Final = frozenset({"postgresql", "postgres"})
-"""Schemes of journals on a server."""
-_SQLITE: Final = "sqlite:///"
+"""Schemes of journals in PostgreSQL."""
+SQLITE: Final = "sqlite:///"
+BACKENDS: Final = "remit.journals"
+"""The group of entry points by which other packages offer journals, each named by the scheme of its URLs."""
 _MEMORY: Final = ":memory:"
 
 
+def installed(scheme: str) -> EntryPoint | None:
+    """What opens the journals of a scheme that is not Remit's own; None if nothing that is installed does."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it looks at every package, and few need it
+
+    return next(iter(entry_points(group=BACKENDS, name=scheme)), None)
+
+
 def _absolute(url: str, base: Base) -> str:
-    path = url.removeprefix(_SQLITE)
+    path = url.removeprefix(SQLITE)
     if path == _MEMORY:
         return path
     scheme, separator, _ = path.partition("://")  # the rest may hold a password
-    if separator and scheme in SERVERS:
+    if separator and (scheme in SERVERS or installed(scheme) is not None):
         return path
     if path.startswith(tuple(f"{server}:" for server in SERVERS)):
         raise ValueError("// is missing after the first colon; give postgresql://user:password@host/database")
     if separator:
-        raise ValueError(f"{scheme}:// is unknown; give a path, {_SQLITE}path, {_MEMORY} or postgresql://…")
+        raise ValueError(f"{scheme}:// is unknown; give a path, {SQLITE}path, {_MEMORY} or postgresql://…")
     return str(base.path(path or ".remit/journal.db"))
 
 
@@ -63,3 +76,8 @@ class JournalSettings(Section, frozen=True):
             resolve=_place,
         ),
     ] = ""
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the journal is kept in; None for one in memory or on a server."""
+        return None if self.url == _MEMORY or "://" in self.url else Path(self.url)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State, file_of
+from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
@@ -31,12 +31,12 @@ def command(state: State, source: str, target: str) -> int:
     """
     from remit.cli.running import run_to_end
 
-    begin, end = (state.settings({"journal.url": url}).journal.url for url in (source, target))
-    if begin == end:
+    begin, end = (state.settings({"journal.url": url}).journal for url in (source, target))
+    if begin.url == end.url:
         raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
-    if (path := file_of(begin)) is not None and not path.exists():
-        raise UsageError(f"there is no journal at {path}", remedy="Correct FROM.")
-    copied, where = run_to_end(_copy(state, begin, end))
+    if begin.file is not None and not begin.file.exists():
+        raise UsageError(f"there is no journal at {begin.file}", remedy="Correct FROM.")
+    copied, where = run_to_end(_copy(state, begin.url, end.url))
     if state.as_json:
         import msgspec
 
