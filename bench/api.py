@@ -177,10 +177,11 @@ async def _worked(folder: str, url: str = "", server: Callable[[], float] = floa
         event = {"type": "message", "thread_id": "t", "content": "x"}
         for _ in range(TICKETS):
             await queue.create({"type": "TOOL", "event": event, "tool_input": {"tool_steps": steps}})
-        runner = queue.runner(RunnerConfig(owner="bench", limit=TICKETS, concurrency=WORKERS), queue.executor())
+        runner = queue.runner(RunnerConfig(owner="bench", limit=WORKERS), queue.executor())
         watch = Watch(server)
-        report = await runner.run(asyncio.Event(), once=True)
-        assert report.counters["ok"] == TICKETS
+        while await runner.batch():
+            pass  # there are more
+        assert runner.report().counters["ok"] == TICKETS
         return watch.rate(TICKETS)
 
 

@@ -14,7 +14,7 @@ Work = TypeVar("Work")
 
 STEPS, RUNS, EACH = 1_000, 64, 50
 """One run of so many steps, or so many runs at once of so many steps each."""
-TICKETS, WORKERS = 100, 16
+TICKETS, WORKERS = 256, 64
 """Jobs in a queue, and how many are worked on at once."""
 TURNS = 100
 """Answers of an agent's model that make calls."""

@@ -48,7 +48,16 @@ async def wait() -> str:
     return ""
 
 
-TOOLS = [look, break_it, write, wait]
+@tool("desk.ask", level="L0")
+async def ask() -> str:
+    """Answer once somebody has rung."""
+    CALLS.append("asks")
+    await RUNG[-1].wait()
+    return "yes"
+
+
+TOOLS = [look, break_it, write, wait, ask]
+RUNG: list[asyncio.Event] = []
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +99,27 @@ async def test_a_message_becomes_a_tool_run_and_a_reply(remit_in: OpenRemit) -> 
         (reply,) = await tickets.page(kind="REPLY")
         assert reply.metadata.parent_ticket_id == done.id
         assert reply.metadata.triage_ticket_id == triage.id
+
+
+async def test_a_slow_ticket_holds_no_other_up(remit_in: OpenRemit) -> None:
+    RUNG.append(asyncio.Event())
+    stop = asyncio.Event()
+    async with remit_in(tools=TOOLS) as remit:
+        tickets = remit.service.tickets
+        slow = await tool_ticket(remit, step("desk_ask"))
+        quick = [await tool_ticket(remit, step("desk_look", what=name)) for name in "abcd"]
+        runner = tickets.runner(RunnerConfig(owner="worker", limit=2), tickets.executor())
+        running = asyncio.create_task(runner.run(stop, once=False))
+        mark = 0
+        while len(await tickets.page(kind="TOOL", states=("done",))) < len(quick):
+            mark = await remit.runtime.journal.heads_changed(mark)
+        assert CALLS == ["asks", "a", "b", "c", "d"]
+        assert (await tickets.get(slow.id)).status == "running"
+        stop.set()
+        RUNG[-1].set()
+        report = await running
+        assert report.counters["ok"] == 5
+        assert (await tickets.get(slow.id)).status == "done"
 
 
 async def test_a_step_that_fails_fails_the_ticket_and_the_others_still_run(remit_in: OpenRemit) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def announce(
     call: Call, announced: tuple[Payload, ...], confirmations: Confirmations, *, synced: bool, blobs: tuple[Blob, ...]
-) -> Awaitable[None]:
+) -> Awaitable[object]:
     """Record that a call begins; `synced`: on disk before this returns. Raises JournalError."""
     confirmation = call.confirmation
     if confirmation is None or confirmation.state != "approved":

@@ -106,11 +106,11 @@ class Journal:
         blobs: Sequence[Blob] = (),
         wakes: tuple[str, ...] = (),
         expect_wakes: int | None = None,
-    ) -> None:
+    ) -> int:
         """Append to one stream. `synced` waits until the storage flushed it; otherwise it is queued, in order.
 
-        Raises AppendConflictError where another writer holds the stream, JournalError where the storage fails; both
-        also for an earlier queued append of the same writer.
+        Returns the time of its events. Raises AppendConflictError where another writer holds the stream, JournalError
+        where the storage fails; both also for an earlier queued append of the same writer.
         """
         draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
         if writer.subject:
@@ -123,6 +123,7 @@ class Journal:
             await self._written(commit, writer)
         elif self._queued(commit, writer):
             await self._store.drained()
+        return append.at
 
     async def commit(
         self, *drafts: Draft, synced: bool, blobs: Sequence[Blob] = (), wakes: tuple[str, ...] = ()

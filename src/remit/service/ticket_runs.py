@@ -51,12 +51,7 @@ class TicketRuns:
 
     async def execute(self, run: RunRequest) -> RunReport:
         """Run the steps, or go on with this run; see ToolExecutor."""
-        earlier = await self._attempts(run)
-        newest = max(earlier, default=-1)
-        attempt = newest
-        if newest < 0 or (newest < run.attempt and earlier[newest].over and not _all_ok(run, earlier)):
-            attempt = run.attempt
-            await self._start(run, _kept(run, earlier))
+        attempt = await self._begin(run)
         job = job_of(run.ticket_id, attempt)
         self._adopt(stream_of(job))
         await settled(self._journal, job)
@@ -66,6 +61,17 @@ class TicketRuns:
         """The report of a run as it is now; None if it has not begun."""
         found = await self._attempts(run)
         return await self._report(run, found, max(found)) if found else None
+
+    async def _begin(self, run: RunRequest) -> int:
+        """Start the run, unless it is under way, or an earlier attempt goes on or has done everything; which one."""
+        if run.attempt == 0 and await self._start(run, []):
+            return 0
+        earlier = await self._attempts(run)
+        newest = max(earlier, default=-1)
+        if newest < 0 or (newest < run.attempt and earlier[newest].over and not _all_ok(run, earlier)):
+            await self._start(run, _kept(run, earlier))
+            return run.attempt
+        return newest
 
     async def _attempts(self, run: RunRequest) -> dict[int, RunHistory]:
         """What is recorded of this run's attempts, without earlier ones that had other steps.
@@ -93,7 +99,8 @@ class TicketRuns:
         )
         return msgspec.json.decode(given).get("steps") if given is not None else None
 
-    async def _start(self, run: RunRequest, kept: list[int]) -> None:
+    async def _start(self, run: RunRequest, kept: list[int]) -> bool:
+        """Create the run's job; False if it is there."""
         given = {
             "ticket": run.ticket_id,
             "steps": [msgspec.to_builtins(step) for step in run.tool_steps],
@@ -108,8 +115,9 @@ class TicketRuns:
         )
         try:
             await self._jobs.start_named(RECIPE, given, options)
-        except AppendConflictError:  # another process has just started it
-            return
+        except AppendConflictError:
+            return False
+        return True
 
     async def _report(self, run: RunRequest, found: dict[int, RunHistory], attempt: int) -> RunReport:
         job = job_of(run.ticket_id, attempt)

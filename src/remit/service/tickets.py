@@ -110,11 +110,10 @@ class Tickets:
 
         Once the ticket is done, return it unchanged; a derivation that was broken off is then made up for.
         """
-        before = await self._store.get(ticket)
-        if before.status != "done":
-            self._desk.intake.outputs(before.type, outputs, ticket)
-        done = await self._store.complete(ticket, outputs, proof=proof, by=by)
-        return Filled(ticket=await self._store.get(ticket), derived=await self.follow(done))
+        done = await self._store.complete(
+            ticket, outputs, proof=proof, by=by, check=lambda kind: self._desk.intake.outputs(kind, outputs, ticket)
+        )
+        return Filled(ticket=done, derived=await self.follow(done))
 
     async def follow(self, done: Ticket) -> Derived | None:
         """Derive what follows a completed ticket; what goes wrong is recorded and never undoes the completion."""

@@ -283,6 +283,40 @@ async def check_a_failed_or_blocked_ticket_can_be_retried(storage: Storage) -> N
         assert (await desk.store.retry(failed.id)).metadata.retry_count == 2
 
 
+async def check_a_failed_ticket_is_leased_again_by_its_identifier_alone(storage: Storage) -> None:
+    """That is a retry, and counts as one; a blocked one has to be retried first."""
+    async with _desk(storage) as desk:
+        await desk.new()
+        leased = await desk.leased()
+        await desk.store.fail(leased.ticket.id, _proof(leased), code="TOOL_TIMEOUT", reason="late")
+        assert await desk.store.lease("TOOL", owner="worker") == []
+        again = await desk.store.lease_by_id(leased.ticket.id, owner="other")
+        meta = again.ticket.metadata
+        assert (again.ticket.status, meta.retry_count, meta.failure, meta.lease_owner) == ("running", 1, None, "other")
+        assert await desk.store.get(leased.ticket.id) == again.ticket
+        done = await desk.store.complete(leased.ticket.id, _OUTPUTS, proof=_proof(again))
+        assert (done.status, done.metadata.retry_count) == ("done", 1)
+
+
+async def check_what_one_store_remembers_does_not_outlive_what_another_wrote(storage: Storage) -> None:
+    """A lease that was lost to another process is lost, and the new holder's proof is good everywhere."""
+    async with _desk(storage) as desk:
+        other = TicketStore(desk.store.journal, SystemRandomSource())
+        await desk.new()
+        late = await desk.leased("slow", lease_sec=10)
+        desk.clock.advance(11)
+        (taken,) = await other.lease("TOOL", owner="fast")
+        for write in (
+            lambda: desk.store.renew(late.ticket.id, _proof(late)),
+            lambda: desk.store.complete(late.ticket.id, _OUTPUTS, proof=_proof(late)),
+        ):
+            with _refused(Code.lease_owner_mismatch):
+                await write()
+        done = await desk.store.complete(late.ticket.id, _OUTPUTS, proof=_proof(taken))
+        assert (done.status, done) == ("done", await other.complete(late.ticket.id, {}, proof=_proof(taken)))
+        assert await desk.store.derived(done.id, "not_tool") == await other.get(done.id)
+
+
 async def check_a_pending_ticket_can_be_blocked_without_a_lease(storage: Storage) -> None:
     """It cannot be leased until it is retried."""
     async with _desk(storage) as desk:

@@ -29,11 +29,14 @@ class History:
         self.derived: k.TicketDerived | None = None
         self.updated_at = 0
         for event in events:
-            payload = k.decode(event.kind, event.data)
-            fold = self._folds.get(type(payload))
-            if fold is not None:
-                fold(self, payload)
-                self.updated_at = event.at
+            self.add(k.decode(event.kind, event.data), event.at)
+
+    def add(self, payload: k.Payload | None, at: int) -> None:
+        """Take in one more event."""
+        fold = self._folds.get(type(payload))
+        if fold is not None:
+            fold(self, payload)
+            self.updated_at = at
 
     def ticket(self, head: Head, document: Any, outputs: Any) -> Ticket:
         """The ticket as faces show it, with the values that its events refer to."""

@@ -12,7 +12,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.journal.event import Head, HeadQuery
 from remit.redact import line
-from remit.tickets.history import History
+from remit.tickets.record import TicketRecord
 from remit.tickets.ticket import STREAM_KIND, Kind, Status, Ticket, stream_of
 
 if TYPE_CHECKING:
@@ -28,12 +28,11 @@ class TicketReader:
 
     def __init__(self, journal: Journal) -> None:
         """Read tickets from `journal`."""
-        self._journal = journal
+        self.journal = journal
 
     async def get(self, ticket: str) -> Ticket:
         """A ticket as it is now. Raise NotFoundError (not_found)."""
-        head, history = await self.load(ticket)
-        return await self.ticket(head, history)
+        return await self.ticket(await self.load(ticket))
 
     async def page(
         self,
@@ -49,23 +48,23 @@ class TicketReader:
         query = HeadQuery(
             kind=STREAM_KIND, states=states, labels=labels, before=stream_of(before) if before else None, limit=limit
         )
-        heads = await self._journal.heads(query)
+        heads = await self.journal.heads(query)
         return list(await asyncio.gather(*(self._at(head) for head in heads)))
 
     async def unfollowed(self, limit: int) -> list[Ticket]:
         """Tickets that are done and whose successor was not derived: the process that completed them died."""
         query = HeadQuery(kind=STREAM_KIND, states=("done",), labels={FOLLOW: "due"}, limit=limit)
-        heads = await self._journal.heads(query)
+        heads = await self.journal.heads(query)
         return list(await asyncio.gather(*(self._at(head) for head in heads)))
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
         """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
-        clock = self._journal.clock
+        clock = self.journal.clock
         end = clock.now() + round(wait_s * SECOND)
-        mark = await self._journal.heads_changed(0)
+        mark = await self.journal.heads_changed(0)
         while True:
             now = clock.now()
-            due = await self._journal.next_due(STREAM_KIND, (kind,))
+            due = await self.journal.next_due(STREAM_KIND, (kind,))
             if due is not None and due <= now:
                 return True
             if now >= end:
@@ -75,8 +74,8 @@ class TicketReader:
 
     async def _changed(self, mark: int, seconds: float) -> int:
         """Wait until a head changed after `mark`, or so many seconds; the journal's new mark."""
-        changed = asyncio.ensure_future(self._journal.heads_changed(mark))
-        over = asyncio.ensure_future(self._journal.clock.sleep(seconds))
+        changed = asyncio.ensure_future(self.journal.heads_changed(mark))
+        over = asyncio.ensure_future(self.journal.clock.sleep(seconds))
         try:
             await asyncio.wait({changed, over}, return_when=asyncio.FIRST_COMPLETED)
             return changed.result() if changed.done() else mark
@@ -85,25 +84,28 @@ class TicketReader:
             over.cancel()
             await asyncio.wait({changed, over})
 
-    async def load(self, ticket: str) -> tuple[Head, History]:
-        """A ticket's head and its history up to this head. Raise NotFoundError (not_found)."""
-        head = await self._journal.head(stream_of(ticket))
+    async def load(self, ticket: str) -> TicketRecord:
+        """A ticket as it is now. Raise NotFoundError (not_found)."""
+        head = await self.journal.head(stream_of(ticket))
         if head is None or head.kind != STREAM_KIND:
             raise NotFoundError(f"no ticket {line(ticket)}", code=Code.not_found, remedy="`remit tickets list`")
-        events = await self._journal.read(head.stream)
-        return head, History(event for event in events if event.seq <= head.seq)
+        return await self.record(head)
 
-    async def _at(self, head: Head) -> Ticket:
-        events = await self._journal.read(head.stream)
-        return await self.ticket(head, History(event for event in events if event.seq <= head.seq))
+    async def record(self, head: Head) -> TicketRecord:
+        """A ticket up to this head."""
+        writer = self.journal.writer(head.stream, STREAM_KIND, head)
+        return TicketRecord(head, await self.journal.read(head.stream), writer)
 
-    async def ticket(self, head: Head, history: History) -> Ticket:
-        """The ticket at this head, with the values that its events refer to."""
-        created, ended = history.created, history.outputs
-        document = await self._journal.value(created.document, created.document_blob) if created else None
-        outputs = await self._journal.value(ended.outputs, ended.outputs_blob) if ended else None
-        return history.ticket(
-            head,
+    async def ticket(self, record: TicketRecord) -> Ticket:
+        """The ticket, with the values that its events refer to."""
+        created, ended = record.history.created, record.history.outputs
+        document = await self.journal.value(created.document, created.document_blob) if created else None
+        outputs = await self.journal.value(ended.outputs, ended.outputs_blob) if ended else None
+        return record.history.ticket(
+            record.head,
             msgspec.json.decode(document) if document is not None else {},
             msgspec.json.decode(outputs) if outputs is not None else None,
         )
+
+    async def _at(self, head: Head) -> Ticket:
+        return await self.ticket(await self.record(head))

@@ -46,12 +46,10 @@ class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How a runner works."""
 
     limit: int = 10
-    """Tickets leased at once."""
+    """Tickets leased and worked on at once."""
     lease_sec: int = 300
     owner: str
     no_mcp: bool = False
-    concurrency: int = 4
-    """Tickets worked on at the same time."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,25 +97,28 @@ class Runner:
         self._by_code = Counter[str]()
         self._samples: dict[str, list[Sample]] = {status: [] for status in _SAMPLES}
         self._began = self._clock.now()
+        self._working: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event, *, once: bool) -> ExecutorReport:
-        """Work on one batch; without `once`, on batch after batch until `stop`.
+        """Work on one batch; without `once`, lease more as others end, until `stop`, and end what is leased.
 
         What fails for now, such as a server that is away, is tried again after a pause, unless `once` is set. Raise
         RemitError for what fails for good.
         """
-        if once and not stop.is_set():
-            await self.batch()
-        while not (once or stop.is_set()):
-            try:
-                if not await self.batch():
-                    _log.info("waits for tickets")
-                    await self._unless(stop, self._queue.free("TOOL", wait_s=_WAIT_S))
-            except RemitError as error:
-                if not error.code.retryable:
-                    raise
-                _log.warning("tickets cannot be worked on now: %s", error)
-                await self._unless(stop, self._clock.sleep(_PAUSE_S))
+        if once:
+            if not stop.is_set():
+                await self.batch()
+            return self.report()
+        try:
+            await self._until(stop)
+        except asyncio.CancelledError:
+            for task in self._working:
+                task.cancel()
+            raise
+        finally:
+            if self._working:
+                await asyncio.wait(self._working)
+        self._reap()
         return self.report()
 
     async def batch(self) -> int:
@@ -125,16 +126,8 @@ class Runner:
 
         Raise RemitError if tickets cannot be leased, or if the work on one broke off: it was given back then.
         """
-        config = self._config
-        try:
-            leases = await self._queue.lease("TOOL", owner=config.owner, limit=config.limit, lease_sec=config.lease_sec)
-        except RemitError:
-            self._count("lease_failed", Code.LEASE_FAILED.name)
-            raise
-        self._counters["total"] += len(leases)
-        self._counters["leased"] += len(leases)
-        places = asyncio.Semaphore(config.concurrency)
-        ends = await asyncio.gather(*(self._work(leased, places) for leased in leases), return_exceptions=True)
+        leases = await self._lease(self._config.limit)
+        ends = await asyncio.gather(*map(self._work, leases), return_exceptions=True)
         broken = next((end for end in ends if end is not None), None)
         if broken is not None:
             raise broken
@@ -153,7 +146,6 @@ class Runner:
                 "limit": self._config.limit,
                 "lease_sec": self._config.lease_sec,
                 "no_mcp": self._config.no_mcp,
-                "concurrency": self._config.concurrency,
             },
             worker=self._config.owner,
             counters={name: self._counters[name] for name in names},
@@ -161,6 +153,68 @@ class Runner:
             samples=self._samples,
             stable_codes=sorted(self._by_code),
         )
+
+    # --- many tickets
+
+    async def _until(self, stop: asyncio.Event) -> None:
+        """Keep as many tickets under way as allowed. Raise RemitError for what fails for good."""
+        while not stop.is_set():
+            try:
+                await self._unless(stop, self._more(await self._fill_up()))
+                self._reap()
+            except RemitError as error:
+                if not error.code.retryable:
+                    raise
+                _log.warning("tickets cannot be worked on now: %s", error)
+                await self._unless(stop, self._clock.sleep(_PAUSE_S))
+
+    async def _fill_up(self) -> bool:
+        """Lease what there is room for, once that is half of the room; whether there were fewer tickets than room."""
+        limit = self._config.limit
+        room = limit - len(self._working)
+        if 2 * room < limit:
+            return False
+        leases = await self._lease(room)
+        for leased in leases:
+            name = f"remit:ticket:{leased.ticket.id}"
+            self._working.add(asyncio.create_task(self._work(leased), name=name))
+        return len(leases) < room
+
+    async def _more(self, wanted: bool) -> None:
+        """Wait until the work on a ticket has ended, or until there is one to lease, if that is `wanted`."""
+        waits: set[asyncio.Future[Any]] = set(self._working)
+        looking = asyncio.ensure_future(self._queue.free("TOOL", wait_s=_WAIT_S)) if wanted else None
+        if looking is not None:
+            if not self._working:
+                _log.info("waits for tickets")
+            waits.add(looking)
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if looking is not None:
+                looking.cancel()
+                await asyncio.wait([looking])
+        if looking is not None and not looking.cancelled():
+            looking.result()
+
+    def _reap(self) -> None:
+        """Forget those whose work has ended. Raise RemitError if it broke off."""
+        ended = {task for task in self._working if task.done()}
+        self._working -= ended
+        broken = [error for task in ended if (error := task.exception()) is not None]
+        if broken:
+            raise broken[0]
+
+    async def _lease(self, most: int) -> list[Leased]:
+        config = self._config
+        try:
+            leases = await self._queue.lease("TOOL", owner=config.owner, limit=most, lease_sec=config.lease_sec)
+        except RemitError:
+            self._count("lease_failed", Code.LEASE_FAILED.name)
+            raise
+        self._counters["total"] += len(leases)
+        self._counters["leased"] += len(leases)
+        return leases
 
     async def _unless(self, stop: asyncio.Event, wait: Coroutine[Any, Any, Any]) -> None:
         """Wait for something, but only until `stop`."""
@@ -176,20 +230,19 @@ class Runner:
 
     # --- one ticket
 
-    async def _work(self, leased: Leased, places: asyncio.Semaphore) -> None:
+    async def _work(self, leased: Leased) -> None:
         proof = Proof(owner=leased.lease_owner, token=leased.lease_token)
-        async with places:
-            beat = asyncio.create_task(self._renew(leased.ticket.id, proof), name=f"remit:lease:{leased.ticket.id}")
-            try:
-                await self._run(leased.ticket, proof)
-            except StateError as error:  # another worker has the ticket: what was recorded of the run is its own
-                self._skip(leased.ticket, error)
-            except RemitError as error:
-                await self._give_back(leased.ticket.id, proof, error)
-                raise
-            finally:
-                beat.cancel()
-                await asyncio.wait([beat])
+        beat = asyncio.create_task(self._renew(leased.ticket.id, proof), name=f"remit:lease:{leased.ticket.id}")
+        try:
+            await self._run(leased.ticket, proof)
+        except StateError as error:  # another worker has the ticket: what was recorded of the run is its own
+            self._skip(leased.ticket, error)
+        except RemitError as error:
+            await self._give_back(leased.ticket.id, proof, error)
+            raise
+        finally:
+            beat.cancel()
+            await asyncio.wait([beat])
 
     async def _run(self, ticket: Ticket, proof: Proof) -> None:
         try:

@@ -8,7 +8,7 @@ merely ran out still counts until another worker has taken the ticket.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,11 +18,12 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, StateError, UsageError
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed, pack
-from remit.journal.event import Claim, Head, HeadPatch, Lease
+from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
 from remit.redact import line
 from remit.tickets.derivation import NO_DERIVATION, Derivation
 from remit.tickets.history import History
 from remit.tickets.reading import FOLLOW, TicketReader
+from remit.tickets.record import Kept, TicketRecord
 from remit.tickets.ticket import (
     STREAM_KIND,
     Kind,
@@ -49,8 +50,11 @@ DIRECT: Final = frozenset({"http_fill", "system", "manual"})
 _REASON: Final = 1_000
 _TITLE: Final = 80
 _ATTEMPTS: Final = 100
+_LEASABLE: Final = frozenset({"pending", "running", "failed"})
+"""States of a ticket that can be leased by its identifier; to lease a failed one counts as a retry."""
 _LOOK: Final = "`remit tickets show ID` says what state it is in."
 
+Check = Callable[[Kind], object]
 Rejected = Callable[[Code, str], None]
 """Called with the code and the action of every write that was refused."""
 
@@ -62,6 +66,10 @@ def _uncounted(_code: Code, _action: str) -> None:
 def _unchecked(_new: NewTicket) -> str:
     """Find nothing wrong."""
     return ""
+
+
+def _anything(_kind: Kind) -> None:
+    """Refuse nothing."""
 
 
 class TicketStore(TicketReader):
@@ -85,6 +93,7 @@ class TicketStore(TicketReader):
         self._rejected = rejected
         self.derivation = derivation
         self.problems = problems
+        self._kept = Kept()
 
     # --- create
 
@@ -106,13 +115,13 @@ class TicketStore(TicketReader):
         )
         patch = HeadPatch(
             state="pending",
-            due_at=self._journal.clock.now(),
+            due_at=self.journal.clock.now(),
             priority=new.priority,
             route=new.type,
             title=_title(new.event),
             labels=_labels(new),
         )
-        await self._journal.create(stream_of(ticket), STREAM_KIND, created, patch=patch, blobs=packed.blobs)
+        await self.journal.create(stream_of(ticket), STREAM_KIND, created, patch=patch, blobs=packed.blobs)
         return await self.get(ticket)
 
     # --- lease
@@ -121,17 +130,17 @@ class TicketStore(TicketReader):
         """Lease the oldest pending tickets of a kind, and those whose lease ran out; at most `limit`."""
         _check_lease(owner, limit, lease_sec)
         claim = self._claim(owner, lease_sec, routes=(kind,), limit=limit)
-        leases = await self._journal.claim(claim)
+        leases = await self.journal.claim(claim)
         recorded = await asyncio.gather(*(self._record_lease(lease, owner) for lease in leases))
         return [leased for leased in recorded if leased is not None]
 
     async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int = LEASE_SEC) -> Leased:
         """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
         _check_lease(owner, 1, lease_sec)
-        head, _ = await self.load(ticket)
+        found = await self.load(ticket)
         lease = None
-        if head.state in {"pending", "running"}:
-            lease = await self._journal.acquire(head.stream, self._claim(owner, lease_sec), None)
+        if found.history.status in _LEASABLE:
+            lease = await self.journal.acquire(found.head.stream, self._claim(owner, lease_sec), None)
         leased = await self._record_lease(lease, owner) if lease is not None else None
         if leased is None:
             raise self._refusal(Code.lease_conflict, "lease", f"{ticket} is {await self._standing(ticket)}")
@@ -140,9 +149,9 @@ class TicketStore(TicketReader):
     async def renew(self, ticket: str, proof: Proof, lease_sec: int = LEASE_SEC) -> str:
         """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
         _check_lease(proof.owner, 1, lease_sec)
-        head, _ = await self._held(ticket, proof, "renew")
-        until = self._journal.clock.now() + lease_sec * SECOND
-        if not await self._journal.renew(((head.stream, head.epoch),), until):
+        found = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
+        until = self.journal.clock.now() + lease_sec * SECOND
+        if not await self.journal.renew(((found.head.stream, found.head.epoch),), until):
             raise self._lost(ticket, "renew")
         return moment(until)
 
@@ -151,48 +160,53 @@ class TicketStore(TicketReader):
     async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
         """Give a ticket back: it is pending again."""
         released = k.TicketReleased(owner=proof.owner, reason=line(reason, _REASON) if reason else "")
-        head, _ = await self._held(ticket, proof, "release")
-        patch = HeadPatch(state="pending", due_at=self._journal.clock.now(), release=True)
-        return await self._written(ticket, head, released, patch, "release")
+        found = await self._held(ticket, proof, "release")
+        patch = HeadPatch(state="pending", due_at=self.journal.clock.now(), release=True)
+        return await self._written(found, released, patch, "release")
 
-    async def complete(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Ticket:
+    async def complete(
+        self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "", check: Check = _anything
+    ) -> Ticket:
         """Finish a ticket with its outputs; once it is done, return it unchanged.
 
         A running ticket needs the lease proof. A pending one needs `by` to be `http_fill`, `system` or `manual`.
+        `check` is called with the ticket's kind before anything is written, and may refuse the outputs.
         Raise StateError or UsageError (direct_fill_not_allowed, direct_fill_missing_by, lease_owner_mismatch).
         """
+        found = self._leased_here(ticket, proof) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
-            head, history = await self.load(ticket)
+            history = found.history
             if history.status == "done":
-                return await self.ticket(head, history)
-            direct = history.status == "pending" and proof is None
-            if direct:
-                self._check_direct(by)
-            elif history.status == "running" or proof is not None:
-                self._check_proof(ticket, head, history, proof, "complete")
-            else:
-                raise self._state(ticket, history.status, "complete")
+                return await self.ticket(found)
+            if history.created is not None:
+                check(history.created.type)
+            direct = self._completes_directly(found, proof, by)
             packed = pack(msgspec.json.encode(outputs))
             completed = k.TicketCompleted(
                 by=by or (proof.owner if proof else ""), outputs=packed.inline, outputs_blob=packed.ref, direct=direct
             )
-            labels = {**head.labels, FOLLOW: "due"} if _is_followed(history, outputs) else head.labels
+            followed = _is_followed(history, outputs)
+            labels = {**found.head.labels, FOLLOW: "due"} if followed else found.head.labels
             patch = HeadPatch(state="done", due_at=None, closed=True, release=not direct, labels=labels)
             try:
-                return await self._append(head, completed, patch, packed)
-            except AppendConflictError:
-                continue  # completed at the same moment, or leased by another: the next look tells
+                done = await self._append(found, completed, patch=patch, blobs=packed.blobs)
+            except AppendConflictError:  # completed at the same moment, or leased by another: the next look tells
+                found = await self.load(ticket)
+                continue
+            if followed:
+                self._kept.put(found)
+            return done
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many others write at the same moment")
 
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a running ticket failed."""
-        head, _ = await self._held(ticket, proof, "fail")
+        found = await self._held(ticket, proof, "fail")
         packed = _packed(outputs)
         failed = k.TicketFailed(
             code=code, reason=line(reason, _REASON), by=proof.owner, outputs=packed.inline, outputs_blob=packed.ref
         )
         patch = HeadPatch(state="failed", due_at=None, release=True)
-        return await self._written(ticket, head, failed, patch, "fail", packed)
+        return await self._written(found, failed, patch, "fail", packed)
 
     async def block(
         self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
@@ -200,11 +214,12 @@ class TicketStore(TicketReader):
         """Record why a pending ticket, or a running one with the lease proof, cannot go on."""
         if not (code and reason and source):
             raise UsageError("a block needs code, reason and source", remedy="Give all three.")
-        head, history = await self.load(ticket)
-        if history.status == "running":
-            self._check_proof(ticket, head, history, proof, "block")
-        elif history.status != "pending":
-            raise self._state(ticket, history.status, "block")
+        found = self._leased_here(ticket, proof) or await self.load(ticket)
+        status = found.history.status
+        if status == "running":
+            self._proven(found, proof, "block")
+        elif status != "pending":
+            raise self._state(ticket, status, "block")
         packed = _packed(outputs)
         blocked = k.TicketBlocked(
             code=code,
@@ -213,36 +228,37 @@ class TicketStore(TicketReader):
             outputs=packed.inline,
             outputs_blob=packed.ref,
         )
-        patch = HeadPatch(state="blocked", due_at=None, release=history.status == "running")
-        return await self._written(ticket, head, blocked, patch, "block", packed)
+        patch = HeadPatch(state="blocked", due_at=None, release=status == "running")
+        return await self._written(found, blocked, patch, "block", packed)
 
     async def retry(self, ticket: str, *, by: str = "") -> Ticket:
         """Make a failed or blocked ticket pending again."""
-        head, history = await self.load(ticket)
-        if history.status not in {"failed", "blocked"}:
-            raise self._state(ticket, history.status, "retry")
-        retried = k.TicketRetried(by=by, retry_count=history.retries + 1)
-        patch = HeadPatch(state="pending", due_at=self._journal.clock.now())
-        return await self._written(ticket, head, retried, patch, "retry")
+        found = await self.load(ticket)
+        if found.history.status not in {"failed", "blocked"}:
+            raise self._state(ticket, found.history.status, "retry")
+        retried = k.TicketRetried(by=by, retry_count=found.history.retries + 1)
+        patch = HeadPatch(state="pending", due_at=self.journal.clock.now())
+        return await self._written(found, retried, patch, "retry")
 
     async def derived(self, ticket: str, reason: str, *, child: str = "", message: str = "") -> Ticket:
         """Record what deriving the next ticket ended with."""
         note = k.TicketDerived(reason=reason, ticket=child, message=line(message, _REASON) if message else "")
+        found = self._kept.take(ticket) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
-            head, history = await self.load(ticket)
-            if history.derived is not None and history.derived.ticket == child and child:
-                return await self.ticket(head, history)
+            known = found.history.derived
+            if known is not None and known.ticket == child and child:
+                return await self.ticket(found)
+            labels = {name: text for name, text in found.head.labels.items() if name != FOLLOW}
             try:
-                labels = {name: text for name, text in head.labels.items() if name != FOLLOW}
-                return await self._append(head, note, HeadPatch(labels=labels))
+                return await self._append(found, note, patch=HeadPatch(labels=labels))
             except AppendConflictError:
-                continue
+                found = await self.load(ticket)
         raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many others write at the same moment")
 
     # --- common
 
     def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> Claim:
-        now = self._journal.clock.now()
+        now = self.journal.clock.now()
         return Claim(
             kind=STREAM_KIND,
             owner=owner,
@@ -256,33 +272,43 @@ class TicketStore(TicketReader):
 
     async def _record_lease(self, lease: Lease, owner: str) -> Leased | None:
         """Record a lease; None if the ticket was filled directly at the same moment."""
-        head = lease.head
-        token = f"{head.epoch}.{self._chance.uuid().hex}"
-        until = head.lease_until or 0
+        token = f"{lease.head.epoch}.{self._chance.uuid().hex}"
+        until = lease.head.lease_until or 0
         leased = k.TicketLeased(owner=owner, token_hash=token_hash(token), expires_at=until)
+        found = await self.record(lease.head)
+        again = found.history.status == "failed"
+        events = (k.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
         try:
-            await self._journal.append(self._journal.writer(head.stream, STREAM_KIND, head), leased, synced=True)
+            ticket = await self._append(found, *events)
         except AppendConflictError:
             return None
-        ticket = await self.get(head.stream.partition("/")[2])
+        self._kept.put(found)
         return Leased(ticket=ticket, lease_owner=owner, lease_token=token, lease_expires=moment(until))
 
-    async def _held(self, ticket: str, proof: Proof, action: str) -> tuple[Head, History]:
-        head, history = await self.load(ticket)
-        self._check_proof(ticket, head, history, proof, action)
-        return head, history
+    def _leased_here(self, ticket: str, proof: Proof | None) -> TicketRecord | None:
+        """The ticket as this process left it when it leased it, if this is the proof of that lease."""
+        if proof is None or self._kept.leased(ticket, proof) is None:
+            return None
+        return self._kept.take(ticket)
 
-    def _check_proof(self, ticket: str, head: Head, history: History, proof: Proof | None, action: str) -> None:
-        lease = history.lease
-        held = (
-            proof is not None
-            and lease is not None
-            and history.status == "running"
-            and (lease.owner, lease.token_hash) == (proof.owner, token_hash(proof.token))
-            and head.epoch == proof.epoch
-        )
-        if not held:
-            raise self._lost(ticket, action)
+    async def _held(self, ticket: str, proof: Proof, action: str) -> TicketRecord:
+        return self._leased_here(ticket, proof) or self._proven(await self.load(ticket), proof, action)
+
+    def _proven(self, found: TicketRecord, proof: Proof | None, action: str) -> TicketRecord:
+        if not found.proven_by(proof):
+            raise self._lost(found.id, action)
+        return found
+
+    def _completes_directly(self, found: TicketRecord, proof: Proof | None, by: str) -> bool:
+        """Whether a ticket is completed without a lease. Raise StateError or UsageError for who may not complete it."""
+        status = found.history.status
+        if status == "pending" and proof is None:
+            self._check_direct(by)
+            return True
+        if status == "running" or proof is not None:
+            self._proven(found, proof, "complete")
+            return False
+        raise self._state(found.id, status, "complete")
 
     def _check_direct(self, by: str) -> None:
         if not by:
@@ -292,22 +318,24 @@ class TicketStore(TicketReader):
             raise self._refusal(Code.direct_fill_not_allowed, "complete", why)
 
     async def _written(
-        self, ticket: str, head: Head, payload: k.Payload, patch: HeadPatch, action: str, packed: Packed | None = None
+        self, found: TicketRecord, payload: k.Payload, patch: HeadPatch, action: str, packed: Packed | None = None
     ) -> Ticket:
         try:
-            return await self._append(head, payload, patch, packed)
+            return await self._append(found, payload, patch=patch, blobs=packed.blobs if packed else ())
         except AppendConflictError:
-            raise self._lost(ticket, action) from None
+            raise self._lost(found.id, action) from None
 
-    async def _append(self, head: Head, payload: k.Payload, patch: HeadPatch, packed: Packed | None = None) -> Ticket:
-        writer = self._journal.writer(head.stream, STREAM_KIND, head)
-        blobs = packed.blobs if packed else ()
-        await self._journal.append(writer, payload, synced=True, patch=patch, blobs=blobs)
-        return await self.get(head.stream.partition("/")[2])
+    async def _append(
+        self, found: TicketRecord, *payloads: k.Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
+    ) -> Ticket:
+        at = await self.journal.append(found.writer, *payloads, synced=True, patch=patch, blobs=blobs)
+        found.wrote(payloads, at, patch)
+        return await self.ticket(found)
 
     async def _standing(self, ticket: str) -> str:
-        head, history = await self.load(ticket)
-        return f"leased by {head.lease_owner}" if head.lease_owner and history.status == "running" else history.status
+        found = await self.load(ticket)
+        running = found.head.lease_owner and found.history.status == "running"
+        return f"leased by {found.head.lease_owner}" if running else found.history.status
 
     def _lost(self, ticket: str, action: str) -> StateError:
         why = f"the lease proof is not the one that holds {ticket}"

@@ -1,7 +1,7 @@
 """What a ticket is: its document, its states, and how one state leads to another (contract: tickets).
 
     pending ──lease──> running ──complete──> done
-       │  ▲               ├──fail───> failed ──retry──> pending
+       │  ▲               ├──fail───> failed ──retry──> pending, or running if it is leased by its identifier
        │  └──release──────┤
        └──block──> blocked <┘        blocked ──retry──> pending
 

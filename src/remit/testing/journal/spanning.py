@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 from remit.codes import Code
 from remit.errors import JournalError
@@ -108,7 +109,7 @@ async def check_spanning_commits_keep_their_place(storage: Storage) -> None:
     """Written together with appends to the same streams, they stand where they were submitted."""
     async with opened(storage) as journal:
         first, second = await job(journal, "job/a"), await job(journal, "job/a/b")
-        work = []
+        work: list[Awaitable[object]] = []
         for number in range(2, 40):
             work.append(journal.append(first, note(number), synced=False))
             work.append(journal.commit(first.draft(note(number)), second.draft(note(number)), synced=False))

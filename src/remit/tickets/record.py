@@ -1,0 +1,82 @@
+"""A ticket as it was read, and as it is after what was written to it from here; nothing is read twice for that.
+
+What this process leased is kept until the lease ends. Another process may have written meanwhile. A kept record then
+stands for a head that is gone: the write that goes on from it is refused, as any writer's is that comes too late.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from remit.journal.event import UNSET, Event, Head, HeadPatch
+from remit.tickets.history import History
+from remit.tickets.ticket import Proof, token_hash
+
+if TYPE_CHECKING:
+    from remit.journal.kinds import Payload
+    from remit.journal.writer import StreamWriter
+
+_KEPT: Final = 1_000
+"""Leased tickets of which one process keeps the record."""
+
+
+class TicketRecord:
+    """A ticket's head, its history, and the writer that goes on from there."""
+
+    def __init__(self, head: Head, events: Iterable[Event], writer: StreamWriter) -> None:
+        """`writer` writes on from `head`; events beyond it are not looked at."""
+        self.head = head
+        self.history = History(event for event in events if event.seq <= head.seq)
+        self.writer = writer
+
+    @property
+    def id(self) -> str:
+        """The ticket."""
+        return self.head.stream.partition("/")[2]
+
+    def proven_by(self, proof: Proof | None) -> bool:
+        """Whether this is the proof of the lease that the ticket is running under."""
+        lease = self.history.lease
+        return (
+            proof is not None
+            and lease is not None
+            and self.history.status == "running"
+            and (lease.owner, lease.token_hash) == (proof.owner, token_hash(proof.token))
+            and self.head.epoch == proof.epoch
+        )
+
+    def wrote(self, payloads: Iterable[Payload], at: int, patch: HeadPatch) -> None:
+        """Take in what was written."""
+        for payload in payloads:
+            self.history.add(payload, at)
+        if patch.release:
+            self.head = replace(self.head, lease_owner=None, lease_until=None)
+        if patch.labels is not UNSET:
+            self.head = replace(self.head, labels=patch.labels)
+
+
+class Kept:
+    """Records of tickets that this process leased or has just completed. Who takes one has it alone."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._records: OrderedDict[str, TicketRecord] = OrderedDict()
+
+    def put(self, record: TicketRecord) -> None:
+        """Keep a record; the oldest makes room for it."""
+        self._records[record.id] = record
+        if len(self._records) > _KEPT:
+            self._records.popitem(last=False)
+
+    def take(self, ticket: str) -> TicketRecord | None:
+        """The record of a ticket, which is no longer kept then."""
+        return self._records.pop(ticket, None)
+
+    def leased(self, ticket: str, proof: Proof) -> TicketRecord | None:
+        """The record of a ticket if this is the proof of its lease; it stays kept."""
+        record = self._records.get(ticket)
+        return record if record is not None and record.proven_by(proof) else None
