@@ -212,8 +212,8 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
         f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",
         f"| questions of a server within one call | {session._MAX_ROUNDS} |",
         f"| tools of a server | {listing.MAX_TOOLS:,}, on {listing.MAX_PAGES} pages |",
-        f"come again with answers | {parking.PARKED_S / 60:g} minutes |",
-        f"is told to stop | {http.GRACE_S} s |",
+        f"return with answers | {parking.PARKED_S / 60:g} minutes |",
+        f"when `serve --http` stops | {http.GRACE_S} s |",
     ],
 )
 def test_the_numbers_on_the_page_are_those_in_force(said: str) -> None:
@@ -229,7 +229,7 @@ def test_the_settings_behind_the_limits_have_the_values_of_the_page() -> None:
 
 
 def test_a_server_sees_the_variables_that_are_listed_and_no_other() -> None:
-    (line,) = re.findall(r"\*\*A server's environment\*\* is (.*?), and what its `env` names", PAGE)
+    (line,) = re.findall(r"\*\*Environment\*\*: a server gets (.*?), and the variables of its `env`", PAGE)
     listed = re.findall(r"[A-Z_]+", line)
     ours = dict.fromkeys([*listed, "SECRET", "AWS_PROFILE", "PYTHONPATH"], "x")
     assert list(seen(ours, {})) == listed
