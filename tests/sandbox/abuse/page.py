@@ -15,7 +15,7 @@ PAGE: Final = HERE / "docs" / "sandbox-battery.md"
 SUMMARY: Final = HERE / "docs" / "sandbox.md"
 MARKS: Final = ("<!-- battery -->\n", "<!-- end of battery -->\n")
 _HEAD: Final = """# What the sandbox was tried with
-`python -m tests.sandbox.abuse` runs every probe below and writes this page; [sandbox.md](sandbox.md#what-it-was-tried-with) has the summary and what leaks.
+`python -m tests.sandbox.abuse` runs every probe below and writes this page; [sandbox.md](sandbox.md#how-it-was-tested) has the summary and what leaks.
 
 *root* and *user* are who Remit runs as. A probe *leaks* if it got what it was after, and *held* if it did not. Without a sandbox the same probes show that they
 can leak: what is held there as well, this kernel lacks or gives to no program. An empty cell: the driver offers no way to try it.
