@@ -21,8 +21,8 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
     assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
     names = [line.split()[1] for line in done.out.splitlines()]
     expected = [
-        "python", "sqlite", "settings", "policy", "trust", "module", "disk", "journal", "integrity", "wal", "tools",
-        "sandbox", "folder", "terminal",
+        "python", "sqlite", "settings", "policy", "trust", "module", "disk", "journal", "integrity", "wal", "mode",
+        "tools", "sandbox", "folder", "terminal",
     ]  # fmt: skip
     assert names == expected
 

@@ -25,6 +25,8 @@ def open_terminal():
 seen = {
     "cwd": os.getcwd(), "terminal": open_terminal(), "ttys": [os.isatty(fd) for fd in (0, 1, 2)],
     "project": os.path.exists("remit.toml") or os.path.exists(".remit"), "leads": os.getsid(0) == os.getpid(),
+    "fds": [fd for fd in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{fd}")],
+    "token": "GITHUB_TOKEN" in os.environ,
 }
 open(sys.argv[1], "w").write(json.dumps(seen))
 sys.stdin.read()
@@ -37,6 +39,7 @@ async def test_a_server_starts_outside_the_project_and_without_a_terminal(
     remit_in: OpenRemit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
     (tmp_path / "looks.py").write_text(LOOKS, encoding="utf-8")
     (tmp_path / "remit.toml").write_text("", encoding="utf-8")
     seen = tmp_path / "seen.json"
@@ -55,6 +58,8 @@ async def test_a_server_starts_outside_the_project_and_without_a_terminal(
         "ttys": [False] * 3,
         "project": bool(said),
         "leads": True,
+        "fds": [0, 1, 2],
+        "token": False,
     }
     if not said:
         own = Path(found["cwd"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -12,7 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
+from msgspec import structs
 
+from remit.cli.output import Output
+from remit.cli.root import root
+from remit.cli.trusting import show
+from remit.settings import load
+from remit.trust.register import Register
+from remit.trust.standing import standing, trust
 from tests.security.conftest import Folder
 
 LOOKS = (
@@ -30,6 +40,8 @@ RUNS = (
 )  # fmt: skip
 """W13 and W18 to W23: commands that run what the folder names, or write what counts there."""
 COMPLETED = (("tools", ""), ("run", ""), ("confirm", ""), ("show", ""), ("mcp", "show", ""), ("policy", "explain", ""))
+
+BASH = shutil.which("bash") or ""
 
 
 class Listener:
@@ -286,6 +298,39 @@ def test_a_file_of_the_folder_takes_no_library_s_place(clone: Folder) -> None:  
     )
     assert clone.run("--trust", "run", "g").out == "1\n"
     assert not clone.ran()
+
+
+def test_settings_of_another_user_are_named_so_and_trust_in_them_ends_with_their_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # W30
+    (tmp_path / "remit.toml").write_text('[app]\nmodules = ["evil.py"]\n', encoding="utf-8")
+    (tmp_path / "evil.py").write_text("", encoding="utf-8")
+    kept = Register(tmp_path / "kept")
+    found = standing(load(cwd=tmp_path, env={}), kept, {})
+    assert not found.trusted
+    with monkeypatch.context() as other:
+        other.setattr(os, "getuid", lambda: found.owner + 1)
+        show(Output("never"), found)
+    assert f"remit.toml belongs to another user (uid {found.owner})" in capsys.readouterr().err
+    trust(found, kept, edits=False, now=0)
+    again = standing(found.settings, kept, {})
+    assert again.settings_trusted
+    assert not structs.replace(again, owner=again.owner + 1).settings_trusted
+
+
+@pytest.mark.skipif(not BASH, reason="bash completes")
+def test_words_that_are_completed_are_words(tmp_path: Path) -> None:  # W38, s09/S01
+    offers = "plain,$(touch PWNED)\nplain,`touch PWNED`\nplain,a;touch PWNED\n"
+    (tmp_path / "remit").write_text(f"#!/bin/sh\ncat <<'EOF'\n{offers}EOF\n", encoding="utf-8")
+    (tmp_path / "remit").chmod(0o755)
+    script = BashComplete(root, {}, "remit", "_REMIT_COMPLETE").source()
+    asked = f'{script}\nCOMP_WORDS=(remit show ""); COMP_CWORD=2; _remit_completion remit; echo "${{COMPREPLY[0]}}"'
+    done = subprocess.run(
+        [BASH, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.stdout == "$(touch PWNED)\n"
+    assert not (tmp_path / "PWNED").exists()
 
 
 # --- the guard

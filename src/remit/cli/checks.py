@@ -212,6 +212,7 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
         await journal.close()
     if path is not None:
         yield _wal(path)
+        yield _mode(path)
 
 
 def _disk(path: Path) -> Check:
@@ -253,6 +254,13 @@ async def _whole(journal: Journal) -> Check:
     if problems:
         return Check("integrity", "fail", "; ".join(problems[:3]), "Restore the journal from a backup.")
     return Check("integrity", "ok", "the storage finds nothing wrong; `remit verify` checks the hashes")
+
+
+def _mode(path: Path) -> Check:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o022:
+        return Check("mode", "warn", f"others can write to {path} ({mode:o})", f"Run `chmod 600 {path}`.")
+    return Check("mode", "ok", f"only its owner can write to it ({mode:o})")
 
 
 def _wal(path: Path) -> Check:

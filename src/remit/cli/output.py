@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ _STYLES: Final = {
     "magenta": "35",
     "cyan": "36",
 }
+_STYLE: Final = re.compile(r"(\x1b\[(?:0|[1-2]|3[1-6])(?:;(?:[1-2]|3[1-6]))*m)")
+"""What `style` writes; none of it hides anything."""
+_STYLED: Final = _STYLE.fullmatch
 _STATE_STYLES: Final = {
     "ok": "green",
     "completed": "green",
@@ -89,12 +93,19 @@ class Channel:
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colored and codes and text else text
 
     def line(self, text: str = "") -> None:
-        """Write a line that is already clean."""
-        self.stream.write(text + "\n")
+        """Write a line. What cannot be seen in it is shown as an escape, except for our own styles."""
+        self.stream.write(self._cleaned(text) + "\n")
+
+    def _cleaned(self, text: str) -> str:
+        if text.isascii() and text.isprintable():
+            return text
+        if not self.colored:
+            return clean(text)
+        return "".join(part if _STYLED(part) else clean(part) for part in _STYLE.split(text))
 
     def raw(self, text: str) -> None:
         """Write a job's own text: as it is into a file or pipe, cleaned on a terminal."""
-        self.line(clean(text) if self.stream.isatty() else text)
+        self.stream.write((clean(text) if self.stream.isatty() else text) + "\n")
 
     def flush(self) -> None:
         """Let it be seen now."""

@@ -39,7 +39,7 @@ class Story:
         self._out = out
         self._told = told
         self._state = state
-        self._place = max((len(step.step) for step in told.steps), default=0)
+        self._place = max((len(one_line(step.step)) for step in told.steps), default=0)
         self._name = max((len(short(step.name)) for step in told.steps), default=0)
 
     def write(self) -> None:
@@ -95,7 +95,7 @@ class Story:
         took = self._took(step)
         name = pad(one_line(short(step.name)), self._name)
         state = out.style(step.state, step.state)
-        out.line(f"  {self._time(step.started_at)}  {step.step:<{self._place}}  {name}  {state}{took}")
+        out.line(f"  {self._time(step.started_at)}  {pad(one_line(step.step), self._place)}  {name}  {state}{took}")
         self._more(self._cut(step.args_preview, 6))
         if step.code:
             self._more(line(f"{step.code}: {step.reason}"), "red")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from remit.ids import new_id
+
+_PID: Final = re.compile("[0-9]{1,9}").fullmatch
+"""More than any kernel counts to, and less than one takes for an error."""
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +45,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     def parse(cls, text: str) -> Owner | None:
         """An owner as it was recorded; None for something else."""
         parts = text.rsplit("/", 3)
-        if len(parts) != 4 or not parts[1].isdigit():  # noqa: PLR2004 - host, pid, start, worker
+        if len(parts) != 4 or not _PID(parts[1]):  # noqa: PLR2004 - host, pid, start, worker
             return None
         return cls(host=parts[0], pid=int(parts[1]), started=parts[2], worker=parts[3])
 

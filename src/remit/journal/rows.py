@@ -13,7 +13,7 @@ COLUMNS: Final = Head.__struct_fields__
 """A head's columns are named as its fields are, and come in their order."""
 HEADS: Final = f"SELECT {', '.join(COLUMNS)} FROM heads"  # noqa: S608 - names of fields
 
-_labels: Final = msgspec.json.Decoder(dict[str, str]).decode
+_decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def to_head(row: Sequence[Any]) -> Head:
@@ -39,3 +39,11 @@ def to_head(row: Sequence[Any]) -> Head:
         updated_at=row[17],
         seal=row[18],
     )
+
+
+def _labels(text: str) -> dict[str, str]:
+    """Labels as stored. If the text is something else, none, so that lists stay readable: `verify` names it."""
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:
+        return {}
