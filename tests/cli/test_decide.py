@@ -363,6 +363,9 @@ def test_a_person_says_what_came_of_a_call_that_a_crash_cut_short(
     Path(fifo).write_text("done", encoding="utf-8")
     done = project.here("resume", job, "--json")
     assert (done.status, done.json.get("result")) == (status, result)
+    story = project.here("trace", job).out
+    why = ', "lost"' if "lost" in words else ""
+    assert f": {words[0].removeprefix('--')}{why}\n" in story
 
 
 def test_a_decision_is_one_of_three_and_only_where_one_is_needed(project: Project) -> None:

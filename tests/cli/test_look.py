@@ -186,7 +186,15 @@ def test_trace_events_as_json_are_one_a_line(project: Project, asked: str) -> No
 
 
 def test_trace_follows_a_job_to_its_end(project: Project, asked: str) -> None:
-    done = project.here("trace", asked, "--follow")
+    told = project.here("trace", asked, "--follow")
+    lines = [line.strip() for line in told.out.splitlines()]
+    story = [line.strip() for line in project.here("trace", asked).out.splitlines()]
+    assert told.status == 0
+    assert lines[0] == f"{asked}  notes"
+    assert [line for line in lines if "bob" in line] == [line for line in story if "bob" in line] != []
+    assert lines[-1] == story[-1]
+    assert not any("tool_invocation" in line for line in lines)
+    done = project.here("trace", asked, "--follow", "--events")
     words = [line.split()[1] for line in done.out.splitlines()]
     assert (done.status, words[0], words[-1]) == (0, "job_created", "job_completed")
     assert (
@@ -270,6 +278,7 @@ def test_verify_names_the_first_bad_event_and_exits_with_7(project: Project, ask
     assert done.status == 7
     assert f"damaged CHAIN_BROKEN: job/{asked}: event 5 (tool_invocation_started) does not match its hash" in done.out
     assert project.here("verify", "--json").json["ok"] is False
+    assert done.err == "1 of 2 streams damaged; the other 1 (3 events) intact\n"
 
 
 def test_verify_of_a_file_that_is_no_journal_is_damage(project: Project) -> None:

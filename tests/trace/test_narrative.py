@@ -317,3 +317,21 @@ async def test_a_call_that_runs_while_the_story_is_read_is_not_told_as_allowed_b
         assert (step.state, step.attempts, step.confirmations[0].decisions) == ("waiting", (), ())
         step = only(await remit.service.streams.narrative(job.id))
         assert (step.state, [one.by for one in step.confirmations[0].decisions]) == ("ok", ["bob"])
+
+
+def test_a_wait_says_what_came_and_what_a_person_decided() -> None:
+    waits: dict[str, Any] = {"step": "1", "wait_type": "human", "correlation_key": "uncertain:1"}
+    decided = msgspec.Raw(b'{"decision":"done","value":"rf_A17","reason":"seen at the bank"}')
+    step = only(
+        told(
+            started(side_effect="write"),
+            k.JobWaiting(reason="it may have happened", **waits),
+            k.WaitCompleted(payload=decided, by="root", **waits),
+            finished(decided_by="root"),
+        )
+    )
+    (waited,) = step.waits
+    assert (waited.by, waited.decision, waited.because) == ("root", "done", "seen at the bank")
+    signal: dict[str, Any] = {"step": "2", "wait_type": "signal", "correlation_key": "go"}
+    step = only(told(k.JobWaiting(**signal), k.WaitCompleted(payload=msgspec.Raw(b'{"x":1}'), by="root", **signal)))
+    assert (step.waits[0].answer, step.waits[0].decision) == ('{"x":1}', "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from remit.cli.context import MEMORY, Requirement, State
+from remit.cli.text import counted
 from remit.errors import JournalError, RemitError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _policy(settings: Settings) -> Check:
         policy = configured(settings)
     except RemitError as error:
         return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
-    return Check("policy", "ok", f"{len(policy.rules)} rules, {policy.hash[:19]}…")
+    return Check("policy", "ok", f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…")
 
 
 def _trust(state: State, settings: Settings) -> Check:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.live import short
 from remit.cli.tables import clock_time, fields, moment
-from remit.cli.text import clean, cut, one_line, pad
+from remit.cli.text import clean, counted, cut, one_line, pad
 from remit.clock import duration
 from remit.redact import line
+from remit.service.states import worker_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.cli.output import Channel
-    from remit.trace.narrative import Narrative
+    from remit.trace.narrative import Narrative, Recovery
     from remit.trace.segments import Segment
-    from remit.trace.step import QuestionRecord, StepNarrative, Untrusted, Waited
+    from remit.trace.step import Drift, QuestionRecord, StepNarrative, Untrusted, Waited
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
@@ -43,19 +48,27 @@ class Story:
         self._name = max((len(short(step.name)) for step in told.steps), default=0)
 
     def write(self) -> None:
-        """Who and when, the timeline, every step, the end."""
-        self._head()
+        """Who and when, the timeline, every step, and between them who took it over; the end."""
+        self.head()
         self._timeline()
         self._out.line()
-        for step in self._told.steps:
-            self._step(step)
-        self._end()
+        told = self._told
+        changes: list[tuple[int, Callable[[], None]]] = [
+            *((one.started_at, partial(self.step, one)) for one in told.steps),
+            *((one.at, partial(self.recovery, one)) for one in told.recoveries),
+            *((one.at, partial(self.drift, one)) for one in told.drifts),
+        ]
+        for _, write in sorted(changes, key=itemgetter(0)):
+            write()
+        self.end()
 
     # --- head and timeline
 
-    def _head(self) -> None:
+    def head(self) -> None:
+        """Which job, by whom, and when."""
         out, told = self._out, self._told
-        out.line(f"{out.style(told.job, 'bold')}  {one_line(told.name)}  {out.style(self._state, self._state)}")
+        state = f"  {out.style(self._state, self._state)}" if self._state else ""
+        out.line(f"{out.style(told.job, 'bold')}  {one_line(told.name)}{state}")
         fields(
             out,
             [
@@ -90,7 +103,8 @@ class Story:
 
     # --- steps
 
-    def _step(self, step: StepNarrative) -> None:
+    def step(self, step: StepNarrative) -> None:
+        """One step, in short."""
         out = self._out
         took = self._took(step)
         name = pad(one_line(short(step.name)), self._name)
@@ -121,8 +135,9 @@ class Story:
                 ended = attempt.outcome or "its end was not recorded"
                 why = f": {attempt.code}" if attempt.code else ""
                 self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}")
+        told = {waited.by for waited in step.waits if waited.decision}
         for attempt in step.attempts:
-            if attempt.decided_by:
+            if attempt.decided_by and attempt.decided_by not in told:
                 self._more(f"{one_line(attempt.decided_by)} resolved it")
 
     def _took(self, step: StepNarrative) -> str:
@@ -148,20 +163,25 @@ class Story:
             effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
             self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
 
-    # --- the end
+    # --- between the steps, and the end
 
-    def _end(self) -> None:
+    def recovery(self, one: Recovery) -> None:
+        """Who took the job over."""
+        replayed = "" if one.replayed_steps is None else f", {counted(one.replayed_steps, 'step')} given back"
+        after = f" after {worker_words(one.previous_owner)}" if one.previous_owner else ""
+        self._out.line(f"  {self._time(one.at)}  taken over by {worker_words(one.owner)}{after}{replayed}")
+
+    def drift(self, one: Drift) -> None:
+        """What was no longer as it was recorded."""
+        changed = self._out.style("changed since", "warn")
+        current = _digest(one.current) or "gone"
+        self._out.line(
+            f"  {self._time(one.at)}  {changed} {one_line(one.subject)}: was {_digest(one.recorded)}, is {current}"
+        )
+
+    def end(self) -> None:
+        """How it ended, if it has."""
         out, told = self._out, self._told
-        for recovery in told.recoveries:
-            replayed = "" if recovery.replayed_steps is None else f", {recovery.replayed_steps} steps given back"
-            after = f" after {recovery.previous_owner}" if recovery.previous_owner else ""
-            out.line(f"  {self._time(recovery.at)}  taken over by {recovery.owner}{after}{replayed}")
-        for drift in told.drifts:
-            current = _digest(drift.current) or "gone"
-            out.line(
-                f"  {self._time(drift.at)}  {out.style('changed since', 'warn')} "
-                f"{one_line(drift.subject)}: was {_digest(drift.recorded)}, is {current}"
-            )
         if told.error is not None:
             out.line(f"  {out.style('failed', 'failed')}  {line(told.error.words)}")
             for frame in told.error.frames:
@@ -209,11 +229,16 @@ def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
     if waited.type == "human" and stuck == "stuck":
         end = f", until {clock_time(waited.until)}" if waited.until is not None else ""
         return [(f"stuck since {clock_time(waited.since)}{end}: {line(f'{code}: {waited.reason}')}", "yellow")]
+    if waited.decision and waited.until is not None:
+        why = f', "{line(waited.because)}"' if waited.because else ""
+        by = one_line(waited.by) or "someone"
+        return [(f"{by} decided at {clock_time(waited.until)}: {waited.decision}{why}", "")]
     what = _joined(waited.type, waited.key if waited.type == "signal" else "")
     if waited.until is None:
         return [(f"waits for {what} since {clock_time(waited.since)}", "yellow")]
     who = "no one answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'someone'}"
-    return [(f"waited for {what}: {who} at {clock_time(waited.until)}", "")]
+    lines = [(f"waited for {what}: {who} at {clock_time(waited.until)}", "")]
+    return [*lines, (f"  {one_line(waited.answer)}", "")] if waited.answer else lines
 
 
 def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:

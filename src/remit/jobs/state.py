@@ -27,6 +27,8 @@ TIMERS: Final = ("a timer", "the next attempt")
 """What a job waits for that comes by itself, in the words of WAITING."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
+DOUBT: Final = "uncertain:"
+"""How the key of a wait begins in which a person resolves an attempt."""
 _STUCK: Final = "stuck:"
 UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
@@ -50,7 +52,7 @@ def stuck_by(code: str) -> str:
 
 def doubt_of(attempt: int) -> str:
     """The key under which a step waits for a person to resolve an attempt (rule 3)."""
-    return f"uncertain:{attempt}"
+    return f"{DOUBT}{attempt}"
 
 
 def undo_step(step: str, attempt: int = 1) -> str:

@@ -43,8 +43,13 @@ def is_held(row: JobRow) -> bool:
 
 def holder(row: JobRow) -> str:
     """Who works on it, in words."""
-    owner = Owner.parse(row.worker)
-    return owner.words if owner else row.worker
+    return worker_words(row.worker)
+
+
+def worker_words(recorded: str) -> str:
+    """A worker as it was recorded, in words."""
+    owner = Owner.parse(recorded)
+    return owner.words if owner else recorded
 
 
 def about(row: JobRow) -> str:

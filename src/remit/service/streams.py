@@ -86,7 +86,7 @@ class Streams:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
-        streams = events = erased = sealed = signed = unchecked = 0
+        streams = events = damaged = erased = sealed = signed = unchecked = 0
         problems: list[tuple[str, str]] = []
         for root in roots:
             async for head in self._heads(root):
@@ -97,11 +97,13 @@ class Streams:
                     sealed += examined.sealed
                 except ChainBrokenError as error:
                     problems.append((error.code.name, error.message))
+                    damaged += 1
                     continue
                 if head.kind == CONFIRMATION:
                     checked = await self._confirmations.check(head)
                     signed, unchecked = signed + checked.signed, unchecked + checked.unchecked
                     problems += [(code.name, text) for code, text in checked.problems]
+                    damaged += bool(checked.problems)
         if identifier is None:
             problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
         return VerifyReport(
@@ -111,6 +113,7 @@ class Streams:
             erased=erased,
             codes=tuple(code for code, _ in problems),
             sealed=sealed,
+            damaged=damaged,
             signed=signed,
             unchecked=unchecked,
         )

@@ -260,6 +260,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Approvals whose signature holds."""
     unchecked: int = 0
     """Signatures that were not checked, since `confirm.allowed_signers` names no file."""
+    damaged: int = 0
+    """Streams with a problem."""
 
     @property
     def ok(self) -> bool:

@@ -7,14 +7,17 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.jobs.records import CallRecord
+from remit.jobs.state import DOUBT
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import (
     OptionalRaw,
     OptionalRef,
     StepCompensated,
+    TimerFired,
     ToolInvocationFinished,
     ToolInvocationStarted,
     UntrustedArgument,
+    WaitCompleted,
 )
 from remit.models.message import Refusal, decode
 from remit.redact import line, preview
@@ -123,6 +126,38 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     by: str = ""
     timed_out: bool = False
+    answer: str = ""
+    """What came, on one line."""
+    decision: str = ""
+    """What a person decided about an attempt whose outcome was unknown: `done`, `retry` or `fail`."""
+    because: str = ""
+    """The reason that they gave."""
+
+    def over(self, payload: WaitCompleted | TimerFired, at: int) -> Waited:
+        """The wait as it ended."""
+        if isinstance(payload, TimerFired):
+            return msgspec.structs.replace(self, until=at)
+        ended = msgspec.structs.replace(
+            self,
+            until=at,
+            by=payload.by,
+            timed_out=payload.timed_out,
+            answer=shown(payload.payload, payload.payload_blob),
+        )
+        if not self.key.startswith(DOUBT) or not isinstance(payload.payload, msgspec.Raw):
+            return ended
+        try:
+            decided = msgspec.json.decode(payload.payload, type=_Resolution)
+        except msgspec.DecodeError:  # no decision that Remit wrote
+            return ended
+        return msgspec.structs.replace(ended, decision=decided.decision, because=decided.reason)
+
+
+class _Resolution(msgspec.Struct, frozen=True):
+    """The part of a decision about an unknown outcome that the story tells."""
+
+    decision: str = ""
+    reason: str = ""
 
 
 class StateDiff(msgspec.Struct, frozen=True, kw_only=True):

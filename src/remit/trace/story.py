@@ -252,11 +252,8 @@ class Story:
     def _end_wait(self, payload: k.WaitCompleted | k.TimerFired, at: int) -> None:
         waits = self._step(payload.step, at).waits
         open_wait = waits.get(payload.correlation_key)
-        if open_wait is None:
-            return
-        if isinstance(payload, k.WaitCompleted):
-            open_wait = msgspec.structs.replace(open_wait, by=payload.by, timed_out=payload.timed_out)
-        waits[payload.correlation_key] = msgspec.structs.replace(open_wait, until=at)
+        if open_wait is not None:
+            waits[payload.correlation_key] = open_wait.over(payload, at)
 
     _readers: ClassVar[dict[type[k.Payload], Callable[[Any, Any, int], None]]] = {
         k.ToolInvocationStarted: _start,

@@ -102,3 +102,17 @@ async def test_what_lies_behind_the_end_of_a_stream_is_reported_and_never_read(t
     torn = await journal.integrity()
     assert [line.split(":")[0] for line in torn] == ["job/a", "a stream without a head"]
     await journal.close()
+
+
+async def test_a_stream_that_was_taken_out_whole_leaves_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal(SqliteStore(str(path), ManualClock()), ManualClock())
+    for name in ("job/a", "job/b", "job/c"):
+        await job(journal, name)
+    assert await journal.integrity() == []
+    db = apsw.Connection(str(path))
+    db.execute("DELETE FROM events WHERE stream = 2")
+    db.execute("DELETE FROM heads WHERE id = 2")
+    db.close()
+    assert await journal.integrity() == ["events were removed from the journal: 1, at position 2"]
+    await journal.close()

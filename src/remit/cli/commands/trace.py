@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command("trace")
 @click.argument("job", shell_complete=complete.jobs)
-@click.option("-f", "--follow", is_flag=True, help="Print each event as it arrives, until the job ends.")
-@click.option("--events", is_flag=True, help="Print the events instead of the story.")
+@click.option("-f", "--follow", is_flag=True, help="Print the story as it happens, until the job ends.")
+@click.option("--events", is_flag=True, help="Print the events instead of the story, with --follow as they come.")
 @json_option("the story; with --events or --follow, an event on each line")
 @pass_state
 def command(state: State, job: str, follow: bool, events: bool) -> int:
@@ -37,7 +37,11 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
     async with state.open(code="unused") as remit:
         found = await remit.service.jobs.find(job)
         stream = remit.service.streams.name(found)
-        if follow:
+        if follow and not events and not state.as_json:
+            from remit.cli.following import Following
+
+            await Following(state.output.out, remit, found).run()
+        elif follow:
             async for event in remit.service.streams.follow(stream):
                 _event(state, event)
         elif events:

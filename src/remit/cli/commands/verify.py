@@ -65,12 +65,12 @@ def _fields(report: VerifyReport) -> dict[str, object]:
 
 
 def _print(state: State, report: VerifyReport) -> None:
-    from remit.cli.text import clean
+    from remit.cli.text import clean, counted
 
     out = state.output.out
     for code, problem in zip_longest(report.codes, report.problems, fillvalue=""):  # an older server says no codes
         out.line(f"{out.style('damaged', 'fail')} {f'{code}: ' * bool(code)}{clean(problem)}")
-    checked = f"{report.events} events in {report.streams} streams"
+    checked = f"{counted(report.events, 'event')} in {counted(report.streams, 'stream')}"
     sealed = report.sealed == report.streams > 0
     if report.ok:
         out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
@@ -83,4 +83,7 @@ def _print(state: State, report: VerifyReport) -> None:
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:
-        state.note(f"{len(report.problems)} damaged; {checked} intact")
+        intact = report.streams - report.damaged
+        found = f"{report.damaged} of {counted(report.streams, 'stream')} damaged"
+        rest = f"the other {intact} ({counted(report.events, 'event')}) intact" if intact else "none intact"
+        state.note(f"{found}; {rest}")

@@ -59,6 +59,11 @@ WHERE stream = ?5 AND epoch = ?6
 _HELD: Final = f"""{HEADS}
 WHERE kind = ? AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until
 """
+_GAPS: Final = """
+SELECT before + 1, position - 1
+FROM (SELECT position, lag(position, 1, 0) OVER (ORDER BY position) AS before FROM events)
+WHERE position > before + 1 ORDER BY position LIMIT 20
+"""
 _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
@@ -268,4 +273,18 @@ def integrity(db: apsw.Connection) -> list[str]:
     if lines != ["ok"]:
         return lines  # what else a damaged file says is not worth much
     torn = db.execute(_TORN).fetchall()
-    return [f"{row[0]}: the head says {row[1]} events, {row[2]} are there, the last is {row[3]}" for row in torn]
+    lines = [f"{row[0]}: the head says {row[1]} events, {row[2]} are there, the last is {row[3]}" for row in torn]
+    return lines + _removed(db)
+
+
+def _removed(db: apsw.Connection) -> list[str]:
+    """Places of events that are gone, one line; nothing is ever removed, so positions have no gaps (rule 2).
+
+    Counting is cheap; gaps are looked for only if the count says that there are some. The newest events of all leave
+    no gap.
+    """
+    ((count, last),) = db.execute("SELECT count(*), ifnull(max(position), 0) FROM events")
+    if count == last:
+        return []
+    gaps = [f"{first} to {end}" if first < end else str(first) for first, end in db.execute(_GAPS)]
+    return [f"events were removed from the journal: {last - count}, at position {', '.join(gaps)}"]

@@ -42,8 +42,11 @@ def command(state: State, source: str, target: str) -> int:
 
         state.output.json(msgspec.to_builtins(copied))
     else:
+        from remit.cli.text import counted
+
         out = state.output.out
-        counts = f"{copied.events} events in {copied.streams} streams, {copied.blobs} values beside them"
+        held = f"{counted(copied.events, 'event')} in {counted(copied.streams, 'stream')}"
+        counts = f"{held}, {counted(copied.blobs, 'value')} beside them"
         out.line(f"{out.style('ok', 'ok')} {counts}: {where} holds the same")
         state.note(f"use it: remit --journal {where} jobs" if "://" not in where else f"set journal.url to use {where}")
     return exit_codes.OK

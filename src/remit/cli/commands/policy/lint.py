@@ -44,7 +44,7 @@ def command(state: State, live: bool) -> int:
 
 
 def _print(state: State, findings: list[Finding], rules: int) -> None:
-    from remit.cli.text import one_line
+    from remit.cli.text import counted, one_line
 
     out = state.output.out
     for finding in findings:
@@ -53,4 +53,4 @@ def _print(state: State, findings: list[Finding], rules: int) -> None:
         if finding.remedy:
             out.line(f"  {out.style('->', 'cyan')} {one_line(finding.remedy)}")
     if not findings:
-        out.line(f"{out.style('ok', 'ok')} {rules} rules, nothing to say")
+        out.line(f"{out.style('ok', 'ok')} {counted(rules, 'rule')}, nothing to say")
