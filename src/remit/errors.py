@@ -39,7 +39,7 @@ from remit.codes import Code
 
 
 class RemitError(Exception):
-    """Something Remit cannot go on with."""
+    """Base of the errors that Remit raises."""
 
     default: ClassVar[Code] = Code.UNHANDLED_EXCEPTION
 
@@ -55,7 +55,7 @@ class RemitError(Exception):
 
 
 class UsageError(RemitError):
-    """Input that a person or program gave is wrong."""
+    """Input from a person or a program is wrong."""
 
     default = Code.USAGE
 
@@ -67,7 +67,7 @@ class SettingsError(UsageError):
 
 
 class PolicyError(UsageError):
-    """A policy rule cannot be understood."""
+    """A policy rule is not valid."""
 
     default = Code.POLICY_INVALID
 
@@ -97,13 +97,13 @@ class PlanError(UsageError):
 
 
 class NotFoundError(UsageError):
-    """What was named is not there."""
+    """The name refers to nothing."""
 
     default = Code.JOB_NOT_FOUND
 
 
 class StateError(RemitError):
-    """The thing is there, but not in the state this needs."""
+    """The job, step or question is in the wrong state for this."""
 
     default = Code.JOB_FINISHED
 
@@ -127,13 +127,13 @@ class ChainBrokenError(JournalError):
 
 
 class PayloadErasedError(ChainBrokenError):
-    """A recorded value was erased, on purpose and on record: its event is whole, its bytes are gone."""
+    """A recorded value was erased deliberately: its event remains, its bytes are gone."""
 
     default = Code.PAYLOAD_ERASED
 
 
 class ServerError(RemitError):
-    """A Remit server cannot be reached, or gives no answer of its own."""
+    """A Remit server cannot be reached, or did not answer itself."""
 
     default = Code.SERVER_UNREACHABLE
 
@@ -145,13 +145,13 @@ class RunError(RemitError):
 
 
 class VersionError(RunError):
-    """The recorded versions are not today's, and policy says to refuse."""
+    """The recorded versions differ from today's, and `jobs.mismatch` says to refuse."""
 
     default = Code.EXECUTION_VERSION_MISMATCH
 
 
 class NondeterminismError(RunError):
-    """The recipe asked for something else than the journal holds at the same place."""
+    """The recipe departed from its record: it requested another step than the journal holds."""
 
     default = Code.NONDETERMINISTIC
 
@@ -161,7 +161,7 @@ class NondeterminismError(RunError):
         self.recorded = recorded
         self.asked = asked
         super().__init__(
-            f"step {step}: the journal holds {recorded}, the recipe asks for {asked}",
+            f"step {step}: the journal holds {recorded}, but the recipe requests {asked}",
             remedy="Run the recipe version that recorded this job, or start a new job with the changed one.",
         )
 

@@ -72,8 +72,8 @@ def test_every_scope_is_in_the_table() -> None:
 def test_every_limit_is_the_one_in_force() -> None:
     limits = PAGE.partition("## Limits")[2]
     assert f"{request.MAX_BODY // 1024**2} MiB" in limits
-    assert f"have to arrive | {HEAD_S:g} s" in limits
-    assert f"has to arrive | {request.BODY_S:g} s" in limits
+    assert f"headers of a request to arrive | {HEAD_S:g} s" in limits
+    assert f"a body to arrive | {request.BODY_S:g} s" in limits
     assert f"{request.MAX_QUERY:,} bytes" in limits
     assert f"{events.SEND_S:g} s" in limits
     assert f"| {REQUESTS} |" in limits

@@ -56,6 +56,6 @@ def test_every_reason_of_the_contract_is_in_the_table() -> None:
     source = (Path(__file__).parents[2] / "src/remit/codes.py").read_text(encoding="utf-8")
     block = source.partition("# --- what happened to a reply")[2].partition("# ---")[0]
     reasons = re.findall(r"^    (\w+) = Row", block, re.MULTILINE)
-    table = PAGE.partition("`derive_reason`:")[2]
+    table = PAGE.partition("`derive_reason` says")[2]
     assert reasons
     assert [reason for reason in reasons if f"`{reason}`" not in table] == []

@@ -81,7 +81,7 @@ class Overloaded(ModelFault):
 
 
 class Server(ModelFault):
-    """The provider failed, or what it sent makes no sense."""
+    """The provider failed, or sent an answer that cannot be read."""
 
     code = Code.MODEL_FAILED
     retry: Retry = "now"

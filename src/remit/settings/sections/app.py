@@ -40,7 +40,7 @@ class AppSettings(Section, frozen=True):
     principal: Annotated[
         str,
         About(
-            "Who asks, as recorded with every call. Empty: the name of the OS user.",
+            "The name recorded with every call. Empty: the name of the OS user.",
             env=("REMIT_PRINCIPAL",),
             resolve=_principal,
         ),

@@ -17,30 +17,30 @@ class ConfirmSettings(Section, frozen=True):
 
     expires_seconds: Annotated[
         Seconds,
-        About("How long a question may stay unanswered; after that the call is refused."),
+        About("Seconds that a question stays open; after that the call is refused."),
     ] = 86_400
     max_open: Annotated[
         Count,
         About(
-            "How many calls of one principal may wait for an answer at a time. One more is refused with "
-            "`TOO_MANY_QUESTIONS`, so that no one's questions push those of others aside."
+            "How many calls of one principal may wait for an answer at a time. The next is refused with "
+            "`TOO_MANY_QUESTIONS`, so no principal can crowd out the questions of others."
         ),
     ] = 500
     proof: Annotated[
         Literal["any", "terminal", "token", "signed"],
         About(
-            "What an approval has to prove before it counts here: nothing, that it was typed at a terminal, that it "
-            "came over HTTP with a token of someone else than the requester, or the SSH signature of such a person."
+            "The proof that an approval needs: any, none; terminal, typed at a terminal; token, sent over HTTP "
+            "with a token of someone other than the requester; signed, an SSH signature of such a person."
         ),
     ] = "any"
     allowed_signers: Annotated[
         str,
         About(
-            "The file of the people who may sign, and their keys, as `ssh-keygen` reads it; outside the project "
-            "folder.",
+            "The file that lists who may sign, and their keys, in the format of `ssh-keygen`. Keep it outside the "
+            "project folder.",
             resolve=_path,
         ),
     ] = ""
     own: Annotated[
-        bool, About("Whether, with the proofs `token` and `signed`, the one who asked for a call may also approve it.")
+        bool, About("Whether, with the proofs `token` and `signed`, requesters may approve their own calls.")
     ] = False

@@ -29,7 +29,7 @@ class EvidenceSettings(Section, frozen=True):
     retention_days: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=36_500)],
         About(
-            "How long the evidence stored beside a report is kept; its digest is kept forever, and with 0 so is it.",
+            "Days to keep the evidence stored beside a report; 0: forever. Digests are kept forever.",
             env=("EVIDENCE_RETENTION_DAYS",),
         ),
     ] = 7

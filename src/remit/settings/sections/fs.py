@@ -16,14 +16,13 @@ class FsSettings(Section, frozen=True):
     """What the file tools may touch."""
 
     roots: Annotated[
-        Texts, About("The folders that file tools see; nothing outside them can be named.", resolve=_roots)
+        Texts, About("The folders that file tools may use; they cannot reach anything outside.", resolve=_roots)
     ] = (".",)
     max_read_bytes: Annotated[Bytes, About("The largest file that file tools read.")] = 2_000_000
     search_anywhere: Annotated[
         bool,
         About(
-            "Whether folder.search and folder.read may look into other folders than the roots; never hidden ones or "
-            "the system's. "
-            "`remit mcp serve` lets no client look outside them."
+            "Whether folder.search and folder.read may read folders outside the roots, except hidden ones and the "
+            "system's. `remit mcp serve` confines all clients to the roots."
         ),
     ] = True

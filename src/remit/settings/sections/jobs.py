@@ -15,23 +15,22 @@ class JobSettings(Section, frozen=True):
     concurrency: Annotated[Count, About("Jobs that one worker runs at the same time.")] = 16
     lease_seconds: Annotated[
         Seconds,
-        About("How long a job of a worker that vanished stays out of reach of others."),
+        About("Seconds until other workers can take over the job of a worker that disappeared."),
     ] = 30
     mismatch: Annotated[
         Literal["warn", "fail", "migrate"],
         About(
-            "What to do when a job resumes under other versions than it was recorded with: record it and go on, "
-            "refuse, or go on if a registered migration covers it and refuse otherwise."
+            "What to do if a job resumes under other versions than recorded: warn, record it and continue; fail, "
+            "refuse; migrate, continue if a registered migration covers the change, else refuse."
         ),
     ] = "warn"
     code_version: Annotated[
         str,
         About(
-            "The version of the code that recipes are recorded with: `package:NAME`, `git`, or any text. Empty: a "
-            "digest of the code."
+            "The code version to record with recipes: `package:NAME`, `git`, or any text. Empty: a digest of the code."
         ),
     ] = ""
     drain_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=86_400)],
-        About("How long a worker that is told to stop waits for running calls to end."),
+        About("Seconds that a stopping worker waits for running calls to end."),
     ] = 20

@@ -71,8 +71,8 @@ class JournalSettings(Section, frozen=True):
     key_file: Annotated[
         str,
         About(
-            "The file of the keys that the journal is sealed with; outside the project folder, readable for you alone. "
-            "Empty: one that Remit makes together with a project's journal, in a folder of your own.",
+            "The file with the keys that seal the journal. Keep it outside the project folder, readable only by "
+            "you. Empty: Remit creates one together with a project's journal, in your data folder.",
             resolve=_place,
         ),
     ] = ""

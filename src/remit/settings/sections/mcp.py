@@ -20,43 +20,46 @@ class McpSettings(Section, frozen=True):
     ] = ()
     timeout_ms: Annotated[
         Millis,
-        About("How long a call of a server's tool may take, where the server has no limit.", env=("MCP_TIMEOUT_MS",)),
+        About(
+            "Milliseconds that a call of a server's tool may take, if the server sets no limit of its own.",
+            env=("MCP_TIMEOUT_MS",),
+        ),
     ] = 30_000
     first_use: Annotated[
         Literal["trust", "refuse"],
         About(
-            "Whether tools of a server that was never pinned may be used. With trust, what it lists first is pinned; "
-            "with refuse, nothing is used before `remit mcp pin`."
+            "Whether tools of a server that was never pinned may be used. With trust, Remit pins the server's "
+            "first list; with refuse, nothing runs before `remit mcp pin`."
         ),
     ] = "trust"
     elicitation: Annotated[
         Literal["decline", "defaults", "forward"],
         About(
-            "What a server's question is answered with: a refusal, the defaults that its schema names, where it names "
-            "all that is required, or what the MCP client says that made the call (a refusal where none did)."
+            "How to answer a server's question: decline; defaults, the default values of its schema if all "
+            "required ones have them; or forward, ask the MCP client that made the call, and decline if none did."
         ),
     ] = "decline"
     sampling: Annotated[
         Literal["refuse", "forward"],
-        About("Whether a server may ask for a model: never, or that of the MCP client that made the call."),
+        About("Whether a server may use a model: refuse, or forward to the MCP client that made the call."),
     ] = "refuse"
-    max_message_bytes: Annotated[Bytes, About("The largest message taken from a server.")] = 64 * 1024 * 1024
+    max_message_bytes: Annotated[Bytes, About("The largest message accepted from a server.")] = 64 * 1024 * 1024
     expose: Annotated[
         Texts,
-        About("Recipes that MCP clients are offered as tools: names, or patterns such as `report_*`."),
+        About("Recipes to offer to MCP clients as tools: names, or patterns such as `report_*`."),
     ] = ()
     clients: Annotated[
         Tables,
         About(
-            "Deprecated: write `[[clients]]` tables. These are still read, and may do what they could.",
+            "Deprecated: use `[[clients]]` tables. These are still read, with the same rights as before.",
             picture=pictures.clients,
         ),
     ] = ()
     servers_json: Annotated[
         str,
         About(
-            "For the environment: more servers, as a JSON array of `{name, cmd, args, cwd}`, also with `env`, `url` "
-            "and `headers`. It wins over the names below.",
+            "For the environment: more servers, as a JSON array of `{name, cmd, args, cwd}`, also with `env`, "
+            "`url` and `headers`. It overrides the names below.",
             env=("MCP_SERVERS_JSON",),
             picture=pictures.servers_json,
         ),
@@ -73,7 +76,7 @@ class McpSettings(Section, frozen=True):
     server_args_json: Annotated[
         str,
         About(
-            "For the environment: its arguments, as a JSON array. It wins over the next name.",
+            "For the environment: its arguments, as a JSON array. It overrides the next name.",
             env=("MCP_SERVER_ARGS_JSON",),
             picture=pictures.hidden,
         ),
@@ -81,7 +84,7 @@ class McpSettings(Section, frozen=True):
     server_args: Annotated[
         str,
         About(
-            "For the environment: its arguments, split as a shell would; no shell ever sees them.",
+            "For the environment: its arguments, split as a shell would split them; no shell runs.",
             env=("MCP_SERVER_ARGS",),
             picture=pictures.hidden,
         ),
@@ -89,7 +92,7 @@ class McpSettings(Section, frozen=True):
     server_cwd: Annotated[
         str,
         About(
-            "For the environment: the folder the single server is started in. Empty: one of its own.",
+            "For the environment: the folder in which the single server starts. Empty: its own folder.",
             env=("MCP_SERVER_CWD",),
         ),
     ] = ""

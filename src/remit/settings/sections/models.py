@@ -14,21 +14,23 @@ class ModelSettings(Section, frozen=True):
 
     default: Annotated[
         str,
-        About("The model that is asked if nothing else is named, such as `openai:MODEL`.", env=("REMIT_MODEL",)),
+        About("The model to use if none is named, such as `openai:MODEL`.", env=("REMIT_MODEL",)),
     ] = ""
-    openai_url: Annotated[str, About("Where OpenAI's wires are asked.", env=("OPENAI_BASE_URL",))] = (
+    openai_url: Annotated[str, About("The base URL of OpenAI's API.", env=("OPENAI_BASE_URL",))] = (
         "https://api.openai.com/v1"
     )
-    anthropic_url: Annotated[str, About("Where Anthropic's wire is asked.", env=("ANTHROPIC_BASE_URL",))] = (
+    anthropic_url: Annotated[str, About("The base URL of Anthropic's API.", env=("ANTHROPIC_BASE_URL",))] = (
         "https://api.anthropic.com"
     )
-    google_url: Annotated[str, About("Where Google's wire is asked.")] = "https://generativelanguage.googleapis.com"
-    ollama_url: Annotated[str, About("Where Ollama is asked.")] = "http://127.0.0.1:11434/v1"
-    patience_seconds: Annotated[Seconds, About("How long an answer may be silent before it counts as cut.")] = 120
-    at_once: Annotated[Count, About("Requests under way at the same time, for each model and key.")] = 64
+    google_url: Annotated[str, About("The base URL of Google's API.")] = "https://generativelanguage.googleapis.com"
+    ollama_url: Annotated[str, About("The base URL of Ollama.")] = "http://127.0.0.1:11434/v1"
+    patience_seconds: Annotated[
+        Seconds, About("Seconds that a model may send nothing before its answer counts as cut off.")
+    ] = 120
+    at_once: Annotated[Count, About("Concurrent requests, for each model and key.")] = 64
     day_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=2**50)],
-        About("Tokens that each principal may spend in a day (UTC), over all jobs; 0: no limit."),
+        About("Tokens that each principal may use in a day (UTC), over all jobs; 0: no limit."),
     ] = 0
     day_cents: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=2**40)],

@@ -13,7 +13,7 @@ class OutputSettings(Section, frozen=True):
     color: Annotated[
         Literal["auto", "always", "never"],
         About(
-            "Whether to colour; auto: on a terminal. Any `NO_COLOR` means never, any `FORCE_COLOR` means always.",
+            "When to use colour; auto: on a terminal. Any `NO_COLOR` means never, any `FORCE_COLOR` means always.",
             env=("NO_COLOR", "FORCE_COLOR"),
             fixed={"NO_COLOR": "never", "FORCE_COLOR": "always"},  # no-color.org, force-color.org
         ),

@@ -22,16 +22,16 @@ class PolicySettings(Section, frozen=True):
     ] = msgspec.field(default_factory=dict)
     tests: Annotated[
         Tables,
-        About("What the rules should say to a call, one `[[policy.tests]]` table each; `remit policy test` runs them."),
+        About("Tests of the rules, one `[[policy.tests]]` table each; `remit policy test` runs them."),
     ] = ()
     taint: Annotated[
         Literal["ask", "deny", "allow"],
         About(
-            "What becomes of an agent's call that writes or executes, if an argument that decides what it reaches "
-            "comes from untrusted text, and no rule says so."
+            "What to do with an agent's call that writes or executes, if an argument that decides what it reaches "
+            "comes from untrusted text and no rule decides."
         ),
     ] = "ask"
     remembered: Annotated[
         bool,
-        About("Whether approvals that a person chose to have remembered count as rules."),
+        About("Whether remembered approvals count as rules."),
     ] = True

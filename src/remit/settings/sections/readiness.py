@@ -13,7 +13,7 @@ class ReadinessSettings(Section, frozen=True):
     required: Annotated[
         Texts,
         About(
-            "Dependencies without which nothing should be asked of this process: `mcp` (all MCP servers) or "
-            "`mcp.<server>`. A name that no dependency has is never ready."
+            "Dependencies that must work for this process to be ready: `mcp` (all MCP servers) or `mcp.<server>`. "
+            "An unknown name is never ready."
         ),
     ] = ()

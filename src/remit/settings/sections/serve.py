@@ -17,16 +17,19 @@ class ServeSettings(Section, frozen=True):
 
     tls_cert: Annotated[
         str,
-        About("The certificate to serve HTTPS with, a PEM file that holds its chain. Empty: HTTP.", resolve=_path),
+        About("The certificate for HTTPS, a PEM file with its chain. Empty: HTTP.", resolve=_path),
     ] = ""
     tls_key: Annotated[
         str,
-        About("Its private key, a PEM file without a password. Empty: it stands in `tls_cert`.", resolve=_path),
+        About(
+            "The certificate's private key, a PEM file without a password. Empty: `tls_cert` contains it.",
+            resolve=_path,
+        ),
     ] = ""
     without_tls: Annotated[
         bool,
         About(
-            "Whether to listen beyond this machine without a certificate, as behind a proxy that serves HTTPS. "
-            "Tokens and answers then cross the network as plain text."
+            "Whether to listen beyond this machine without a certificate, behind a proxy that serves HTTPS. "
+            "Without such a proxy, tokens and answers cross the network in plain text."
         ),
     ] = False

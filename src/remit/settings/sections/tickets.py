@@ -14,22 +14,24 @@ class TicketSettings(Section, frozen=True):
 
     derive_replies: Annotated[
         bool,
-        About("Whether a TOOL ticket that may proceed gets a REPLY ticket.", env=("ENABLE_REPLY_DERIVATION",)),
+        About("Whether a TOOL ticket with the verdict PROCEED gets a REPLY ticket.", env=("ENABLE_REPLY_DERIVATION",)),
     ] = False
-    tool_only: Annotated[bool, About("Whether to stop after TOOL tickets, whatever their verdict.")] = False
+    tool_only: Annotated[bool, About("Whether to derive no REPLY tickets, whatever the verdict of a TOOL ticket.")] = (
+        False
+    )
     cutover_until_ms: Annotated[
         int,
         msgspec.Meta(ge=0, le=2**53 - 1),
         About(
-            "From when on steps in the older place (`ticket.tool_steps`) count as a violation, in milliseconds since "
-            "the Unix epoch; 0: never.",
+            "The time after which steps in the older place (`ticket.tool_steps`) count as a violation, in "
+            "milliseconds since the Unix epoch; 0: never.",
             env=("CUTOVER_UNTIL_MS",),
         ),
     ] = 0
     expose_warn_count: Annotated[
         bool,
         About(
-            "Whether answers over HTTP say how many warnings the schema gate had, as `X-Schema-Warn-Count`.",
+            "Whether HTTP answers give the number of the schema gate's warnings, as `X-Schema-Warn-Count`.",
             env=("SCHEMA_GATE_EXPOSE_WARN_HEADER",),
         ),
     ] = False

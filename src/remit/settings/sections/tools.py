@@ -12,11 +12,11 @@ class ToolSettings(Section, frozen=True):
 
     preferred_provider_order: Annotated[
         Texts,
-        About("Which provider serves a name that several offer: the first that matches; `*` stands for any ending."),
+        About("If several providers offer a name, the first match in this list serves it; `*` matches any ending."),
     ] = ("builtin", "mcp_*", "stub")
     choose: Annotated[
         Literal["order", "safest"],
-        About("How to choose between several providers of a name: by that order, or the tool that can do least."),
+        About("How to choose between several providers of a name: by that order, or the tool with the lowest level."),
     ] = "order"
     schema_gate: Annotated[
         Literal["strict", "warn", "off"],
@@ -42,15 +42,15 @@ class ToolSettings(Section, frozen=True):
     trusted_output: Annotated[
         Texts,
         About(
-            "Tools whose results count as trusted though they read from outside, such as `mcp.calendar.*`; `*` stands "
-            "for any characters."
+            "Tools whose results are trusted although they read from outside, such as `mcp.calendar.*`; `*` "
+            "matches any characters."
         ),
     ] = ()
     untrusted_output: Annotated[
         Texts,
-        About("Tools whose results do not count as trusted, whatever else is said of them."),
+        About("Tools whose results are not trusted, whatever else says so."),
     ] = ()
     max_value_bytes: Annotated[
         Bytes,
-        About("The largest result of a tool, as JSON; a larger one is a failure."),
+        About("The largest result of a tool, as JSON; the call fails if it is larger."),
     ] = 16 * 1024 * 1024
