@@ -9,7 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.text import visible, written
+from remit.pages.text import restored, visible, written
 from remit.redact import line
 
 FieldKind = Literal["text", "long", "word", "number", "choice", "json"]
@@ -55,7 +55,8 @@ def args_of(
         raise UsageError("The form's fields do not belong together.", code=Code.INVALID_INPUT)
     before = {visible(field.name): field for field in fields_of(args, schema)}
     if list(names) == [WHOLE] and WHOLE in before:
-        return dict(args) if _same(texts[0], before[WHOLE].text) else _json(texts[0], "The arguments")
+        whole = before[WHOLE].text
+        return dict(args) if _same(texts[0], whole) else _json(restored(texts[0], whole), "The arguments")
     edited: dict[str, Any] = {}
     for name, text in zip(names, texts, strict=True):
         field = before.get(visible(name))
@@ -65,8 +66,9 @@ def args_of(
             if field.name in args:
                 edited[field.name] = args[field.name]  # as it was recorded, to the last digit and line end
         elif text or field.kind in {"text", "long"}:
+            whole = restored(text, field.text)
             words = field.kind in {"text", "long", "word"}
-            edited[field.name] = _plain(text) if words else _json(text, f"{name}: this")
+            edited[field.name] = _plain(whole) if words else _json(whole, f"{name}: this")
     return edited
 
 

@@ -10,13 +10,20 @@ from urllib.parse import quote, urlencode
 
 from remit.clock import SECOND, isoformat
 from remit.redact import preview_of
+from remit.redact.visible import visible as visible_as
 
-_HIDDEN: Final = re.compile(r"[^\x20-\x7e\n\t]")
+_NUMBER: Final = re.compile("⟨U\\+[0-9A-F]{4,6}⟩")
 
 
 def visible(text: str) -> str:
-    """The text with each character that does not print as ⟨U+202E⟩: control, zero-width, and those that turn text."""
-    return text if text.isprintable() else _HIDDEN.sub(_shown, text)
+    """The text with each character that cannot be seen, or passes for another one, as ⟨U+202E⟩."""
+    return visible_as(text, _shown)
+
+
+def restored(text: str, before: str) -> str:
+    """A text that someone edited as it was shown: the characters that `before` has, where their numbers stand."""
+    numbers = {_shown(char): char for char in before if not char.isascii() or not char.isprintable()}
+    return _NUMBER.sub(lambda found: found[0] if found[0] in before else numbers.get(found[0], found[0]), text)
 
 
 def brief(value: Any) -> str:
@@ -75,6 +82,5 @@ def _at(micros: int, zone: tzinfo) -> datetime:
     return datetime.fromtimestamp(micros / SECOND, zone)
 
 
-def _shown(found: re.Match[str]) -> str:
-    char = found[0]
-    return char if char.isprintable() else f"⟨U+{ord(char):04X}⟩"
+def _shown(char: str) -> str:
+    return char if char == "\t" else f"⟨U+{ord(char):04X}⟩"
