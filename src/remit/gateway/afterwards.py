@@ -47,7 +47,7 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
     texts = [f"{head.stream}: the signature in the name {by!r} does not hold" for by in wrong]
     problems += [(Code.SIGNATURE_INVALID, text) for text in texts]
     if used:
-        proven = {said.by for at, said in approvals if not await proofs.refusal(request, said, at)}
+        proven = {said.by for said in await proofs.counted(request, ((said, at) for at, said in approvals))}
         if len(proven) < request.approvals:
             why = f"{head.stream}: a call ran on {len(proven)} of {request.approvals} approvals that are {proofs.words}"
             problems.append((Code.APPROVAL_UNPROVEN, why))

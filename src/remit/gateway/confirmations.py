@@ -167,6 +167,8 @@ class Confirmations:
             if decision.decision == "approve" and (why := await self._proofs.refusal(found.request, decision)):
                 raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self._proofs.mode])
             decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
+            if decision.decision == "approve":
+                await self._check_key(decided)
             state = "denied" if decision.decision == "deny" else "approved" if decided.enough else "pending"
             try:
                 await self._append(found, decision, state, wakes=() if state == "pending" else (found.caller,))
@@ -289,6 +291,13 @@ class Confirmations:
             msg = f"{by} asked for this call and may not be one of its {request.approvals} approvers"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
+    async def _check_key(self, decided: Confirmation) -> None:
+        """Raise UsageError if the newest approval is signed with a key that has approved in another name."""
+        given = [(one, None) for one in decided.decisions if one.decision == "approve"]
+        if len(await self._proofs.counted(decided.request, given)) < len(given):
+            msg = f"{decided.id}: the same key has approved in another name"
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
+
     async def _again(self, found: Confirmation, stream: str = "") -> Confirmation:
         again = await self.load(stream or found.stream)
         if again is None:
@@ -321,9 +330,8 @@ class Confirmations:
         request, decisions, used = _folded(events)
         if request is None:
             return None
-        decisions = [
-            one for one in decisions if one.decision != "approve" or not await self._proofs.refusal(request, one)
-        ]
+        counted = await self._proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
+        decisions = [one for one in decisions if one.decision != "approve" or one in counted]
         encoded = await self._journal.value(request.args, request.args_blob)
         return Confirmation(
             id=request.confirmation,

@@ -15,6 +15,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from base64 import b64decode
+from binascii import Error as NotBase64Error
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -40,6 +43,8 @@ _KEPT: Final = 1_000
 _LONGEST: Final = 16_384
 _PATIENCE_S: Final = 30.0
 _PROGRAM: Final = "ssh-keygen"
+_KEY_AT: Final = len(b"SSHSIG") + 4 + 4
+"""Where the public key begins: behind a word, a version and its own length."""
 
 
 def statement(confirmation: str, digest: str, decision: str, by: str) -> bytes:
@@ -78,6 +83,18 @@ class Proofs:
             return f"an approval has to be {_WORDS[self.mode]}"
         return "" if await self.signed(request, said, at) else f"the signature is not one of {said.by}"
 
+    async def counted(
+        self, request: ConfirmationRequested, approvals: Iterable[tuple[ConfirmationDecided, int | None]]
+    ) -> list[ConfirmationDecided]:
+        """Those of these approvals, each with when it was given, that count: no key stands for two people."""
+        keys: dict[bytes, str] = {}
+        found: list[ConfirmationDecided] = []
+        for said, at in approvals:
+            key = key_of(said.signature) if self.mode != "any" else b""
+            if not await self.refusal(request, said, at) and (not key or keys.setdefault(key, said.by) == said.by):
+                found.append(said)
+        return found
+
     async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
         """Whether an answer is signed by the person whom it names, with a key that is valid now, or was `at` then."""
         text = statement(request.confirmation, request.digest, said.decision, said.by)
@@ -93,6 +110,17 @@ class Proofs:
                 self._verified.clear()
             self._verified[text, signature, at] = known
         return known
+
+
+def key_of(signature: str) -> bytes:
+    """The public key that a signature says it was made with (PROTOCOL.sshsig, "Blob format"); empty if it has none."""
+    body = "".join(line for line in signature.splitlines() if not line.startswith("-----"))
+    try:
+        blob = b64decode(body, validate=True)
+    except (NotBase64Error, ValueError):
+        return b""
+    size = int.from_bytes(blob[_KEY_AT - 4 : _KEY_AT], "big")
+    return blob[_KEY_AT : _KEY_AT + size]
 
 
 _WORDS: Final[dict[ProofMode, str]] = {
