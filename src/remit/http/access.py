@@ -29,6 +29,11 @@ class Access(msgspec.Struct, frozen=True):
         """Whether it has the scope; `admin` stands for all."""
         return scope in self.scopes or "admin" in self.scopes
 
+    def require_all_tools(self, what: str) -> None:
+        """Raise Problem if it is for some tools only: `what` may call others."""
+        if self.tools:
+            raise Problem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {what} may call others.")
+
     def require(self, scope: Scope) -> None:
         """Raise Problem if it lacks the scope (RFC 6750, section 3.1)."""
         if not self.allows(scope):

@@ -8,10 +8,12 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from remit.api.routes.jobs import may_retry
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.http.access import Scope
+from remit.http.problem import Problem
 from remit.pages.jobs import Filter, Line, line_of, matching
 from remit.pages.page import Page, PageRequest, View
 from remit.service.views import JobRow
@@ -155,6 +157,8 @@ async def _one(asked: PageRequest, action: Action, row: JobRow, reason: str) -> 
         made = await _ACTIONS[action](asked, row.job, reason)
     except RemitError as error:
         code, message = error.code.name, error.message
+    except Problem as problem:
+        code, message = problem.name, problem.detail
     return Outcome(line=line_of(row, asked.now), made=made, code=code, message=message)
 
 
@@ -169,6 +173,7 @@ async def _resume(asked: PageRequest, job: str, _reason: str) -> str:
 
 
 async def _retry(asked: PageRequest, job: str, reason: str) -> str:
+    await may_retry(asked.service.jobs, job, asked.access)
     return (await asked.service.jobs.retry(job, by=asked.principal, reason=reason)).job
 
 

@@ -157,6 +157,7 @@ async def ticket(asked: PageRequest) -> TicketView:
 
 async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
+    asked.access.require_all_tools("the ticket")
     await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
     return See(link("/tickets/{}", asked.path["ticket"]))
 

@@ -38,7 +38,7 @@ from remit.service.heads import fit_identifier, head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
 from remit.service.rows import open_waits, step_rows
-from remit.service.search import Found, JobSearch, search
+from remit.service.search import Found, JobSearch, principal_of, search
 from remit.service.steps import decided_since
 from remit.service.story import JobStory
 from remit.service.task import artifacts, task_error, trace_lines
@@ -149,6 +149,10 @@ class Jobs:
     async def row(self, job: str) -> JobRow:
         """A job's row. Raises NotFoundError."""
         return job_row(await head_of(self._journal, job))
+
+    async def principal(self, job: str) -> str:
+        """Who asked for a job."""
+        return await principal_of(self._journal, job)
 
     async def events(self, job: str) -> int:
         """How many events are recorded of a job. Raises NotFoundError."""

@@ -79,10 +79,11 @@ async def _fits(journal: Journal, row: JobRow, wanted: JobSearch) -> bool:
     words = f"{row.title}\n{row.name}\n{row.job}".casefold()
     if wanted.text.casefold() not in words:
         return False
-    return not wanted.principal or await _principal(journal, row.job) == wanted.principal
+    return not wanted.principal or await principal_of(journal, row.job) == wanted.principal
 
 
-async def _principal(journal: Journal, job: str) -> str:
+async def principal_of(journal: Journal, job: str) -> str:
+    """Who asked for a job; empty if there is none."""
     first = (await journal.page(stream_of(job)))[:1]
     created = decode(first[0].kind, first[0].data) if first else None
     return created.principal if isinstance(created, JobCreated) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -18,6 +18,10 @@ from remit.service.jobs import Options
 from remit.service.retrying import Retried
 from remit.service.search import JobSearch
 from remit.service.views import JobRow, JobView
+
+if TYPE_CHECKING:
+    from remit.http.access import Access
+    from remit.service.jobs import Jobs
 
 _PAGE: Final = 1_000
 _LONGEST_S: Final = 60
@@ -181,12 +185,18 @@ async def cancel(asked: ApiRequest) -> JobRow:
 async def retry(asked: ApiRequest) -> Retried:
     """Run a failed or cancelled job again in a new one, which takes over what is recorded."""
     body: RetryBody = asked.body
-    if asked.access.tools:
-        raise Problem(Code.SCOPE_REQUIRED, "The token is for some tools only, and the job may call others.")
     job = await asked.service.jobs.find(asked.path["job"])
+    await may_retry(asked.service.jobs, job, asked.access)
     return await asked.service.jobs.retry(
         job, body.step, repeat=body.repeat, by=asked.principal, reason=body.reason, made=asked.identifier("job")
     )
+
+
+async def may_retry(jobs: Jobs, job: str, access: Access) -> None:
+    """Raise Problem unless a token may have a job run again: all that it may, and in the name of who asked for it."""
+    access.require_all_tools("the job")
+    if access.principal is not None and await jobs.principal(job) != access.principal:
+        access.require("decide")
 
 
 async def resume(asked: ApiRequest) -> JobRow:

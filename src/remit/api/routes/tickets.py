@@ -94,6 +94,7 @@ async def report(asked: ApiRequest) -> RunReport | None:
 
 async def create(asked: ApiRequest) -> Ticket:
     """Create a ticket of any kind."""
+    _check_steps(asked, asked.body)
     return await asked.service.tickets.create(asked.body, principal=asked.principal, identifier=asked.identifier("tkt"))
 
 
@@ -113,6 +114,7 @@ async def batch(asked: ApiRequest) -> list[Ticket]:
 async def fill(asked: ApiRequest) -> Filled:
     """Complete a ticket, and derive what follows. A ticket that is done is returned unchanged."""
     body: FillBody = asked.body
+    _check_steps(asked, body.outputs)
     return await asked.service.tickets.fill(asked.path["ticket"], body.outputs, proof=_proof(body), by=body.by)
 
 
@@ -140,7 +142,14 @@ async def block(asked: ApiRequest) -> Ticket:
 
 async def retry(asked: ApiRequest) -> Ticket:
     """Make a failed or blocked ticket pending again; what was done stays done."""
+    asked.access.require_all_tools("the ticket")
     return await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
+
+
+def _check_steps(asked: ApiRequest, document: dict[str, Any]) -> None:
+    """Raise Problem if a token for some tools would have a worker make the calls of a document."""
+    if document.get("type") == "TOOL" or document.get("tool_steps"):
+        asked.access.require_all_tools("the steps of a ticket")
 
 
 def _proof(body: FillBody | BlockBody) -> Proof | None:

@@ -121,8 +121,7 @@ def _covered(asked: ApiRequest, tool: ToolView) -> bool:
 
 
 async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
-    if asked.access.tools:
-        raise Problem(Code.SCOPE_REQUIRED, "A token for some tools cannot run the steps of a ticket.")
+    asked.access.require_all_tools("the steps of a ticket")
     request = RunRequest(
         ticket_id=body.ticket_id,
         attempt=body.attempt,
