@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from remit.errors import UsageError
 from remit.http.guard import LOOPBACK
@@ -31,3 +32,10 @@ def base_url(text: str, token: str) -> str:
     if not (token.isascii() and token.isprintable()):
         raise UsageError("the token has characters that cannot be sent", remedy="Correct REMIT_TOKEN.")
     return text.rstrip("/")
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL of `base_url`; None for this machine, and where it names none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return None if host in LOOPBACK or proxy_bypass(host) else getproxies().get(parts.scheme)

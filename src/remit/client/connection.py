@@ -18,7 +18,7 @@ from yarl import URL
 
 from remit.api.route import BYTES, Route
 from remit.api.routes import ROUTES
-from remit.client.address import base_url
+from remit.client.address import base_url, proxy_for
 from remit.client.problems import error_of
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
@@ -58,7 +58,8 @@ class Connection:
     async def __aenter__(self) -> Self:
         """Get ready to connect."""
         connector = aiohttp.TCPConnector(keepalive_timeout=_KEPT_S)
-        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, trust_env=True)
+        # Not `trust_env`: it sends loopback's plain requests to a proxy, and passwords of ~/.netrc.
+        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, proxy=proxy_for(self.url))
         return self
 
     async def __aexit__(

@@ -20,8 +20,10 @@ PORT: Final = 3128
 _HEAD: Final = 32 * 1024
 _PATIENCE_S: Final = 20.0
 _LISTED: Final = 200
+_AT_ONCE: Final = 128
+"""Connections of one run at once: each holds two descriptors of this process."""
 _CHUNK: Final = 64 * 1024
-_HOP_BY_HOP: Final = frozenset({"proxy-connection", "proxy-authorization", "connection", "keep-alive"})
+_LEFT_OUT: Final = frozenset({"proxy-connection", "proxy-authorization", "connection", "keep-alive", "host"})
 
 
 class _Target(NamedTuple):
@@ -67,6 +69,8 @@ class Proxy:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         try:
+            if len(self._tasks) > _AT_ONCE:
+                raise _RefusedError(503, f"more than {_AT_ONCE} connections at once")
             await self._answer(reader, writer)
         except _RefusedError as error:
             with suppress(OSError):
@@ -129,8 +133,10 @@ def _asked(head: bytes) -> _Target:
     except ValueError as error:
         raise _RefusedError(400, "this proxy takes CONNECT and requests for http:// only") from error
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    kept = [line for line in lines if line and line.partition(":")[0].strip().lower() not in _HOP_BY_HOP]
-    text = "\r\n".join([f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""])
+    kept = [line for line in lines if line and line.partition(":")[0].strip().lower() not in _LEFT_OUT]
+    # The host that was judged, whatever the program wrote there (RFC 9112, section 3.2.2).
+    host = url.netloc.rpartition("@")[2]
+    text = "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *kept, "Connection: close", "", ""])
     return _Target(url.hostname, url.port or 80, text.encode("latin-1"))
 
 
