@@ -54,10 +54,12 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SHAPES: Final[tuple[tuple[re.Pattern[str], Role], ...]] = (
     (re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://\S+"), "url"),
     (re.compile(r"(?:mailto:)?[^\s@<>]{1,64}@[^\s@<>]{1,255}"), "email"),
-    (re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}"), "iban"),
+    (re.compile(r"[^@<>]{0,100}<[^\s@<>]{1,64}@[^\s@<>]{1,255}>"), "email"),
+    (re.compile(r"(?=(?:[^0-9]*[0-9]){8})[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]){11,30}"), "iban"),
     (re.compile(r"(?:~?/|\.\.?/|[A-Za-z]:\\)[^\s]{1,1000}"), "path"),
 )
 _LONGEST_SHAPE: Final = 2_048
+_BETWEEN: Final = re.compile(r"[\s,;]+")
 _MOST: Final = 64
 """Subschemas looked at for one value."""
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
@@ -116,6 +118,9 @@ class _Walk:
     ) -> Iterator[Argument]:
         for name, item in value.items():
             place = f"{path}.{name}" if path else name
+            said = role_of_shape(name)
+            if said is not None:  # a table of addresses has them as names
+                yield Argument(place, said, name)
             below = self.resolved([one for schema in schemas for one in _property(schema, name)])
             yield from self._value(item, below, self._role(below, role_of_name(name)) or above, place)
 
@@ -127,13 +132,24 @@ class _Walk:
                 below = self.resolved([one for schema in schemas for one in _item(schema, index)])
                 yield from self._value(item, below, self._role(below, None) or role, path)
         elif isinstance(value, str):
-            found = role or role_of_shape(value)
-            if value and found not in {None, "content"} and not self._listed(value, schemas):
-                yield Argument(path, found, value)
+            if value and not self._listed(value, schemas):
+                yield from self._text(value, role, path)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             said = self._said(schemas)
             if (said or role) == "id" or (said not in {None, "content"}):
                 yield Argument(path, said or "id", str(value))
+
+    def _text(self, value: str, role: Role | None, path: str) -> Iterator[Argument]:
+        if role is None or (role == "content" and self._foreign):  # a server chooses its names
+            found = role_of_shape(value)
+            if found is not None:
+                yield Argument(path, found, value)
+            elif len(value) <= _LONGEST_SHAPE:
+                parts = [(role_of_shape(part), part) for part in _BETWEEN.split(value.strip(" ,;\n"))]
+                if all(shape is not None for shape, _ in parts):
+                    yield from (Argument(path, shape, part) for shape, part in parts if shape is not None)
+        elif role != "content":
+            yield Argument(path, role, value)
 
     def _role(self, schemas: list[JsonSchema], named: Role | None) -> Role | None:
         formats = [_FORMATS.get(str(schema.get("format"))) for schema in schemas]
