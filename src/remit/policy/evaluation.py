@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from remit.policy.decision import UNKNOWN, Query
@@ -21,6 +22,11 @@ Evaluate = Callable[[Query], Any]
 _LARGEST: Final = 10**300
 _MOST: Final = 10_000
 """Items of a list that a condition looks at; for a longer list the result is unknown."""
+_LONGEST: Final = 2_000
+"""Characters of texts that are compared without their differences in case and the like."""
+_EDGE: Final = 64
+"""Characters at the end of a piece that those behind it may change, such as an accent."""
+_folded: Final = lru_cache(1_024)(fold)
 _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -153,7 +159,7 @@ def _not(value: Any) -> Any:
 def same(one: Any, other: Any) -> Any:
     """Whether two values are equal, or UNKNOWN. True is not 1; texts that differ only to a machine are UNKNOWN."""
     if isinstance(one, str) and isinstance(other, str):
-        return True if one == other else UNKNOWN if fold(one) == fold(other) else False
+        return True if one == other else _alike(one, other)
     if one is UNKNOWN or other is UNKNOWN:
         return UNKNOWN
     if one is None or other is None:
@@ -163,6 +169,19 @@ def same(one: Any, other: Any) -> Any:
     if _is_number(one) and _is_number(other):
         return one == other
     return _same_shape(one, other)
+
+
+def _alike(one: str, other: str) -> Any:
+    """UNKNOWN for two texts that could be the same to a reader, or that are too long to compare; else False."""
+    left, right = _folded(one[:_LONGEST]), _folded(other[:_LONGEST])
+    left_cut, right_cut = len(one) > _LONGEST, len(other) > _LONGEST
+    if not left_cut and not right_cut:
+        return UNKNOWN if left == right else False
+    # What comes behind a piece may change its end, and nothing before that.
+    left_sure, right_sure = (text[:-_EDGE] if cut else text for text, cut in ((left, left_cut), (right, right_cut)))
+    common = min(len(left_sure), len(right_sure))
+    shorter = (not left_cut and len(left) < len(right_sure)) or (not right_cut and len(right) < len(left_sure))
+    return False if shorter or left_sure[:common] != right_sure[:common] else UNKNOWN
 
 
 def _same_shape(one: Any, other: Any) -> Any:
@@ -232,7 +251,7 @@ def _len(value: Any) -> Any:
 
 
 def _lower(value: Any) -> Any:
-    return fold(value) if isinstance(value, str) else UNKNOWN
+    return _folded(value) if isinstance(value, str) and len(value) <= _LONGEST else UNKNOWN
 
 
 def _sum(value: Any) -> Any:
