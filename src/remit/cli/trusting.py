@@ -50,7 +50,10 @@ def insist(output: Output, found: Standing, *, silent: bool) -> None:
 
 
 def agreed(output: Output, found: Standing) -> bool:
-    """Show all that there is to trust, and take an answer; anything but yes is no."""
+    """Show all that there is to trust, and take an answer; anything but yes is no.
+
+    Raises SettingsError if a file was changed meanwhile.
+    """
     from remit.cli.terminal import forget_typed
 
     err = output.err
@@ -59,7 +62,10 @@ def agreed(output: Output, found: Standing) -> bool:
     err.stream.write(err.style("Do you trust this? yes or no: ", "bold"))
     err.flush()
     with _interruptible():
-        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+        said = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if said:
+        found.unchanged(os.environ)
+    return said
 
 
 @contextmanager

@@ -62,6 +62,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing is left to ask."""
         return self.settings_trusted and self.journal is None
 
+    def unchanged(self, env: Mapping[str, str]) -> None:
+        """Raise SettingsError if a file is not as it was when it was looked at: someone saw another one."""
+        if self.claims and digests(self.settings, env) != self.digests:
+            why = f"{self.settings.file} or a file that it names was changed while you looked at it"
+            raise SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy="Look at it again.")
+
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
     """How a folder stands. With REMIT_TRUST=1 nothing is left to ask."""

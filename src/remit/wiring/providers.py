@@ -42,14 +42,15 @@ def standard_providers(
 ) -> list[ToolProvider]:
     """The providers that every process has, and the user's own functions."""
     roots = [Path(root) for root in settings.fs.roots]
-    threads = Threads(settings.jobs.concurrency)
+    threads, private = Threads(settings.jobs.concurrency), _private(settings)
     return [
-        FsProvider(roots, settings.fs.max_read_bytes, decisive=_decisive(settings), threads=threads),
+        FsProvider(roots, settings.fs.max_read_bytes, decisive=_decisive(settings), private=private, threads=threads),
         FolderSearchProvider(
             _cache_folder(settings),
             roots=roots,
             anywhere=settings.fs.search_anywhere,
             base=settings.folder,
+            private=private,
             threads=threads,
         ),
         FunctionProvider(tools, threads=threads, enclosures=enclosures),
@@ -69,7 +70,14 @@ def _decisive(settings: Settings) -> list[Path]:
     named += [Path(settings.confirm.allowed_signers)] if settings.confirm.allowed_signers else []
     if settings.journal.file is not None:
         named += [Path(settings.journal.url + end) for end in ("", "-journal", "-shm", "-wal")]
-    return [*named, *files, *dotted, data_folder(os.environ)]
+    return [*named, *files, *dotted, *_private(settings), data_folder(os.environ)]
+
+
+def _private(settings: Settings) -> list[Path]:
+    """Keys, logins and what is trusted: no tool reads them."""
+    kept = data_folder(os.environ)
+    named = [settings.journal.key_file, settings.serve.tls_key]
+    return [*(kept / name for name in ("journal-keys", "mcp-auth", "trust")), *(Path(name) for name in named if name)]
 
 
 def servers_of(settings: Settings) -> tuple[McpServer, ...]:

@@ -36,6 +36,10 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
     """
     from remit.cli.starter import SETTINGS, files_of
 
+    if (folder / ".remit").is_symlink():
+        raise UsageError(
+            f"{folder / '.remit'} is a link", remedy="Remove it: the journal is kept in the folder itself."
+        )
     wishes = _wishes(state, tool, server, approvals)
     files = files_of(wishes)
     taken = [name for name in files if os.path.lexists(folder / name) and not name.startswith(".remit/")]

@@ -18,6 +18,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.closed import Closed
 from remit.files.confined import ConfinedDirectory, parts_of, unsafe
 from remit.files.text import Readable, readable
 from remit.providers.folder import rank
@@ -98,12 +99,15 @@ class FolderSearchProvider:
         roots: Sequence[Path] | None = None,
         anywhere: bool = False,
         base: Path | None = None,
+        private: Sequence[Path] = (),
         threads: Threads | None = None,
     ) -> None:
         """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`.
 
-        With `anywhere` other folders are allowed too, except for hidden ones and those of the system.
+        With `anywhere` other folders are allowed too, except for hidden ones and those of the system. What is in
+        `private` is neither found nor read.
         """
+        self._private = Closed(private)
         self._anywhere = anywhere
         self._index_dir = index_dir
         self._threads = threads or Threads()
@@ -170,6 +174,7 @@ class FolderSearchProvider:
             raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
         if hidden is not None:
             hits = [hit for hit in hits if not hidden("folder.read", {"folder": asked.folder, "path": hit.path})]
+        hits = [hit for hit in hits if not self._is_private(folder, hit.path)]
         items, vanished = _items(root, hits, asked, stop)
         skipped = Skipped(
             binary=states.get("binary", 0),
@@ -185,6 +190,9 @@ class FolderSearchProvider:
             truncated=truncated,
         )
 
+    def _is_private(self, folder: Path, path: str) -> bool:
+        return "/".join((str(folder), *parts_of(path))) in self._private
+
     def _hits(self, folder: Path, root: ConfinedDirectory, query: str, stop: Stop, progress: Progress) -> _Found:
         index = Index(self._index_dir, folder)
         expression = rank.expression(query)
@@ -198,9 +206,11 @@ class FolderSearchProvider:
         return _rebuilt_if_damaged(attempt, lambda: index.remove(stop))
 
     def _passage(self, asked: ReadArgs) -> ReadResult:
-        _, root = self._folder(asked.folder)
+        folder, root = self._folder(asked.folder)
         if any(is_left_out(part) for part in parts_of(asked.path)):
             raise unsafe(asked.path, "is hidden or was installed; no search returns it, so it is not read")
+        if self._is_private(folder, asked.path):
+            raise unsafe(asked.path, "belongs to Remit itself")
         digest, content = _content(root, asked.path)
         if asked.sha256 is not None and asked.sha256 != digest:
             raise ProviderError(f"{asked.path!r} changed since it was searched; search again.", code=Code.FILE_CHANGED)

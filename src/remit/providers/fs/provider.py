@@ -92,13 +92,15 @@ class FsProvider:
         max_read_bytes: int = 2_000_000,
         *,
         decisive: Sequence[Path] = (),
+        private: Sequence[Path] = (),
         threads: Threads | None = None,
     ) -> None:
         """Open `roots` to agents; with several, a path begins with the name of its root.
 
-        Files and folders in `decisive` decide what agents may do, or are run by Remit: no tool changes them.
+        Files and folders in `decisive` decide what agents may do, or are run by Remit: no tool changes them. What
+        is in `private` no tool reads either.
         """
-        found = Roots(roots, decisive)
+        found = Roots(roots, decisive, private)
         self._threads = threads or Threads()
         self._reading = Reading(found, max_read_bytes)
         self._writing = Writing(found, max_read_bytes)

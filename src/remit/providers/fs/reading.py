@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
 from remit.files.confined import ConfinedDirectory, Entry, parts_of
 from remit.files.text import decode
-from remit.providers.fs.roots import Roots, is_ours
+from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import (
     ListArgs,
     Listed,
@@ -93,10 +93,18 @@ class Reading:
             for name, root in sorted(self._roots.names.items()):
                 yield Entry(name, "folder", 0, 0)
                 if deep:
-                    yield from _named(root, "", f"{name}/", deep=True, enter=enter)
+                    yield from self._named(root, "", f"{name}/", deep=True, enter=enter)
             return
         root, below, prefix = self._roots.find(path)
-        yield from _named(root, below, prefix, deep=deep, enter=enter)
+        yield from self._named(root, below, prefix, deep=deep, enter=enter)
+
+    def _named(
+        self, root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]
+    ) -> Iterator[Entry]:
+        shown = self._roots.shown(root)
+        for entry in root.walk(path, enter=lambda one: deep and shown(one) and enter(one)):
+            if shown(entry):
+                yield entry._replace(path=prefix + entry.path)
 
     def _text(self, path: str) -> str | None:
         root, below, _ = self._roots.find(path)
@@ -104,17 +112,6 @@ class Reading:
             return decode(root.read(below, self._cap).data)
         except ProviderError:
             return None
-
-
-def _named(
-    root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]
-) -> Iterator[Entry]:
-    def go_in(entry: Entry) -> bool:
-        return deep and not is_ours(entry.name) and enter(entry)
-
-    for entry in root.walk(path, enter=go_in):
-        if not is_ours(entry.name):
-            yield entry._replace(path=prefix + entry.path)
 
 
 def _kept_back(hidden: Hidden, asked: SearchArgs, path: str) -> bool:

@@ -6,12 +6,13 @@ a path means the same file whatever the folders hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory, parts_of
+from remit.files.closed import Closed
+from remit.files.confined import ConfinedDirectory, Entry, parts_of
 
 _OURS = ".remit"
 """Holds the journal: what an agent did is not the agent's to read or to change."""
@@ -27,9 +28,13 @@ def is_ours(name: str) -> bool:
 class Roots:
     """The roots by the name an agent knows them by; the only one has no name."""
 
-    def __init__(self, folders: Sequence[Path], decisive: Sequence[Path] = ()) -> None:
-        """Resolve the folders; a root reached twice counts once. Nothing in `decisive` is changed, nor below it."""
-        self._decisive = [str(path.resolve()).casefold() for path in decisive]
+    def __init__(self, folders: Sequence[Path], decisive: Sequence[Path] = (), private: Sequence[Path] = ()) -> None:
+        """Resolve the folders; a root reached twice counts once.
+
+        Nothing in `decisive` is changed, nor below it; nothing in `private` is read, listed or searched either.
+        """
+        self._decisive = Closed(decisive)
+        self._private = Closed(private)
         resolved = list(dict.fromkeys(folder.resolve() for folder in folders))
         self.names: dict[str, ConfinedDirectory] = {}
         if len(resolved) == 1:
@@ -54,6 +59,17 @@ class Roots:
         parts = parts_of(path)
         if any(is_ours(part) for part in parts):
             raise ProviderError(f"{path!r} belongs to Remit itself.", code=Code.PATH_NOT_ALLOWED)
+        root, below, prefix = self._rooted(parts, path)
+        if f"{root.root}/{below}" in self._private:
+            raise ProviderError(f"{path!r} belongs to Remit itself.", code=Code.PATH_NOT_ALLOWED)
+        return root, below, prefix
+
+    def shown(self, root: ConfinedDirectory) -> Callable[[Entry], bool]:
+        """Whether what a walk through a root meets is listed and searched."""
+        private, place = self._private.below(root.root), root.root
+        return lambda entry: not is_ours(entry.name) and f"{place}/{entry.path}" not in private
+
+    def _rooted(self, parts: list[str], path: str) -> tuple[ConfinedDirectory, str, str]:
         if not self.several:
             return self.names[""], "/".join(parts), ""
         root = self.names.get(parts[0]) if parts else None
@@ -69,8 +85,7 @@ class Roots:
         if found[1].rpartition("/")[2].casefold() == _SETTINGS:
             message = f"{path!r} holds Remit's settings and policy; only a person changes it."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
-        place = str(found[0].root / found[1]).casefold()
-        if any(place == one or place.startswith(f"{one}/") for one in self._decisive):
+        if f"{found[0].root}/{found[1]}" in self._decisive:
             message = f"{path!r} is code that Remit runs, or decides what it may do; only a person changes it."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
         return found
