@@ -56,7 +56,7 @@ async def test_a_conversation_shows_calls_with_results_tokens_and_cost(served: S
         assert f'href="/agents/{job}">Conversation' in (await browser.get(f"/jobs/{job}")).text
         page = (await browser.get(f"/agents/{job}")).text
         assert "It is about milk." in page
-        assert "pad__read" in page
+        assert "pad.read" in page
         assert "read &lt;script&gt;alert(1)" in page
         assert re.search(r"[\d,]+ tokens in 2 requests, \$\d", page)
         for text in (listed, page):

@@ -54,6 +54,36 @@ async def test_the_exact_call_is_shown_whole_and_never_as_markup(served: Served)
         assert 'href="https' not in text
 
 
+async def test_an_edit_of_a_file_is_shown_as_the_difference_that_it_makes(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\n--- two <b>\nthree\n")
+    flags = {"journal.url": ":memory:", "fs.roots": ["."]}
+    settings = load(cwd=tmp_path, file=None, env={}, flags=flags)
+    async with Remit(settings=settings) as opened, served(opened) as browser:
+        edits = [{"search": "--- two <b>", "replace": f"+++ 2 {HIDDEN}"}]
+        outcome = await opened.call("fs.edit", {"path": "a.md", "edits": edits})
+        page = (await browser.get(f"/inbox/{outcome.confirmation}")).text
+        assert "Edits a.md: 3 lines now, 3 lines afterwards." in page
+        assert '<span class="removed">- --- two &lt;b&gt;\n</span>' in page
+        assert '<span class="added">+ +++ 2 pay⟨U+202E⟩yap⟨U+200B⟩ &lt;b&gt;bold&lt;/b&gt;' in page
+        assert '<span class="same">  three\n</span>' in page
+
+        (tmp_path / "a.md").write_text("another text\n")
+        page = (await browser.get(f"/inbox/{outcome.confirmation}")).text
+        assert "What it would change cannot be told." in page
+        assert 'class="removed"' not in page
+
+
+async def test_a_job_that_asks_shows_what_the_call_would_be_given(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        job, question = await asked(opened, note="x" * 10_000)
+        page = (await browser.get(f"/jobs/{job.id}?step={question.step}")).text
+        assert "&#34;item&#34;: &#34;milk&#34;" in page.partition('id="step-args"')[2]
+        assert "&#34;item&#34;:&#34;milk&#34;" in page, "in its row, too"
+        kept = f"/jobs/{job.id}/steps/{question.step}/kept/args"
+        assert kept in page
+        assert "x" * 10_000 in (await browser.get(kept)).text
+
+
 async def test_lists_tell_questions_apart_by_what_the_call_is_given(served: Served) -> None:
     async with remit() as opened, served(opened) as browser:
         await asked(opened, item="milk", note="password=hunter2hunter2")

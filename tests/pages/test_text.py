@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.pages.text import exact, link, moment, visible, written
+from remit.pages.text import exact, link, moment, pieces, visible, written
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +31,19 @@ def test_links_keep_names_and_filters_what_they_are() -> None:
         link("/jobs", state=("a", "b"), label="k=v&w", before="", from_=3)
         == "/jobs?state=a&state=b&label=k%3Dv%26w&from=3"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Start one: `remit worker`.", [("Start one: ", False), ("remit worker", True), (".", False)]),
+        ("`remit jobs` lists them", [("remit jobs", True), (" lists them", False)]),
+        ("no `pair", [("no `pair", False)]),
+        ("", []),
+    ],
+)
+def test_commands_stand_in_backticks(text: str, found: list[tuple[str, bool]]) -> None:
+    assert pieces(text) == found
 
 
 def test_times_name_their_day_unless_it_is_today() -> None:

@@ -13,7 +13,7 @@ from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import File, Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
-from remit.service.views import VerifyReport
+from remit.service.views import ConfirmationView, VerifyReport
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,10 +138,16 @@ async def kept_of_step(asked: PageRequest) -> File:
     """The same of a step: its arguments or its value."""
     job, step, what = (asked.path[name] for name in ("job", "step", "what"))
     view = await asked.service.steps.view(job, step)
-    values = {"args": view.args, "value": view.value}
+    args = view.args if view.args is not None else wanted(await asked.service.confirmations.pending(job), step)
+    values = {"args": args, "value": view.value}
     if what not in values:
         raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
     return File(f"{job}-{step}-{what}.json", _saved(values[what]))
+
+
+def wanted(questions: list[ConfirmationView], step: str) -> Any:
+    """What a step that asks would be given: its job has not recorded that yet. None for any other step."""
+    return next((one.args for one in questions if one.step == step and one.tool), None)
 
 
 def _saved(value: Any) -> bytes:

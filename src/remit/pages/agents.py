@@ -188,7 +188,7 @@ def _said(message: Message, results: dict[str, ToolResult]) -> Said:
 
 def _call(call: ToolCall, result: ToolResult | None) -> Call:
     return Call(
-        name=call.name,
+        name=call.name.replace("__", "."),
         args=shown(call.arguments or "{}"),
         result=shown(result.text) if result is not None else None,
         failed=result is not None and result.failed,

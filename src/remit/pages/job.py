@@ -8,10 +8,12 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.journal.kinds import JobCreated
+from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
 from remit.pages.strip import Strip, strip_of
+from remit.pages.text import brief
 from remit.pages.value import INLINE, Shown, shown
 from remit.service.retrying import RETRY_OF
 from remit.service.standing import Standing, standing
@@ -161,12 +163,12 @@ async def job(asked: PageRequest) -> Job:
         signals=tuple(wait for wait in known.waits if wait.type == "signal"),
         drifts=tuple(story.drifts),
         until=until,
-        rows=tuple(lines(shown_now, story.told, scale, until)),
+        rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until)),
         steps=len(known.steps),
         found=len(rows),
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
-        detail=await _detail(asked, known, query.step) if query.step else None,
+        detail=await _detail(asked, known, questions, query.step) if query.step else None,
         input=shown(known.input),
         result=shown(known.result) if known.completed else None,
     )
@@ -195,17 +197,24 @@ async def events(asked: PageRequest) -> Events:
     )
 
 
-async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
+async def _detail(asked: PageRequest, known: JobStory, questions: list[ConfirmationView], step: str) -> Detail:
     view = await asked.service.steps.view_in(known.story.history, known.row.job, step)
+    args = view.args if view.args is not None else wanted(questions, step)
     return Detail(
         view=view,
         told=await asked.service.streams.told(known.story, step),
-        args=shown(view.args) if view.args is not None else None,
+        args=shown(args) if args is not None else None,
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
         python=_python(view),
         command=f"remit show {known.row.job} {shlex.quote(step)}",
     )
+
+
+def _asking(row: Row, questions: list[ConfirmationView]) -> Row:
+    """The row of a call that is asked about tells what it would be given: nothing of it is recorded in the job yet."""
+    args = wanted(questions, row.step)
+    return row if row.note or args is None else msgspec.structs.replace(row, note=brief(args))
 
 
 def _curl(view: StepView) -> str:

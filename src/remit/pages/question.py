@@ -14,6 +14,7 @@ from remit.pages.inbox import hindrance
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link, written
 from remit.service.views import ConfirmationView, ToolView
+from remit.tools.provider import Preview
 from remit.trace.step import Decided, QuestionRecord
 
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
@@ -25,6 +26,7 @@ _LEVELS: Final = {
     "L1": "It writes: something is different afterwards.",
     "L2": "It executes code or reaches the network.",
 }
+_MARKS: Final[dict[str, Literal["+", "-", " "]]] = {"+": "+", "-": "-", " ": " "}
 _HOUR_S: Final = 3_600
 _PERIODS: Final = (
     (_HOUR_S, "1 hour"),
@@ -61,9 +63,10 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A line of an edit."""
+    """A line of a difference."""
 
-    mark: Literal["+", "-", " "]
+    mark: Literal["+", "-", " ", "@"]
+    """`@`: it says which lines follow."""
     text: str
 
 
@@ -86,6 +89,10 @@ class QuestionView(View, frozen=True, kw_only=True):
     args: str
     """The arguments, exactly and whole."""
     lines: int
+    preview: Preview | None
+    """What the call would change now; None where its tool cannot say."""
+    diff: tuple[Change, ...]
+    """That change line by line, whole; empty where there is nothing to compare."""
     effect: tuple[str, ...]
     """Sentences: what the call would do."""
     version: str
@@ -180,6 +187,8 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
     tool = await _tool(asked, found)
     args = written(found.args)
     lapsed = found.expires_at is not None and found.expires_at <= asked.now
+    still = found.state == "pending" and not lapsed
+    preview = await confirmations.preview(found.confirmation) if still else None
     kind, _, job = found.caller.partition("/")
     return QuestionView(
         title=f"May {found.principal or 'somebody'} call {found.tool}?" if found.tool else "A question",
@@ -189,6 +198,8 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         job=job if kind == "job" else "",
         args=args,
         lines=args.count("\n") + 1,
+        preview=preview,
+        diff=_lines(preview.diff) if preview is not None else (),
         effect=_effect(tool),
         version=tool.version if tool else "",
         changed=bool(tool and found.contract_hash and tool.contract_hash != found.contract_hash),
@@ -196,7 +207,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         fields=fields_of(found.args, tool.input_schema) if tool and isinstance(found.args, dict) else (),
         trials=await _trials(asked, found) if found.state == "pending" and found.tool else (),
         hindrance=hindrance(found, asked.access),
-        open=found.state == "pending" and not lapsed,
+        open=still,
         lost=error.message if error is not None else "",
         last=told.decisions[-1] if told.decisions else None,
     )
@@ -229,6 +240,15 @@ async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tu
         return ()
     lines = [each for each in difflib.ndiff(before, after) if not each.startswith("?")]
     return tuple(Change("+" if each[0] == "+" else "-" if each[0] == "-" else " ", each[2:]) for each in lines)
+
+
+def _lines(diff: str) -> tuple[Change, ...]:
+    """A unified difference; the two lines that name the files are left out, as the call itself names the file."""
+    _, separator, rest = diff.partition("\n@@")
+    lines = f"@@{rest}".removesuffix("\n").split("\n") if separator else []
+    return tuple(
+        Change("@", line) if line.startswith("@@") else Change(_MARKS.get(line[:1], "@"), line[1:]) for line in lines
+    )
 
 
 def _effect(tool: ToolView | None) -> tuple[str, ...]:

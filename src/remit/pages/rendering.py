@@ -12,7 +12,7 @@ import msgspec
 from remit.clock import age, duration, isoformat
 from remit.pages.assets import asset
 from remit.pages.page import View
-from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, visible, written
+from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, pieces, visible, written
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,6 +76,7 @@ def _environment() -> Environment:
         dollars=dollars,
         duration=duration,
         grouped=grouped,
+        pieces=pieces,
         written=written,
         iso=isoformat,
         exact=pass_context(_exact),

@@ -36,6 +36,14 @@ def written(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+def pieces(text: str) -> list[tuple[str, bool]]:
+    """A sentence cut at its backticks; each piece with whether it is a command. Whole if they do not come in pairs."""
+    found = text.split("`")
+    if len(found) % 2 == 0:
+        return [(text, False)]
+    return [(piece, number % 2 == 1) for number, piece in enumerate(found) if piece]
+
+
 def clock_time(micros: int, zone: tzinfo) -> str:
     """The time of day."""
     return _at(micros, zone).strftime("%H:%M:%S")
