@@ -43,6 +43,35 @@ async def test_what_is_kept_is_bounded_and_a_gap_shows() -> None:
     assert kept[0].offset == MAX_CHARACTERS // 4 * 6
 
 
+async def test_what_is_being_said_is_the_text_of_answers_that_go_on() -> None:
+    tails = Tails()
+    assert tails.speech("job/j") == {}
+    with tails.open("job/j", "1") as first:
+        first(Delta("text", "It is "))
+        first(Delta("reasoning", "hm"))
+        with tails.open("job/j", "2") as second:
+            second(Delta("text", "Or "))
+            first(Delta("text", "milk."))
+            assert tails.speech("job/j") == {"1": "It is milk.", "2": "Or "}
+        assert tails.speech("job/j") == {"1": "It is milk."}
+    with tails.open("job/j", "1") as again:
+        assert tails.speech("job/j") == {}
+        again(Delta("text", "Once more"))
+        assert tails.speech("job/j") == {"1": "Once more"}
+
+
+async def test_who_waits_is_told_how_much_was_said() -> None:
+    tails = Tails()
+    waiting = asyncio.create_task(tails.heard("job/j", 0))
+    await asyncio.wait([waiting], timeout=0)
+    with tails.open("job/j", "1") as watch:
+        watch(Delta("text", "Hello"))
+        assert await waiting == 5
+        watch(Delta("text", "!"))
+        assert await tails.heard("job/j", 5) == 6
+    assert tails._tails == {}
+
+
 async def test_nothing_is_kept_once_nobody_speaks_or_watches() -> None:
     tails = Tails()
     with tails.open("job/j", "1") as watch:

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import expect
 
 from remit import Remit, tool
+from remit.jobs.state import stream_of
+from remit.models.reply import Delta
 from remit.service.jobs import Options
 from remit.settings import load
+from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
 
 pytestmark = pytest.mark.slow
@@ -111,3 +115,19 @@ async def test_speaking_needs_the_scope_call_and_to_an_agent_at_work_decide(serv
         assert "/say" not in (await browser.get(f"/agents/{at_work}")).text
         refused = await browser.send(f"/agents/{at_work}/say", [("csrf", page.csrf), ("text", "x")])
         assert (refused.status, "SCOPE_REQUIRED" in refused.text) == (403, True)
+
+
+async def test_what_an_agent_says_is_seen_while_it_says_it(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path, STEPS) as opened, served(opened) as browser, browsing() as chromium:
+        job = await begin(opened)
+        async with window(chromium, browser.url) as shown:
+            page = await shown.open(f"/agents/{job}")
+            await expect(page.locator("#live-state")).to_have_text("Live")
+            with opened.runtime.gateway.services.tails.open(stream_of(job), "9") as say:
+                say(Delta("text", "There are "))
+                await expect(page.locator("#speech")).to_contain_text("There are")
+                say(Delta("text", HOSTILE))
+                await expect(page.locator("#speech")).to_contain_text("{{ 7*7 }}⟨U+202E⟩⟨U+200B⟩")
+            await opened.service.conversations.say(job, "And now?")
+            await expect(page.locator("#speech .text")).to_have_count(0)
+            assert await page.evaluate("document.querySelectorAll('script').length") == 3

@@ -34,7 +34,8 @@ class _Tail:
         self._size = 0
         self.news = asyncio.Event()
         self.watchers = 0
-        self.writers = 0
+        self.writers: dict[str, int] = {}
+        """The steps that speak, and the offset at which each began."""
 
     def add(self, step: str, delta: Delta) -> None:
         self.pieces.append(Piece(step, self.end, delta))
@@ -62,12 +63,36 @@ class Tails:
     def open(self, stream: str, step: str) -> Iterator[Watch]:
         """Take pieces of the answer to one question."""
         tail = self._tails.setdefault(stream, _Tail())
-        tail.writers += 1
+        tail.writers[step] = tail.end
         try:
             yield lambda delta: tail.add(step, delta)
         finally:
-            tail.writers -= 1
+            tail.writers.pop(step, None)
             self._forget(stream, tail)
+
+    async def heard(self, stream: str, since: int) -> int:
+        """Wait until the number of characters that were said in a stream is not `since`; that number."""
+        tail = self._tails.setdefault(stream, _Tail())
+        tail.watchers += 1
+        try:
+            while tail.end == since:
+                tail.news.clear()
+                await tail.news.wait()
+            return tail.end
+        finally:
+            tail.watchers -= 1
+            self._forget(stream, tail)
+
+    def speech(self, stream: str) -> dict[str, str]:
+        """What is being said in a stream right now, by step, as far as it is kept."""
+        tail = self._tails.get(stream)
+        if tail is None:
+            return {}
+        found = dict.fromkeys(tail.writers, "")
+        for piece in tail.since(min(tail.writers.values(), default=tail.end)):
+            if piece.delta.kind == "text" and piece.offset >= tail.writers.get(piece.step, tail.end):
+                found[piece.step] += piece.delta.text
+        return {step: text for step, text in found.items() if text}
 
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Piece]:
         """Every piece of a stream from the offset `after` on that is still kept, and each new one; without an end."""

@@ -13,7 +13,7 @@ from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
-from remit.pages.value import Shown, shown
+from remit.pages.value import INLINE, Shown, shown
 from remit.service.conversations import AGENT, IMPORTED
 from remit.service.jobs import Options
 from remit.service.standing import Standing, standing
@@ -77,6 +77,8 @@ class Agent(View, frozen=True, kw_only=True):
     created_at: int
     said: tuple[Said, ...]
     messages: int
+    speech: tuple[str, ...]
+    """What models of this process are saying, as far as it has come: the ends of long texts."""
     usage: tuple[UsageRow, ...]
     """By model."""
     questions: tuple[ConfirmationView, ...]
@@ -121,7 +123,8 @@ async def moved(asked: PageRequest) -> object:
     """What stays equal while nothing is said."""
     job = await asked.service.jobs.find(asked.path["job"])
     pending = await asked.service.confirmations.pending()
-    return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending)
+    speech = asked.service.streams.speech(job)
+    return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending), speech
 
 
 async def say(asked: PageRequest) -> Agent | See:
@@ -159,6 +162,7 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         created_at=row.created_at,
         said=said if everything else said[-_NEWEST:],
         messages=len(said),
+        speech=tuple(text[-INLINE:] for text in service.streams.speech(job).values()),
         usage=tuple(await service.usage.of(job)),
         questions=tuple(await service.confirmations.pending(job)),
         ended=row.state in ENDED,
@@ -197,6 +201,6 @@ def _call(call: ToolCall, result: ToolResult | None) -> Call:
 
 PAGES: Final = (
     Page(path="/agents", scope="read", handler=agents, query=Query, live="heads"),
-    Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="events", mark=moved),
+    Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="words", mark=moved),
     Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
 )

@@ -17,6 +17,7 @@ from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
+from remit.pages.news import news_of
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
@@ -96,8 +97,7 @@ class Live:
             return
         zone = zone_of(request.headers)
         last = query.last or request.headers.get("last-event-id", "")
-        streams = self._service.streams
-        changed = streams.changed if page.live == "events" else streams.heads_changed
+        changed = news_of(self._service, page, names)
         make = self._maker(page, names, values, request, visitor, query.page)
         key = (query.page, visitor.access, str(zone))
         try:

@@ -59,6 +59,14 @@ class Streams:
         """What models say to a job or session from now on, piece by piece; it is not recorded yet."""
         return self._tails.follow(stream_named(identifier))
 
+    async def heard(self, identifier: str, since: int) -> int:
+        """Wait until a model of this process has said more than the mark `since` (0: nothing yet); the new mark."""
+        return await self._tails.heard(stream_named(identifier), since)
+
+    def speech(self, identifier: str) -> dict[str, str]:
+        """What models of this process are saying to a job or session right now, by step; it is not recorded yet."""
+        return self._tails.speech(stream_named(identifier))
+
     async def heads_changed(self, since: int) -> int:
         """The same for news of whole streams: one began, was woken, parked, leased or closed."""
         return await self._journal.heads_changed(since)
