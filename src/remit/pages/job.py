@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -15,9 +15,11 @@ from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
 from remit.pages.strip import Strip, strip_of
 from remit.pages.text import brief
 from remit.pages.value import INLINE, Shown, shown
+from remit.service.conversations import CONTINUES, CONVERSATIONS
 from remit.service.retrying import RETRY_OF
 from remit.service.standing import Standing, standing
 from remit.service.story import JobStory
+from remit.service.ticket_runs import RECIPE as TICKET_RUN
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.trace.step import Drift, StepNarrative
 from remit.trace.words import words
@@ -27,8 +29,8 @@ WHOLE: Final = 1_000
 WINDOW: Final = 200
 """Rows of a page that cannot show all."""
 _EVENTS: Final = 200
-_RETRIES: Final = 5
-"""Retries of a job that are named."""
+_RELATED: Final = 5
+"""Jobs of a sort that are named beside one."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
 
     view: StepView
     told: StepNarrative | None
+    part_of: tuple[str, str]
+    """Place and name of the child recipe that it is a step of; both empty: of the job itself."""
     args: Shown | None
     value: Shown | None
     curl: str
@@ -82,6 +86,12 @@ class Job(View, frozen=True, kw_only=True):
     """The job whose steps it took over; empty: none."""
     retries: tuple[str, ...]
     """Jobs that took over its steps, newest first."""
+    continues: str
+    """The job whose conversation it goes on with; empty: none."""
+    continued: tuple[str, ...]
+    """Jobs that go on with its conversation, newest first."""
+    ticket: str
+    """The ticket whose steps it runs; empty: none."""
     events: int
     query: Query
     standing: Standing
@@ -153,7 +163,10 @@ async def job(asked: PageRequest) -> Job:
         created=created,
         error=known.error,
         retry_of=story.history.forked.job if story.history.forked else "",
-        retries=tuple(row.job for row in await asked.service.jobs.rows(labels={RETRY_OF: name}, limit=_RETRIES)),
+        retries=await _labelled(asked, RETRY_OF, name),
+        continues=_earlier(known.input),
+        continued=await _labelled(asked, CONTINUES, name) if known.row.name in CONVERSATIONS else (),
+        ticket=known.row.labels.get("ticket", "") if known.row.name == TICKET_RUN else "",
         events=story.events,
         query=query,
         standing=stands,
@@ -163,7 +176,7 @@ async def job(asked: PageRequest) -> Job:
         signals=tuple(wait for wait in known.waits if wait.type == "signal"),
         drifts=tuple(story.drifts),
         until=until,
-        rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until)),
+        rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until, story.queued)),
         steps=len(known.steps),
         found=len(rows),
         strip=strip_of(rows) if len(rows) > WHOLE else None,
@@ -172,6 +185,18 @@ async def job(asked: PageRequest) -> Job:
         input=shown(known.input),
         result=shown(known.result) if known.completed else None,
     )
+
+
+async def _labelled(asked: PageRequest, label: str, job: str) -> tuple[str, ...]:
+    """The newest jobs whose label names this one."""
+    return tuple(row.job for row in await asked.service.jobs.rows(labels={label: job}, limit=_RELATED))
+
+
+def _earlier(given: Any) -> str:
+    """The job whose conversation an agent was given; empty for what was given none."""
+    earlier = given.get("earlier") if isinstance(given, dict) else None
+    job = earlier.get("job") if isinstance(earlier, dict) else None
+    return job if isinstance(job, str) else ""
 
 
 async def moved(asked: PageRequest) -> object:
@@ -203,12 +228,20 @@ async def _detail(asked: PageRequest, known: JobStory, questions: list[Confirmat
     return Detail(
         view=view,
         told=await asked.service.streams.told(known.story, step),
+        part_of=_part_of(known, step),
         args=shown(args) if args is not None else None,
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
         python=_python(view),
         command=f"remit show {known.row.job} {shlex.quote(step)}",
     )
+
+
+def _part_of(known: JobStory, step: str) -> tuple[str, str]:
+    found, above = known.story.history.children, step.rpartition(".")[0]
+    while above and above not in found:
+        above = above.rpartition(".")[0]
+    return (above, found[above].name) if above else ("", "")
 
 
 def _asking(row: Row, questions: list[ConfirmationView]) -> Row:

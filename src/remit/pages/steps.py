@@ -10,14 +10,17 @@ import msgspec
 
 from remit.pages.scale import Scale, Span
 from remit.service.views import StepRow
-from remit.trace.step import StepNarrative
+from remit.trace.step import StepNarrative, Waited
 from remit.trace.story import Story
 
-SegmentKind = Literal["work", "failed", "wait", "backoff", "doubt"]
+SegmentKind = Literal["queue", "work", "failed", "wait", "backoff", "doubt"]
+"""`queue`: what it waited for had come, and no worker had taken the job yet."""
 ALIKE: Final = 5
 """So many successes in a row that differ in nothing are shown as one row."""
 _THIN: Final = 8.0
 """Units that a bar takes at least, so that it can be seen."""
+_QUEUE_US: Final = 1_000
+"""Microseconds up to which a worker took it at once."""
 _MARKS: Final = {
     "ok": ("✓", "quiet"),
     "failed": ("✗", "bad"),
@@ -98,11 +101,20 @@ def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[s
     return found
 
 
-def lines(shown: Iterable[Group], told: Told, scale: Scale, until: int) -> list[Row]:
-    """A row for each group."""
-    return [
+def lines(
+    shown: Iterable[Group], told: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
+) -> list[Row]:
+    """A row for each group; `queued` says before which step, and from when to when, the job waited for a worker."""
+    found = [
         _row(group[0], told(group[0].step), scale, until) if len(group) == 1 else _folded(group, told, scale, until)
         for group in shown
+    ]
+    if queued is None:
+        return found
+    first, since, end = queued
+    queue = _segment("queue", since, end, scale)
+    return [
+        msgspec.structs.replace(row, segments=(queue, *row.segments)) if row.step == first else row for row in found
     ]
 
 
@@ -170,15 +182,30 @@ def _segments(row: StepRow, told: StepNarrative, scale: Scale, until: int) -> tu
     found = []
     for wait in told.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
-        found.append(_segment(kind, wait.since, wait.until or until, scale))
+        end = wait.until or until
+        came = min(end, max(wait.since, _came(wait, told) or end))
+        found.append(_segment(kind, wait.since, came, scale))
+        if end - came > _QUEUE_US:
+            found.append(_segment("queue", came, end, scale))
     for attempt in told.attempts:
         unseen = attempt.ended_at is None
         end = attempt.ended_at or (until if row.state == "running" else attempt.started_at)
         kind = "doubt" if unseen and row.state == "unknown" else "failed" if attempt.code else "work"
         found.append(_segment(kind, attempt.started_at, end, scale))
     if not found:
-        found.append(_segment("failed" if row.state == "blocked" else "work", told.started_at, _end(told), scale))
+        kind = "failed" if row.state in {"blocked", "failed"} else "work"
+        end = until if told.ended_at is None and told.name.startswith("recipe.") else _end(told)
+        found.append(_segment(kind, told.started_at, end, scale))
     return tuple(found)
+
+
+def _came(wait: Waited, told: StepNarrative) -> int | None:
+    """When what it waited for came, as far as that is recorded beside the wait itself."""
+    if wait.due_at is not None and (wait.timed_out or wait.type == "timer"):
+        return wait.due_at
+    asked = next((one for one in told.confirmations if one.confirmation == wait.key), None)
+    approved = asked is not None and len(asked.decisions) >= asked.approvals
+    return asked.decisions[-1].at if asked is not None and approved else None
 
 
 def _end(told: StepNarrative) -> int:

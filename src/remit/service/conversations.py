@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 AGENT: Final = "agent"
 IMPORTED: Final = "conversation"
 """The recipe that keeps a conversation from elsewhere."""
+CONVERSATIONS: Final = frozenset({AGENT, IMPORTED})
+"""The recipes whose jobs can be gone on with."""
+CONTINUES: Final = "remit.continues"
+"""Label of a job that goes on with another one's conversation: which."""
 _OWN: Final = frozenset({"task", "earlier", "messages", "results"})
 """What another task is not given again."""
 _TITLE: Final = 60
@@ -74,7 +78,7 @@ class Conversations:
         head = await head_of(self._journal, job)
         found = await self._found(job)
         created = found.created
-        if created is None or created.name not in {AGENT, IMPORTED}:
+        if created is None or created.name not in CONVERSATIONS:
             why = f"{job} is no conversation: it runs {created.name if created else 'nothing'}"
             raise StateError(
                 why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs` lists those of the recipe {AGENT}."
@@ -90,7 +94,8 @@ class Conversations:
             else:
                 return job
         given = await self._continued(found, text)
-        options = msgspec.structs.replace(options, subject=options.subject or head.subject)
+        labels = {**options.labels, CONTINUES: job}
+        options = msgspec.structs.replace(options, subject=options.subject or head.subject, labels=labels)
         return await self._jobs.start_named(AGENT, given, _within(created, options, text))
 
     async def _was_said(self, job: str, key: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from remit.jobs.state import History
 from remit.journal.kinds import JobFailed
@@ -11,6 +11,27 @@ from remit.trace.step import StepState
 
 _BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
 """What a child is in as long as one of its steps is; the first counts most."""
+
+
+class Child(NamedTuple):
+    """A child recipe."""
+
+    state: StepState
+    until: int
+    """When the last of its steps was heard of, in microseconds since the Unix epoch."""
+
+
+def children(history: History, steps: Collection[tuple[str, StepState, int]]) -> dict[str, Child]:
+    """Each child, by its place; `steps` are those of the job: place, state, and when it was heard of last."""
+    found = child_states(history, ((step, state) for step, state, _ in steps))
+    until = dict.fromkeys(found, 0)
+    for step, _, last in steps:
+        place = step
+        while place:
+            if place in until:
+                until[place] = max(until[place], last)
+            place = place.rpartition(".")[0]
+    return {place: Child(state, until[place]) for place, state in found.items()}
 
 
 def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:

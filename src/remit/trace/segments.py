@@ -66,6 +66,12 @@ class Timeline:
         last = () if self._since is None else _stretch(self._kind, self._since, self._last if self._ended else None)
         return (*self._found, *last)
 
+    @property
+    def queued(self) -> tuple[int, int]:
+        """From when to when it was queued before its first work; of no length if it was not, or still is."""
+        first = self._found[0] if self._found else None
+        return (first.since, first.until) if first and first.kind == "queued" and first.until else (0, 0)
+
     def _fold(self, payload: k.Payload) -> None:
         match payload:
             case k.ToolInvocationStarted():

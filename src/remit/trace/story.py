@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 
 from remit.jobs.state import History
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.trace.children import child_states
+from remit.trace.children import Child, children
 from remit.trace.narrative import Narrative, Recovery
 from remit.trace.question import read_question
+from remit.trace.seen import Seen, Try
 from remit.trace.segments import Timeline
 from remit.trace.step import (
-    Attempt,
     Drift,
     LlmInvocation,
-    QuestionRecord,
     StepNarrative,
+    StepState,
     ToolInvocation,
     Waited,
     call_state,
@@ -41,51 +41,13 @@ def narrate(events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]
     return story.narrative()
 
 
-class _Try(NamedTuple):
-    """An attempt as it was announced, and as it ended if that was recorded."""
-
-    number: int
-    since: int
-    until: int | None = None
-    finished: k.ToolInvocationFinished | None = None
-
-    def told(self) -> Attempt:
-        if self.finished is None:
-            return Attempt(number=self.number, started_at=self.since)
-        error = self.finished.error
-        return Attempt(
-            number=self.number,
-            started_at=self.since,
-            ended_at=self.until,
-            duration_us=self.finished.duration_us,
-            outcome=self.finished.outcome,
-            code=error.code if error else "",
-            message=error.message if error else "",
-            decided_by=self.finished.decided_by,
-        )
-
-
-class _Step:
-    """What is known of one step while its events are read; a job may have ten thousand of them."""
-
-    __slots__ = ("answer", "asked", "relayed", "since", "tries", "until", "waits")
-
-    def __init__(self, at: int) -> None:
-        self.since = self.until = at
-        self.tries: tuple[_Try, ...] = ()
-        self.waits: dict[str, Waited] = {}
-        self.asked: dict[str, QuestionRecord] = {}
-        self.answer: k.CommandCommitted | None = None
-        self.relayed: k.RequestRelayed | None = None
-
-
 class Story:
     """A job's events, read once and carried on as more of them come."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the first events, in order."""
         self.history = History()
-        self.steps: dict[str, _Step] = {}
+        self.steps: dict[str, Seen] = {}
         """What is known of each step, in the order in which they began."""
         self.drifts: list[Drift] = []
         self.recoveries: list[Recovery] = []
@@ -98,6 +60,7 @@ class Story:
         self.ended_at: int | None = None
         self.session: k.SessionOpened | None = None
         self._timeline = Timeline()
+        self._children: tuple[int, dict[str, Child]] = 0, {}
         self.read(events)
 
     def read(self, events: Iterable[Event]) -> None:
@@ -122,15 +85,8 @@ class Story:
 
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""
-        if step in self.history.children:
-            return next((one for one in self._all() if one.step == step), None)
         one = self.steps.get(step)
         return self._told(step, one) if one is not None and step else None
-
-    def _all(self) -> tuple[StepNarrative, ...]:
-        steps = [self._told(step, one) for step, one in self.steps.items() if step]
-        found = child_states(self.history, ((one.step, one.state) for one in steps))
-        return tuple(msgspec.structs.replace(one, state=found[one.step]) if one.step in found else one for one in steps)
 
     def span(self, step: str) -> tuple[int, int]:
         """From the first to the last event of a step, in microseconds since the Unix epoch."""
@@ -146,6 +102,13 @@ class Story:
                 yield one.since, one.since
             for attempt in one.tries:
                 yield attempt.since, attempt.until or attempt.since
+
+    @property
+    def queued(self) -> tuple[str, int, int] | None:
+        """Its first step, and from when to when the job waited for a worker before that; None if it did not."""
+        since, until = self._timeline.queued
+        first = next((step for step in self.steps if step), None)
+        return (first, since, until) if first is not None and until > since else None
 
     @property
     def name(self) -> str:
@@ -180,17 +143,17 @@ class Story:
             error=end.error if isinstance(end, k.JobFailed) else None,
             cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
             segments=self._timeline.segments(),
-            steps=self._all(),
+            steps=tuple(self._told(step, one) for step, one in self.steps.items() if step),
             drifts=tuple(self.drifts),
             recoveries=tuple(self.recoveries),
         )
 
     # --- reading
 
-    def _step(self, step: str, at: int) -> _Step:
+    def _step(self, step: str, at: int) -> Seen:
         found = self.steps.get(step)
         if found is None:
-            found = self.steps[step] = _Step(at)
+            found = self.steps[step] = Seen(at)
         elif at > found.until:
             found.until = at
         return found
@@ -203,7 +166,7 @@ class Story:
             self._step(step, at)
 
     def _start(self, payload: k.ToolInvocationStarted, at: int) -> None:
-        self._step(payload.step, at).tries += (_Try(payload.attempt, at),)
+        self._step(payload.step, at).tries += (Try(payload.attempt, at),)
 
     def _answer(self, payload: k.CommandCommitted, at: int) -> None:
         self._step(payload.step, at).answer = payload
@@ -237,7 +200,7 @@ class Story:
         step = self._step(payload.step, at)
         if step.tries:
             announced = step.tries[-1]
-            step.tries = (*step.tries[:-1], _Try(announced.number, announced.since, at, payload))
+            step.tries = (*step.tries[:-1], Try(announced.number, announced.since, at, payload))
 
     def _wait(self, payload: k.JobWaiting, at: int) -> None:
         waited = Waited(
@@ -275,7 +238,7 @@ class Story:
 
     # --- telling
 
-    def _told(self, step: str, one: _Step) -> StepNarrative:
+    def _told(self, step: str, one: Seen) -> StepNarrative:
         common: dict[str, Any] = {
             "step": step,
             "started_at": one.since,
@@ -294,17 +257,35 @@ class Story:
             name = value.KIND.removesuffix("_recorded")
             return StepNarrative(name=name, state="ok", ended_at=one.until, result_preview=str(value.value), **common)
         if step in self.history.children:
-            child = self.history.children[step]
+            started, child = self.history.children[step], self._child(step)
             return StepNarrative(
-                name=f"recipe.{child.name}", state="ok", args_preview=child.version, ended_at=one.until, **common
+                name=f"recipe.{started.name}",
+                state=child.state,
+                args_preview=started.version,
+                ended_at=child.until if child.state in {"ok", "failed"} else None,
+                **common,
             )
         return _wait_step(self.history.places.get(step, "human"), one, common)
 
-    def _call(self, step: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
+    def _state(self, step: str, one: Seen) -> StepState:
+        """Where a step stands by itself, whatever it holds."""
+        if step in self.history.calls:
+            return call_state(self.history.calls[step], waiting=one.waiting, ended=self.history.end is not None)
+        if one.relayed is not None:
+            return "failed" if one.relayed.error else "ok"
+        return "waiting" if one.waiting and one.answer is None else "ok"
+
+    def _child(self, step: str) -> Child:
+        """A child recipe; what is known of all of them is made once for so many events."""
+        if self._children[0] != self.events:
+            told = ((place, self._state(place, one), one.until) for place, one in self.steps.items() if place)
+            self._children = self.events, children(self.history, tuple(told))
+        return self._children[1][step]
+
+    def _call(self, step: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
         record = self.history.calls[step]
         started, finished, refused = record.started, record.finished, record.refused
-        waiting = any(waited.until is None for waited in one.waits.values())
-        state = call_state(record, waiting=waiting, ended=self.history.end is not None)
+        state = self._state(step, one)
         common |= {
             "state": state,
             "ended_at": one.until if state in {"ok", "failed", "blocked"} else None,
@@ -351,7 +332,7 @@ class Story:
         )
 
 
-def _model(one: _Step, common: dict[str, Any]) -> StepNarrative:
+def _model(one: Seen, common: dict[str, Any]) -> StepNarrative:
     answer = one.answer
     if answer is None:
         raise AssertionError(common["step"])
@@ -371,7 +352,7 @@ def _model(one: _Step, common: dict[str, Any]) -> StepNarrative:
     )
 
 
-def _passed(relayed: k.RequestRelayed, one: _Step, common: dict[str, Any]) -> StepNarrative:
+def _passed(relayed: k.RequestRelayed, one: Seen, common: dict[str, Any]) -> StepNarrative:
     """A request that was passed on to a server as it was."""
     return StepNarrative(
         name=f"relayed.{relayed.method}",
@@ -383,7 +364,7 @@ def _passed(relayed: k.RequestRelayed, one: _Step, common: dict[str, Any]) -> St
     )
 
 
-def _wait_step(kind: str, one: _Step, common: dict[str, Any]) -> StepNarrative:
+def _wait_step(kind: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
     waits = tuple(one.waits.values())
     done = all(waited.until is not None for waited in waits)
     return StepNarrative(
