@@ -7,7 +7,7 @@ is a query. A writer of a stream knows its head and says so; a write that finds 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -202,6 +202,17 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     def needle(self) -> str:
         """The text with small letters for A to Z, as every backend compares it."""
         return self.text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+class Tally(NamedTuple):
+    """How many streams were made in the same stretch of time, are in the same state, and took about as long."""
+
+    stretch: int
+    """Which stretch, from 0."""
+    state: str
+    took: int | None
+    """How many of the bounds that were given the time from first to last event reached; None: it is not closed."""
+    number: int
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from remit.journal.event import (
     Lease,
     Placed,
     Scanned,
+    Tally,
 )
 from remit.journal.examining import Examined, examine, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
@@ -234,6 +235,10 @@ class Journal:
     async def counts(self, kind: str) -> dict[str, int]:
         """How many streams of a kind there are in each state; a state without one is left out."""
         return await self._store.counts(kind)
+
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+        """How many streams of a kind were made from `since` on, by stretches of `width` and `bounds` of their time."""
+        return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
         """Every event with seq > `after`."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
 
 
 class Store(Protocol):
@@ -60,6 +60,13 @@ class Store(Protocol):
 
     async def counts(self, kind: str) -> dict[str, int]:
         """How many streams of a kind there are in each state; a state without one is left out."""
+        ...
+
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+        """How many streams of a kind were made from `since` on, by stretches of `width` and by `bounds` of their time.
+
+        All in microseconds; the bounds are in order. Stretch, state and time without a stream are left out.
+        """
         ...
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:

@@ -16,6 +16,12 @@ HEADS: Final = f"SELECT {', '.join(COLUMNS)} FROM heads"  # noqa: S608 - names o
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
+def reached(bounds: Sequence[int]) -> str:
+    """How many of the bounds the time between a head's first and last event reached, as an expression in SQL."""
+    steps = " ".join(f"WHEN updated_at - created_at < {bound:d} THEN {number}" for number, bound in enumerate(bounds))
+    return f"CASE {steps} ELSE {len(bounds)} END" if bounds else "0"
+
+
 def to_head(row: Sequence[Any]) -> Head:
     """The head in a row that begins with COLUMNS, its labels as JSON text."""
     return Head(

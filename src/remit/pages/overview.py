@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from remit.pages.chart import Chart, by_hour, by_length
 from remit.pages.jobs import Line, line_of
 from remit.pages.page import Page, PageRequest, View
 from remit.service.views import ConfirmationView
@@ -36,6 +37,10 @@ class Overview(View, frozen=True, kw_only=True):
     troubled: int
     counts: tuple[Count, ...]
     newest: tuple[Line, ...]
+    hours: Chart
+    """How many jobs began in each hour of the last day."""
+    lengths: Chart
+    """How long they took."""
 
 
 async def overview(asked: PageRequest) -> Overview:
@@ -47,6 +52,7 @@ async def overview(asked: PageRequest) -> Overview:
     trouble = [line for line in lines if line.standing.tone == "bad"]
     asking = [line for line in lines if line.standing.word == "uncertain"]
     counts = await jobs.counts()
+    since, day = await asked.memory.day(now)
     return Overview(
         title="Overview",
         questions=tuple(questions[:_SHOWN]),
@@ -56,6 +62,8 @@ async def overview(asked: PageRequest) -> Overview:
         troubled=len(trouble),
         counts=tuple(Count(state, counts.get(state, 0)) for state in _STATES),
         newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
+        hours=by_hour(day, since),
+        lengths=by_length(day),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -22,7 +22,7 @@ from remit.jobs.routes import route_of
 from remit.jobs.state import KIND, OURS, History, stream_of
 from remit.jobs.today import calls_today, worst
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, HeadPatch, HeadQuery
+from remit.journal.event import Blob, HeadPatch, HeadQuery, Tally
 from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
@@ -145,6 +145,13 @@ class Jobs:
     async def counts(self) -> dict[str, int]:
         """How many jobs are in each state; a state without one is left out."""
         return await self._journal.counts(KIND)
+
+    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+        """How many jobs were created from `since` on, by stretches of `width`, state, and `bounds` of their time.
+
+        All in microseconds.
+        """
+        return await self._journal.tallies(KIND, since, width, bounds)
 
     async def row(self, job: str) -> JobRow:
         """A job's row. Raises NotFoundError."""

@@ -10,7 +10,7 @@ from remit.clock import SECOND
 from remit.journal.event import Commit, Head, HeadPatch, HeadQuery, Lease
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
-from remit.journal.sqlite.schema import migrate
+from remit.journal.sqlite.schema import LABELS, migrate
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import LEASE, note, terms
@@ -155,3 +155,22 @@ def test_next_due_passes_over_a_queue_that_empties_while_it_looks(db: apsw.Conne
     db.set_exec_trace(meanwhile)
     assert queries.next_due(db, "job", ()) == START + 1
     assert asked == 1
+
+
+@pytest.mark.parametrize("key", LABELS)
+@pytest.mark.parametrize("states", [(), ("pending",), ("pending", "running")])
+def test_a_label_that_is_looked_for_has_an_index(db: apsw.Connection, key: str, states: tuple[str, ...]) -> None:
+    query = HeadQuery(kind="job", states=states, labels={key: "a"})
+    (steps,) = plans(db, lambda: queries.heads(db, query))
+    assert steps.count(f"heads_{key.removeprefix('remit.')} (<expr>=?") == max(1, len(states))
+
+
+def test_several_states_are_read_by_the_index_of_each(db: apsw.Connection) -> None:
+    (steps,) = plans(db, lambda: queries.heads(db, HeadQuery(kind="job", states=("pending", "running"), limit=5)))
+    assert steps.count("heads_state (kind=? AND state=?)") == 2
+    assert "heads_kind" not in steps
+
+
+def test_only_streams_since_then_are_counted(db: apsw.Connection) -> None:
+    (steps,) = plans(db, lambda: queries.tallies(db, "job", START, SECOND, (SECOND,)))
+    assert "heads_kind (kind=? AND rowid>?)" in steps

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned
-from remit.journal.rows import COLUMNS, HEADS, to_head
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 
 if TYPE_CHECKING:
@@ -74,6 +74,12 @@ FROM heads h
 FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
 WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
 """
+_TALLIES: Final = """
+SELECT (created_at - $2) / $3, state, CASE WHEN closed THEN {took} END, count(*) FROM heads
+WHERE kind = $1 AND created_at >= $2 AND id > coalesce((
+    SELECT id FROM heads WHERE kind = $1 AND created_at < $2 ORDER BY id DESC LIMIT 1), 0)
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
 _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -117,6 +123,12 @@ async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:
     """How many streams of a kind are in each state."""
     rows = await db.fetch("SELECT state, count(*) FROM heads WHERE kind = $1 GROUP BY state", kind)
     return {row[0]: row[1] for row in rows}
+
+
+async def tallies(db: asyncpg.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    """How many streams of a kind were made in each stretch of time; only streams since then are looked at."""
+    rows = await db.fetch(_TALLIES.format(took=reached(bounds)), kind, since, width)
+    return [Tally(*row) for row in rows]
 
 
 async def events(db: asyncpg.Connection, wanted: Sequence[tuple[str, int, int]]) -> list[list[Event]]:

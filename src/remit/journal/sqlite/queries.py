@@ -13,9 +13,10 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned
-from remit.journal.rows import COLUMNS, HEADS, to_head
+from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
+from remit.journal.sqlite.schema import LABELS, label
 
 _HEAD: Final = HEADS + " WHERE stream = ?"
 _EVENTS: Final = """
@@ -74,6 +75,13 @@ FROM heads h
 FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
 WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
 """
+_NEWEST: Final = "SELECT * FROM (SELECT id FROM heads WHERE {where} ORDER BY id DESC LIMIT ?)"
+_TALLIES: Final = """
+SELECT (created_at - ?2) / ?3, state, CASE WHEN closed THEN {took} END, count(*) FROM heads
+WHERE kind = ?1 AND created_at >= ?2 AND id > coalesce((
+    SELECT id FROM heads WHERE kind = ?1 AND created_at < ?2 ORDER BY id DESC LIMIT 1), 0)
+GROUP BY 1, 2, 3
+"""
 _NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -86,22 +94,40 @@ def head(db: apsw.Connection, stream: str) -> Head | None:
 
 def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     """Heads that match, newest first."""
+    if query.kind is None or query.prefix or not query.states[1:]:
+        where, values = _where(query, query.states)
+        sql = f"{HEADS} WHERE {where} ORDER BY id DESC LIMIT ?"
+    else:
+        # The index on states has the newest of each at hand, and of several states none.
+        each = [_where(query, (state,)) for state in dict.fromkeys(query.states)]
+        newest = " UNION ALL ".join(_NEWEST.format(where=where) for where, _ in each)
+        values = [value for _, given in each for value in (*given, query.limit)]
+        sql = f"{HEADS} WHERE id IN ({newest}) ORDER BY id DESC LIMIT ?"
+    return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
+
+
+def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
+    """The condition of a query for streams in some of these states, and its values."""
     where, values = ["1"], list[Any]()
-    # A plus keeps SQLite from the index on kinds: names that share a prefix are few, streams of a kind are not.
-    plus = "+" if query.prefix else ""
+    # A plus keeps SQLite from the indexes on kinds: names that share a prefix are few, streams of a kind are not.
+    plus = "+" if query.prefix or not query.labels.keys().isdisjoint(LABELS) else ""
     if query.kind is not None:
         where.append(f"{plus}kind = ?")
         values.append(query.kind)
-    if query.states:
-        where.append(f"{plus}state IN ({', '.join('?' * len(query.states))})")
-        values += query.states
+    if states:
+        where.append(f"{plus}state IN ({', '.join('?' * len(states))})")
+        values += states
     if query.prefix:
         # A range, not LIKE: it uses the index on names and needs no escaping.
         where.append("stream >= ? AND stream < ?")
         values += [query.prefix, query.prefix + _LAST_CHARACTER]
     for key, value in query.labels.items():
-        where.append("labels ->> ? = ?")
-        values += ["$." + msgspec.json.encode(key).decode(), value]
+        if key in LABELS:  # as its index has it
+            where.append(f"{label(key)} = ?")
+            values.append(value)
+        else:
+            where.append("labels ->> ? = ?")
+            values += ["$." + msgspec.json.encode(key).decode(), value]
     if query.subject:
         where.append("subject = ? AND subject <> ''")
         values.append(query.subject)
@@ -114,13 +140,17 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     if query.before is not None:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)
-    sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-    return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
+    return " AND ".join(where), values
 
 
 def counts(db: apsw.Connection, kind: str) -> dict[str, int]:
     """How many streams of a kind are in each state; the index on states answers it alone."""
     return dict(db.execute("SELECT state, count(*) FROM heads WHERE kind = ? GROUP BY state", (kind,)))
+
+
+def tallies(db: apsw.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    """How many streams of a kind were made in each stretch of time; only streams since then are looked at."""
+    return [Tally(*row) for row in db.execute(_TALLIES.format(took=reached(bounds)), (kind, since, width))]
 
 
 def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Event]:

@@ -18,6 +18,15 @@ from remit.journal.sqlite.transaction import Transaction
 APPLICATION_ID: Final = 0x524D4954
 """`RMIT`, in the file's header, so that a foreign database is never taken for a journal."""
 
+LABELS: Final = ("remit.name", "remit.retry_of", "remit.continues")
+"""Labels by whose value streams are looked for, however many there are: each has an index."""
+
+
+def label(key: str) -> str:
+    """The value of one of these labels, in the words of its index."""
+    return f"labels ->> '$.\"{key}\"'"
+
+
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE TABLE heads (
@@ -72,6 +81,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """,
     """
     ALTER TABLE heads ADD COLUMN seal BLOB NOT NULL DEFAULT x'';
+    """,
+    """
+    CREATE INDEX heads_name ON heads (labels ->> '$."remit.name"') WHERE labels ->> '$."remit.name"' IS NOT NULL;
+    CREATE INDEX heads_retry_of ON heads (labels ->> '$."remit.retry_of"')
+        WHERE labels ->> '$."remit.retry_of"' IS NOT NULL;
+    CREATE INDEX heads_continues ON heads (labels ->> '$."remit.continues"')
+        WHERE labels ->> '$."remit.continues"' IS NOT NULL;
     """,
 )
 """Script n leads from schema version n to n + 1."""

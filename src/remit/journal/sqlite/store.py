@@ -19,7 +19,7 @@ from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, journal_closed, taken
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
@@ -184,6 +184,10 @@ class SqliteStore:
     async def counts(self, kind: str) -> dict[str, int]:
         """How many streams of a kind are in each state."""
         return await self._reading(lambda db: queries.counts(db, kind))
+
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+        """How many streams of a kind were made in each stretch of time, by state and by how long they took."""
+        return await self._reading(lambda db: queries.tallies(db, kind, since, width, bounds))
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events of a stream with seq > `after`, in order."""

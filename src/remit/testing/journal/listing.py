@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from remit.journal.event import HeadPatch, HeadQuery
+from remit.clock import SECOND
+from remit.journal.event import HeadPatch, HeadQuery, Tally
 from remit.journal.journal import Journal
+from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, job, note, opened
 
 
@@ -54,6 +56,53 @@ async def check_counts_by_state(storage: Storage) -> None:
             await job(journal, f"job/{number}", HeadPatch(state=state))
         await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
         assert await journal.counts("job") == {"pending": 1, "running": 2, "done": 1}
+
+
+async def check_lists_by_several_states_with_every_other_condition(storage: Storage) -> None:
+    """The newest of all of them, page by page, whatever else is asked for."""
+    async with opened(storage) as journal:
+        for number in range(12):
+            name = "rare" if number % 4 == 0 else "usual"
+            state = ("pending", "running", "done")[number % 3]
+            await job(journal, f"job/{number}", HeadPatch(state=state, labels={"remit.name": name}, title=name))
+        states = ("running", "pending", "running")
+        assert await _names(journal, HeadQuery(kind="job", states=states, limit=3)) == ["job/10", "job/9", "job/7"]
+        second = HeadQuery(kind="job", states=states, before="job/7", limit=2)
+        assert await _names(journal, second) == ["job/6", "job/4"]
+        rare = HeadQuery(kind="job", states=states, labels={"remit.name": "rare"})
+        assert await _names(journal, rare) == ["job/4", "job/0"]
+        assert await _names(journal, HeadQuery(kind="job", labels={"remit.name": "rare"})) == [
+            "job/8",
+            "job/4",
+            "job/0",
+        ]
+        assert await _names(journal, HeadQuery(states=states, text="RARE")) == ["job/4", "job/0"]
+
+
+async def check_tallies_by_time_state_and_length(storage: Storage) -> None:
+    """Of one kind and from a moment on; what is not closed took no time yet."""
+    clock = ManualClock()
+    async with opened(storage, clock) as journal:
+        await job(journal, "job/early", HeadPatch(state="done", closed=True))
+        clock.advance(1)
+        since = clock.now()
+        for number, took_s in enumerate((0.01, 0.09, 0.1, 0.5)):
+            writer = await job(journal, f"job/{number}", HeadPatch(state="running"))
+            clock.advance(took_s)
+            await journal.append(writer, note(2), synced=True, patch=HeadPatch(state="done", closed=number < 3))
+        clock.advance(20)
+        await job(journal, "job/later", HeadPatch(state="pending"))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        found = await journal.tallies("job", since, 10 * SECOND, (SECOND // 20, SECOND // 10, SECOND))
+        assert sorted(found, key=lambda one: (one.stretch, str(one.took))) == [
+            Tally(0, "done", 0, 1),
+            Tally(0, "done", 1, 1),
+            Tally(0, "done", 2, 1),
+            Tally(0, "done", None, 1),
+            Tally(2, "pending", None, 1),
+        ]
+        assert sum(one.number for one in await journal.tallies("job", 0, SECOND, ())) == 6
+        assert await journal.tallies("job", clock.now() + 1, SECOND, (50,)) == []
 
 
 async def check_lists_by_prefix(storage: Storage) -> None:

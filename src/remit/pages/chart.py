@@ -1,0 +1,128 @@
+"""Charts of the jobs of a day: how many began in each hour and what became of them, and how long they took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.journal.event import Tally
+
+HOUR: Final = 3_600 * SECOND
+HOURS: Final = 24
+BOUNDS: Final = (
+    SECOND // 100,
+    SECOND // 10,
+    SECOND,
+    10 * SECOND,
+    60 * SECOND,
+    600 * SECOND,
+    HOUR,
+    HOURS * HOUR,
+)
+"""Lengths between which jobs are counted, in microseconds."""
+_WORDS: Final = (
+    "under 10 ms",
+    "to 0.1 s",
+    "to 1 s",
+    "to 10 s",
+    "to 1 min",
+    "to 10 min",
+    "to 1 h",
+    "to 1 day",
+    "longer",
+)
+SORTS: Final = ("failed", "cancelled", "open", "completed")
+"""What became of jobs, in the order in which they are stacked from below; what failed can be compared."""
+WIDTH, HEIGHT = 1_000.0, 100.0
+"""The units of a chart."""
+_GAP: Final = 0.15
+"""The part of a column that is left free."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A part of a column."""
+
+    sort: str
+    number: int
+    y: float
+    height: float
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column, from the left."""
+
+    x: float
+    width: float
+    since: int
+    """When it begins, in microseconds since the Unix epoch; 0: it stands for lengths."""
+    words: str
+    """What it stands for; empty for a time."""
+    number: int
+    pieces: tuple[Piece, ...]
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns side by side."""
+
+    columns: tuple[Column, ...]
+    most: int
+    """The number of the highest column."""
+    total: int
+    failed: int
+
+
+def first_hour(now: int) -> int:
+    """When the first of the hours begins; the last one goes on."""
+    return (now // HOUR - HOURS + 1) * HOUR
+
+
+def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
+    """How many jobs began in each hour, and what became of them."""
+    counted: list[dict[str, int]] = [{} for _ in range(HOURS)]
+    for one in tallies:
+        if one.stretch < HOURS:
+            counts, sort = counted[one.stretch], one.state if one.state in SORTS else "open"
+            counts[sort] = counts.get(sort, 0) + one.number
+    return _chart(counted, [(since + hour * HOUR, "") for hour in range(HOURS)])
+
+
+def by_length(tallies: Iterable[Tally]) -> Chart:
+    """How long the jobs took that have ended."""
+    counted: list[dict[str, int]] = [{} for _ in _WORDS]
+    for one in tallies:
+        if one.took is not None and one.state in SORTS:
+            counts = counted[one.took]
+            counts[one.state] = counts.get(one.state, 0) + one.number
+    return _chart(counted, [(0, words) for words in _WORDS])
+
+
+def _chart(counted: list[dict[str, int]], names: list[tuple[int, str]]) -> Chart:
+    most = max(sum(counts.values()) for counts in counted)
+    step = WIDTH / len(counted)
+    columns = tuple(
+        Column(
+            x=round(number * step + step * _GAP / 2, 2),
+            width=round(step * (1 - _GAP), 2),
+            since=since,
+            words=words,
+            number=sum(counts.values()),
+            pieces=_pieces(counts, most),
+        )
+        for number, (counts, (since, words)) in enumerate(zip(counted, names, strict=True))
+    )
+    total = sum(column.number for column in columns)
+    return Chart(columns=columns, most=most, total=total, failed=sum(counts.get("failed", 0) for counts in counted))
+
+
+def _pieces(counts: Mapping[str, int], most: int) -> tuple[Piece, ...]:
+    found, below = [], 0
+    for sort in SORTS:
+        number = counts.get(sort, 0)
+        if number:
+            top = HEIGHT * (most - below - number) / most
+            found.append(Piece(sort, number, round(top, 2), round(HEIGHT * number / most, 2)))
+            below += number
+    return tuple(found)
