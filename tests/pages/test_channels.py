@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -65,8 +66,8 @@ def test_regions_are_those_that_our_templates_mark() -> None:
 async def test_a_page_is_made_once_for_all_who_see_the_same() -> None:
     journal, channels = Journal(), Channels(SystemClock())
     async with (
-        channels.followed("key", journal.make, journal.changed) as one,
-        channels.followed("key", journal.make, journal.changed) as other,
+        channels.followed("key", journal.make, nullcontext(journal.changed)) as one,
+        channels.followed("key", journal.make, nullcontext(journal.changed)) as other,
     ):
         assert one is other
         feeds = [one.follow(""), other.follow("")]
@@ -86,7 +87,7 @@ def test_of_a_log_only_the_rows_that_changed_are_sent() -> None:
 
 async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
     journal, channels = Journal(), Channels(SystemClock())
-    async with channels.followed("key", journal.make, journal.changed) as channel:
+    async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         feeds = [channel.follow("") for _ in range(2)]
         for _ in range(2):
             one, other = [await asyncio.wait_for(anext(feed), 20) for feed in feeds]
@@ -96,7 +97,7 @@ async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
 
 async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
     journal, channels = Journal(), Channels(SystemClock())
-    async with channels.followed("key", journal.make, journal.changed) as channel:
+    async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         sent = await first(channel.follow(""))
         back = channel.follow(sent.id)
         waiting = asyncio.ensure_future(anext(back))
@@ -111,7 +112,7 @@ async def test_a_page_that_cannot_be_made_ends_its_streams() -> None:
         raise ValueError("gone")
 
     journal, channels = Journal(), Channels(SystemClock())
-    async with channels.followed("key", make, journal.changed) as channel:
+    async with channels.followed("key", make, nullcontext(journal.changed)) as channel:
         assert [sent async for sent in channel.follow("")] == []
-    async with channels.followed("key", journal.make, journal.changed) as channel:
+    async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         assert (await first(channel.follow(""))).data == {"a": "1", "b": "1"}

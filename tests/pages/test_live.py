@@ -188,6 +188,21 @@ async def test_tickets_sessions_and_calls_come_by_themselves(served: Served, bro
         await expect(page.locator("#facts")).to_contain_text("2")
 
 
+async def test_a_step_that_is_open_shows_what_becomes_of_it(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(asks())
+        await opened.service.jobs.settled([job.id])
+        page = await shown.open(f"/jobs/{job.id}?step=1")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await expect(page.locator("#step")).to_contain_text("Not answered yet.")
+        await page.locator("#step-name").focus()
+        (question,) = await job.questions()
+        await opened.service.confirmations.decide(question.confirmation, "approve", reason="go on")
+        await expect(page.locator("#step")).to_contain_text("go on")
+        await expect(page.locator("#step")).to_contain_text("Output")
+        await expect(page.locator("#step-name")).to_be_focused()
+
+
 async def test_sessions_are_read_page_by_page(
     served: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

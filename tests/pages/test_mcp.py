@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from playwright.async_api import expect
 
 from remit import Remit, tool
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.remote import RemoteStatus
 from tests.mcp_server.upstream import Upstream, offered
+from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
 
 pytestmark = pytest.mark.slow
@@ -165,3 +167,27 @@ async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
         assert (await browser.get(opened_row[1])).text.partition("</main>")[0].count('<th scope="row">') == 7
         assert (await browser.get("/sessions/ses_none")).status == 404
         assert (await browser.get("/sessions/job_none")).status == 404
+
+
+async def test_a_tool_and_its_server_show_what_becomes_of_them(served: Served) -> None:
+    far = Far()
+    async with (
+        Remit(":memory:", providers=[far]) as opened,
+        served(opened) as server,
+        browsing() as browser,
+        window(browser, server.url) as shown,
+    ):
+        page = await shown.open("/tools/mcp.far.read")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await page.get_by_text("The schema").click()
+        changed = {"type": "object", "properties": {"path": {"type": "string"}}}
+        far.change(offered({"name": "read", "description": "Reads a file.", "inputSchema": changed}))
+        await expect(page.get_by_text("Reads a file.")).to_be_visible()
+        await expect(page.get_by_role("row", name="path")).to_be_visible()
+        await expect(page.locator("#input")).to_be_visible()
+
+        page = await shown.open("/servers/far")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        more = [offered({"name": name, "inputSchema": {"type": "object"}}) for name in ("read", "write")]
+        far.change(*more)
+        await expect(page.get_by_role("link", name="mcp.far.write")).to_be_visible()

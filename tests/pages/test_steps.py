@@ -69,7 +69,8 @@ async def part(run: Run, item: str) -> str:
     """Look twice, with a signal between."""
     await run.call("shop.look", {"item": item})
     await run.wait_signal("on")
-    return (await run.call("shop.look", {"item": f"{item} again"})).value
+    found: str = (await run.call("shop.look", {"item": f"{item} again"})).value
+    return found
 
 
 @recipe("whole")

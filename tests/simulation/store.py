@@ -7,6 +7,7 @@ before. Unlike there, nothing happens by itself: `step` does the oldest operatio
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -14,7 +15,7 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned
+from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -166,6 +167,23 @@ class ShelfStore:
             "counts",
             lambda: dict(Counter(one.state for one in self.shelf.listed(HeadQuery(kind=kind, limit=1_000_000)))),
         )
+
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+        """How many streams of a kind were made in each stretch of time, by state and by how long they took."""
+
+        def counted() -> list[Tally]:
+            found = self.shelf.listed(HeadQuery(kind=kind, since=since, limit=1_000_000))
+            sorts = Counter(
+                (
+                    (one.created_at - since) // width,
+                    one.state,
+                    bisect_right(bounds, one.updated_at - one.created_at) if one.closed else None,
+                )
+                for one in found
+            )
+            return [Tally(*sort, number) for sort, number in sorts.items()]
+
+        return await self._done("tallies", counted)
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order."""

@@ -102,6 +102,23 @@ async def test_a_listener_hears_of_a_listing_only_where_it_brought_something_els
     assert len(calls) == heard
 
 
+async def test_a_listener_hears_that_a_provider_failed_and_that_it_is_back() -> None:
+    git = Gated("mcp_git", "mcp.git.log")
+    git.error = ConnectionError("away")
+    catalog = Catalog([git])
+    heard: list[str] = []
+    catalog.watch(lambda: heard.append(catalog.failures.get("mcp_git", "up")))
+    await catalog.tools()
+    assert [words.rpartition(" ")[2] for words in heard] == ["away"]
+    catalog.invalidate("mcp_git")
+    await catalog.tools()
+    assert len(heard) == 2, "of the invalidation, and not of the same failure"
+    git.error, git.names = None, []
+    catalog.invalidate("mcp_git")
+    await catalog.tools()
+    assert heard[3:] == ["up"]
+
+
 async def test_a_listener_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     catalog = Catalog([Gated("mcp_git", "mcp.git.log")])
     heard: list[None] = []

@@ -1,4 +1,4 @@
-"""Charts of the jobs of a day: how many began in each hour and what became of them, and how long they took. Pure."""
+"""Charts of the jobs of a day: how many began in each hour and how they stand, and how long they took. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORDS: Final = (
     "longer",
 )
 SORTS: Final = ("failed", "cancelled", "open", "completed")
-"""What became of jobs, in the order in which they are stacked from below; what failed can be compared."""
+"""How jobs stand, in the order in which they are stacked from below, so that failures can be compared."""
 WIDTH, HEIGHT = 1_000.0, 100.0
 """The units of a chart."""
 _GAP: Final = 0.15
@@ -80,7 +80,7 @@ def first_hour(now: int) -> int:
 
 
 def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
-    """How many jobs began in each hour, and what became of them."""
+    """How many jobs began in each hour, and how they stand."""
     counted: list[dict[str, int]] = [{} for _ in range(HOURS)]
     for one in tallies:
         if one.stretch < HOURS:

@@ -97,13 +97,13 @@ class Live:
             return
         zone = zone_of(request.headers)
         last = query.last or request.headers.get("last-event-id", "")
-        changed = news_of(self._service, page, names)
+        news = news_of(self._service, page, names)
         make = self._maker(page, names, values, request, visitor, query.page)
         key = (query.page, visitor.access, str(zone))
         try:
             async with (
                 self._places.taken(visitor.access.principal or ""),
-                self._channels.followed(key, make, changed) as channel,
+                self._channels.followed(key, make, news) as channel,
             ):
                 await serve_events(self._sent(channel.follow(last), visitor), self._places, receive, _guarded(send))
         except Exception as error:

@@ -13,7 +13,7 @@ import hashlib
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -95,10 +95,10 @@ def changes(old: Made | None, new: Made) -> dict[str, str | Rows]:
 class Channel:
     """One page as one sort of reader sees it."""
 
-    def __init__(self, make: Make, changed: Changed, clock: Clock) -> None:
-        """Make the page with `make` whenever `changed` tells of news."""
+    def __init__(self, make: Make, news: AbstractContextManager[Changed], clock: Clock) -> None:
+        """Make the page with `make` whenever `news` tells of some."""
         self._make = make
-        self._changed = changed
+        self._news_of = news
         self._clock = clock
         self._made: Made | None = None
         self._news = asyncio.Event()
@@ -110,22 +110,27 @@ class Channel:
         """Make the page again and again, until cancelled or the journal is closed."""
         mark = 0
         try:
-            while True:
-                mark = await self._changed(mark)
-                if self._made is not None:
-                    await self._clock.sleep(COALESCE_S)
-                began = self._clock.monotonic()
-                made = regions_of(await self._make())
-                took = self._clock.monotonic() - began
-                if self._made is None or made.state != self._made.state:
-                    self._made = made
-                    self._tell()
-                await self._clock.sleep(min(_LONGEST_S, max(SPACING_S, took * _REST)))
+            with self._news_of as changed:
+                while True:
+                    mark = await changed(mark)
+                    if self._made is not None:
+                        await self._clock.sleep(COALESCE_S)
+                    await self._clock.sleep(await self._once())
         except Exception as error:  # noqa: BLE001 - followers come back, and are told by the page itself
             _log.info("a live page ended: %s", line(str(error)))
         finally:
             self._over = True
             self._tell()
+
+    async def _once(self) -> float:
+        """Make the page; after how many seconds it may be made again."""
+        began = self._clock.monotonic()
+        made = regions_of(await self._make())
+        took = self._clock.monotonic() - began
+        if self._made is None or made.state != self._made.state:
+            self._made = made
+            self._tell()
+        return min(_LONGEST_S, max(SPACING_S, took * _REST))
 
     async def follow(self, last: str) -> AsyncIterator[Sent]:
         """The regions as JSON, unless they are those of `last`; then each time what changed."""
@@ -161,11 +166,13 @@ class Channels:
         self._open: dict[Hashable, tuple[Channel, asyncio.Task[None]]] = {}
 
     @asynccontextmanager
-    async def followed(self, key: Hashable, make: Make, changed: Changed) -> AsyncIterator[Channel]:
+    async def followed(
+        self, key: Hashable, make: Make, news: AbstractContextManager[Changed]
+    ) -> AsyncIterator[Channel]:
         """The channel of a page, for as long as someone follows it; `make` raises what the page raises."""
         found = self._open.get(key)
         if found is None or found[1].done():
-            channel = Channel(make, changed, self._clock)
+            channel = Channel(make, news, self._clock)
             found = self._open[key] = channel, asyncio.create_task(channel.run(), name="remit:live")
         channel, task = found
         channel.followers += 1

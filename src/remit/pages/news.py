@@ -1,9 +1,11 @@
-"""What pages wait for: news of the journal, and what models say before it is recorded."""
+"""What pages wait for: news of the journal, of the tools, and what models say before it is recorded."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remit.pages.live import Changed
@@ -11,15 +13,17 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 
-def news_of(service: Service, page: Page, names: dict[str, str]) -> Changed:
-    """What waits for the news of a page at this path."""
+def news_of(service: Service, page: Page, names: dict[str, str]) -> AbstractContextManager[Changed]:
+    """What waits for the news of a page at this path, within the block."""
     match page.live:
         case "words":
-            return _Words(service, names["job"]).changed
+            return nullcontext(_Words(service, names["job"]).changed)
+        case "tools":
+            return _tools(service)
         case "events":
-            return service.streams.changed
+            return nullcontext(service.streams.changed)
         case _:
-            return service.streams.heads_changed
+            return nullcontext(service.streams.heads_changed)
 
 
 class _Words:
@@ -32,15 +36,38 @@ class _Words:
 
     async def changed(self, mark: int) -> int:
         """Wait for either; the new mark of the journal."""
-        job, streams = await self._service.jobs.find(self._reference), self._service.streams
-        event = asyncio.create_task(streams.changed(mark), name="remit:live event")
-        words = asyncio.create_task(streams.heard(job, self._heard), name="remit:live words")
-        try:
-            await asyncio.wait([event, words], return_when=asyncio.FIRST_COMPLETED)
-            if words.done():
-                self._heard = words.result()
-            return event.result() if event.done() else mark
-        finally:
-            for task in (event, words):
-                task.cancel()
-            await asyncio.wait([event, words])
+        streams = self._service.streams
+        job = await self._service.jobs.find(self._reference)
+        reached, heard = await _first(streams.changed(mark), streams.heard(job, self._heard))
+        self._heard = self._heard if heard is None else heard
+        return mark if reached is None else reached
+
+
+@contextmanager
+def _tools(service: Service) -> Iterator[Changed]:
+    """News of whole streams, and of the tools."""
+    told = asyncio.Event()
+
+    async def changed(mark: int) -> int:
+        reached, _ = await _first(service.streams.heads_changed(mark), told.wait())
+        told.clear()
+        return mark if reached is None else reached
+
+    end = service.tools.watch(told.set)
+    try:
+        yield changed
+    finally:
+        end()
+
+
+async def _first(one: Coroutine[Any, Any, int], other: Coroutine[Any, Any, int]) -> tuple[int | None, int | None]:
+    """The results of two waits, of which the first to end ends both; None for one that had not ended."""
+    tasks = [asyncio.create_task(each, name="remit:live news") for each in (one, other)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        first, second = [task.result() if task.done() else None for task in tasks]
+        return first, second
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -92,9 +92,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     form: type[msgspec.Struct] | None = None
     """The fields of a form that is posted here; None: the page is only looked at."""
 
-    live: Literal["", "heads", "events", "words"] = ""
-    """What the page is made again for while someone looks: streams that begin, wake or end, every event, or every
-    event and whatever a model says to the path's `job`."""
+    live: Literal["", "heads", "tools", "events", "words"] = ""
+    """What the page is made again for while someone looks: streams that begin, wake or end; these, and tools that
+    change; every event; or every event, and whatever a model says to the path's `job`."""
     mark: Callable[[PageRequest], Awaitable[object]] | None = None
     """Gives a value that stays equal while the page would; None: it is made again for all news."""
 

@@ -91,7 +91,8 @@ async def server(asked: PageRequest) -> Server:
     rows = await service.servers.rows(PATIENCE_S)
     row = next((one for one in rows if one.name == name), None)
     if row is None:
-        raise NotFoundError(f"There is no MCP server {name!r:.80}.", remedy="The page MCP lists them.")
+        why = f"There is no MCP server {name!r:.80}."
+        raise NotFoundError(why, code=Code.UNKNOWN_TOOL, remedy="The page MCP lists them.")
     may = row.state == "up" and asked.access.allows("admin")
     answers, diff, silent = await _asked(asked, row) if may else (None, None, "")
     events = await service.streams.events(f"mcp/{name}")
@@ -105,6 +106,14 @@ async def server(asked: PageRequest) -> Server:
         lines=tuple(line_of(tool) for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"),
         pins=tuple(Pinned(at=event.at, words=words(event)) for event in reversed(events[-_PINS:])),
     )
+
+
+async def moved(asked: PageRequest) -> object:
+    """What stays equal while the server, its tools and its pin do: it is not asked again for other news."""
+    name, service = asked.path["server"], asked.service
+    rows = [one for one in await service.servers.rows(PATIENCE_S) if one.name == name]
+    tools = [tool for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"]
+    return rows, tools, len(await service.streams.events(f"mcp/{name}"))
 
 
 async def approve(asked: PageRequest) -> See:
@@ -138,8 +147,8 @@ async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | Non
 
 
 PAGES: Final = (
-    Page(path="/servers", scope="read", handler=mcp, query=Query, live="heads"),
-    Page(path="/servers/{server}", scope="read", handler=server),
+    Page(path="/servers", scope="read", handler=mcp, query=Query, live="tools"),
+    Page(path="/servers/{server}", scope="read", handler=server, live="tools", mark=moved),
     Page(path="/servers/{server}/approve", scope="admin", handler=approve, form=Approve),
     Page(path="/servers/{server}/pin", scope="admin", handler=pin, form=Nothing),
 )

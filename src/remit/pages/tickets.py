@@ -155,6 +155,12 @@ async def ticket(asked: PageRequest) -> TicketView:
     )
 
 
+async def moved(asked: PageRequest) -> object:
+    """What stays equal while nothing happens to the ticket and its run."""
+    found = await asked.service.tickets.get(asked.path["ticket"])
+    return found, await _run(asked, found)
+
+
 async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
     asked.access.require_all_tools("the ticket")
@@ -211,6 +217,6 @@ def _micros(text: str) -> int:
 
 PAGES: Final = (
     Page(path="/tickets", scope="tickets", handler=board, query=Query, live="heads"),
-    Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="heads"),
+    Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="events", mark=moved),
     Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Nothing),
 )

@@ -73,6 +73,12 @@ async def tool(asked: PageRequest) -> Tool:
     return await _page(asked, await seen_tool(asked, asked.path["tool"]), {})
 
 
+async def moved(asked: PageRequest) -> object:
+    """What stays equal while the tool does; its form would get another key each time."""
+    found = await seen_tool(asked, asked.path["tool"])
+    return found, await asked.service.servers.rows(PATIENCE_S) if server_of(found.provider_id) else None
+
+
 async def try_it(asked: PageRequest) -> Tool:
     """Say what policy would do with the call, or make it."""
     found, form = await seen_tool(asked, asked.path["tool"]), asked.form
@@ -134,7 +140,7 @@ async def schema(asked: PageRequest) -> File:
 
 
 PAGES: Final = (
-    Page(path="/tools/{tool}", scope="read", handler=tool),
+    Page(path="/tools/{tool}", scope="read", handler=tool, live="tools", mark=moved),
     Page(path="/tools/{tool}/schema", scope="read", handler=schema),
     Page(path="/tools/{tool}/try", scope="read", handler=tool),
     Page(path="/tools/{tool}/try", scope="call", handler=try_it, form=Try),

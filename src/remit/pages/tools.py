@@ -116,4 +116,4 @@ def line_of(tool: ToolView) -> Line:
     )
 
 
-PAGES: Final = (Page(path="/tools", scope="read", handler=tools, query=Query, live="heads"),)
+PAGES: Final = (Page(path="/tools", scope="read", handler=tools, query=Query, live="tools"),)

@@ -81,6 +81,8 @@ class Catalog:
         self._listeners: dict[object, Callable[[], None]] = {}
         self.failures: dict[str, str] = {}
         """Why a provider could not be listed, by its id; it has no tools until it is listed again."""
+        self._down: AbstractSet[str] = frozenset()
+        """Providers that could not be listed, as listeners were told."""
         for provider in providers:
             self.add(provider)
 
@@ -209,8 +211,8 @@ class Catalog:
         """Have `listener` called whenever the tools may differ from what `tools` last gave; returns what ends that.
 
         It is called in the event loop's thread: when a provider was invalidated that was not already waiting to be
-        listed, and when a listing brought other tools, texts, levels or reasons to withhold them. What it raises is
-        logged.
+        listed, and when a listing brought other tools, texts, levels or reasons to withhold them, or failed where the
+        one before did not, or the other way round. What it raises is logged.
         """
         key = object()
         self._listeners[key] = listener
@@ -291,7 +293,8 @@ class Catalog:
         before, self._listed[provider_id] = self._listed[provider_id], tools
         self._unlisted.discard(provider_id)
         self._index = Index(self._listed.values(), self._preference)
-        if shown(before) != shown(tools):
+        down, self._down = self._down, self._down - {provider_id} | self.failures.keys() & {provider_id}
+        if shown(before) != shown(tools) or down != self._down:
             self._tell()
 
     def _tell(self) -> None:
