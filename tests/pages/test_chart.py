@@ -22,7 +22,7 @@ def test_the_last_of_the_hours_is_the_one_that_goes_on() -> None:
     assert since + (HOURS - 1) * HOUR <= START < since + HOURS * HOUR
 
 
-def test_every_job_stands_in_its_hour_by_what_became_of_it() -> None:
+def test_every_job_stands_in_its_hour_by_its_state() -> None:
     tallies = [
         Tally(0, "completed", 0, 6),
         Tally(0, "completed", 3, 2),
