@@ -243,12 +243,10 @@ class Journal:
     async def read(self, stream: str, after: int = 0) -> list[Event]:
         """Every event with seq > `after`."""
         events: list[Event] = []
-        while True:
-            page = await self.page(stream, after)
+        while len(page := await self.page(stream, after)) == PAGE:
             events += page
-            if len(page) < PAGE:
-                return events
             after = page[-1].seq
+        return [*events, *page] if events else page
 
     async def page(self, stream: str, after: int = 0) -> list[Event]:
         """The next events with seq > `after`, at most PAGE."""
