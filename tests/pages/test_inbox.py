@@ -69,7 +69,7 @@ async def test_an_edit_of_a_file_is_shown_as_the_difference_that_it_makes(served
 
         (tmp_path / "a.md").write_text("another text\n")
         page = (await browser.get(f"/inbox/{outcome.confirmation}")).text
-        assert "What it would change cannot be told." in page
+        assert "What the call would change is unknown." in page
         assert 'class="removed"' not in page
 
 
