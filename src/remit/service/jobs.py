@@ -147,10 +147,7 @@ class Jobs:
         return await self._journal.counts(KIND)
 
     async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """How many jobs were created from `since` on, by stretches of `width`, state, and `bounds` of their time.
-
-        All in microseconds.
-        """
+        """How many jobs were made from `since` on, by stretches of `width`, state, and `bounds` of their time (µs)."""
         return await self._journal.tallies(KIND, since, width, bounds)
 
     async def row(self, job: str) -> JobRow:
