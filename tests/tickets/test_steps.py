@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.tickets.steps import MAX_STEPS, StepBudget, ToolStep, normalised, steps_of
+from remit.tickets.steps import MAX_STEPS, StepBudget, ToolStep, found_in, normalised, steps_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -19,20 +19,21 @@ JSON = st.recursive(
 
 
 def test_the_new_place_is_read_before_the_old_one() -> None:
-    found = steps_of({"tool_steps": [{"tool_name": "new"}]}, [{"tool_name": "old"}])
-    assert [step.tool_name for step in found.steps] == ["new"]
-    assert (found.canonical_missing, found.legacy_read) == (False, False)
+    given = {"tool_steps": [{"tool_name": "new"}]}, [{"tool_name": "old"}]
+    assert [step.tool_name for step in steps_of(*given)] == ["new"]
+    assert found_in(*given) == ([{"tool_name": "new"}], False, False)
 
 
 def test_the_old_place_is_read_if_the_new_one_is_missing() -> None:
-    found = steps_of({}, [{"tool_name": "old"}])
-    assert [step.tool_name for step in found.steps] == ["old"]
-    assert (found.canonical_missing, found.legacy_read) == (True, True)
+    given: tuple[Any, Any] = {}, [{"tool_name": "old"}]
+    assert [step.tool_name for step in steps_of(*given)] == ["old"]
+    assert found_in(*given) == ([{"tool_name": "old"}], True, True)
 
 
 def test_a_ticket_without_steps_has_none() -> None:
-    assert steps_of(None) == ((), True, False)
-    assert steps_of({"tool_steps": []}, [{"tool_name": "old"}]).steps == ()
+    assert steps_of(None) == ()
+    assert found_in(None) == ((), True, False)
+    assert steps_of({"tool_steps": []}, [{"tool_name": "old"}]) == ()
 
 
 def test_a_step_of_the_oldest_form_is_named_by_its_server_and_keeps_its_tool_for_the_trace_alone() -> None:

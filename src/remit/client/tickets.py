@@ -16,7 +16,6 @@ from remit.tickets.execution import ToolExecutor
 from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
-from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
 
 
@@ -125,15 +124,11 @@ class RemoteTickets:
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""
-        return Runner(self, executor, _steps, self._connection.clock, config)
+        return Runner(self, executor, self._connection.clock, config)
 
     async def _ticket(self, operation: str, *path: str, body: Any = None) -> Ticket:
         ticket: Ticket = await self._connection.ask(f"tickets.{operation}", *path, body=body)
         return ticket
-
-
-def _steps(ticket: Ticket) -> tuple[ToolStep, ...]:
-    return steps_of(ticket.metadata.tool_input, ticket.tool_steps).steps
 
 
 def _held(proof: Proof | None) -> dict[str, Any]:

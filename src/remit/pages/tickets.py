@@ -173,7 +173,7 @@ async def _run(asked: PageRequest, found: Ticket) -> tuple[tuple[ToolStep, ...],
     if found.type != "TOOL":
         return (), None, ""
     try:
-        steps = steps_of(found.metadata.tool_input, found.tool_steps).steps
+        steps = steps_of(found.metadata.tool_input, found.tool_steps)
     except UsageError as error:
         return (), None, error.message
     try:

@@ -60,7 +60,7 @@ class Tickets:
     async def report(self, ticket: str) -> RunReport | None:
         """The report of a TOOL ticket's newest run; None if none has begun. Raise NotFoundError or UsageError."""
         found = await self._store.get(ticket)
-        steps = steps_of(found.metadata.tool_input, found.tool_steps).steps
+        steps = steps_of(found.metadata.tool_input, found.tool_steps)
         request = RunRequest(
             ticket_id=found.id,
             attempt=found.metadata.retry_count,
@@ -91,11 +91,16 @@ class Tickets:
         """
         if kind != "TRIAGE":
             await self.follow_up()
-        return await self._store.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)
+        leases = await self._store.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)
+        for leased in leases:
+            self._desk.cutover.leased(leased.ticket)
+        return leases
 
     async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
         """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
-        return await self._store.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)
+        leased = await self._store.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)
+        self._desk.cutover.leased(leased.ticket)
+        return leased
 
     async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
         """Prolong a lease; return the time it ends."""
@@ -153,4 +158,4 @@ class Tickets:
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""
-        return Runner(self, executor, self._desk.steps.read, self._desk.journal.clock, config)
+        return Runner(self, executor, self._desk.journal.clock, config)

@@ -21,7 +21,6 @@ import msgspec
 from remit.codes import Code
 from remit.errors import StateError
 from remit.service.ports import ServicePort
-from remit.service.service import Service
 from remit.settings import load
 from remit.testing.service.world import Check, Reach, refused
 from remit.tickets.execution import RunRequest, ToolPolicy
@@ -30,7 +29,7 @@ from remit.tickets.runner import RunnerConfig
 from remit.tickets.steps import ToolStep, normalised
 from remit.tickets.ticket import new_ticket_id, stream_of
 from remit.tools.function import FunctionTool, tool
-from remit.wiring.runtime import open_runtime
+from remit.wiring.runtime import Runtime, open_runtime
 
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 _RULES: Final = [
@@ -40,12 +39,18 @@ _RULES: Final = [
 
 
 class Place:
-    """The service under test, the one over the journal, and what its tools have done."""
+    """The service under test, the one over the journal, its metrics, and what its tools have done."""
 
-    def __init__(self, service: ServicePort, local: Service, noted: list[str]) -> None:
+    def __init__(self, service: ServicePort, runtime: Runtime, noted: list[str]) -> None:
         self.service = service
-        self.local = local
+        self.local = runtime.service
+        self.metrics = runtime.services.metrics
         self.noted = noted
+
+    def counted(self, name: str) -> float:
+        """What a counter says where the journal is."""
+        families = {family.name: family.samples for family in self.metrics.collect()}
+        return sum(sample.value for sample in families.get(name, ()))
 
     async def run(self, *steps: Any, ticket: str = "", attempt: int = 0, **policy: Any) -> RunReport:
         """Run steps: those of a new ticket, if none is named."""
@@ -74,7 +79,7 @@ async def place(reach: Reach, **flags: Any) -> AsyncIterator[Place]:
         runtime.engine.start()
         try:
             async with reach(runtime.service) as service:
-                yield Place(service, runtime.service, noted)
+                yield Place(service, runtime, noted)
         finally:
             await runtime.close()
 
@@ -243,6 +248,25 @@ async def check_a_runner_works_on_tickets(reach: Reach) -> None:
         assert failed.metadata.final_outputs["tool_context"]["tool_trace"][0]["code"] == "TOOL_EXEC_FAILED"
 
 
+async def check_steps_in_the_older_place_are_counted_where_the_journal_is(reach: Reach) -> None:
+    """Once for each time that a ticket is leased, whoever reads its steps; a bad step counts as well."""
+    async with place(reach, **{"tickets.cutover_until_ms": 1}) as one:
+        old = [{"server": "desk_note", "tool": "x", "args": {"text": "a"}}]
+        tickets: list[dict[str, Any]] = [
+            {"tool_steps": old},
+            {"tool_steps": [3]},
+            {"tool_input": {"tool_steps": []}},
+            {},
+        ]
+        for given in tickets:
+            await one.service.tickets.create({"type": "TOOL", "event": _EVENT, **given})
+        queue = one.service.tickets
+        await queue.runner(RunnerConfig(owner="me"), queue.executor()).run(asyncio.Event(), once=True)
+        names = ("canonical_missing", "legacy_read", "cutover_violation")
+        assert [one.counted(name) for name in names] == [3, 2, 2]
+        assert one.noted == ["a"]
+
+
 async def check_a_runner_takes_what_comes_until_it_is_stopped(reach: Reach) -> None:
     """It waits for tickets without holding any, and ends when it is told to."""
     async with place(reach) as one:
@@ -268,6 +292,7 @@ EXECUTION_CHECKS: Final[tuple[Check, ...]] = (
     check_a_step_in_the_oldest_form_is_the_same_step,
     check_without_mcp_two_runs_give_the_same_report,
     check_a_runner_works_on_tickets,
+    check_steps_in_the_older_place_are_counted_where_the_journal_is,
     check_a_runner_takes_what_comes_until_it_is_stopped,
 )
 """Every check."""

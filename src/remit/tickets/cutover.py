@@ -1,11 +1,14 @@
-"""Counts where steps are still read from: the older place goes away on a date (contract: tickets, "Ticket")."""
+"""Counts where steps still stand: the older place goes away on a date (contract: tickets, "Ticket").
+
+A TOOL ticket is counted as it is leased. Whoever leases it reads its steps, in this process or behind a server.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Final
 
-from remit.tickets.steps import ToolStep, steps_of
+from remit.tickets.steps import found_in
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -16,8 +19,8 @@ _MILLI: Final = 1_000
 _log: Final = logging.getLogger("remit.tickets")
 
 
-class StepReader:
-    """Reads the steps of tickets."""
+class Cutover:
+    """Counts the places of steps."""
 
     def __init__(self, metrics: Registry, clock: Clock, cutover_until_ms: int | None) -> None:
         """From `cutover_until_ms` (since the Unix epoch) on, a read of the older place is a violation."""
@@ -27,14 +30,15 @@ class StepReader:
         self._legacy = metrics.counter("legacy_read", "Tickets whose steps were read from the older place.")
         self._violation = metrics.counter("cutover_violation", "Reads of the older place after CUTOVER_UNTIL_MS.")
 
-    def read(self, ticket: Ticket) -> tuple[ToolStep, ...]:
-        """The steps of a ticket. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad step."""
-        found = steps_of(ticket.metadata.tool_input, ticket.tool_steps)
+    def leased(self, ticket: Ticket) -> None:
+        """Count a ticket, if it has steps to read."""
+        if ticket.type != "TOOL":
+            return
+        found = found_in(ticket.metadata.tool_input, ticket.tool_steps)
         if found.canonical_missing:
             self._missing.add()
-        if found.legacy_read:
+        if found.legacy:
             self._legacy.add()
             if self._until_ms is not None and self._clock.now() >= self._until_ms * _MILLI:
                 self._violation.add()
                 _log.warning("%s: its steps stand in the older place, after CUTOVER_UNTIL_MS", ticket.id)
-        return found.steps

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.gateway.schema_gate import Mode
-from remit.tickets.cutover import StepReader
+from remit.tickets.cutover import Cutover
 from remit.tickets.derivation import Derivation
 from remit.tickets.intake import Intake
 from remit.tickets.store import TicketStore
@@ -31,14 +31,14 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Desk:
-    """The store, the schema gate in front of it, and the reader of steps."""
+    """The store, the schema gate in front of it, and the counters of the older place of steps."""
 
     def __init__(self, journal: Journal, metrics: Registry, chance: RandomSource, settings: DeskSettings) -> None:
         """Keep tickets in `journal` and count in `metrics`."""
         self.journal = journal
         self.settings = settings
         self.intake = Intake(settings.schema_gate, metrics)
-        self.steps = StepReader(metrics, journal.clock, settings.cutover_until_ms)
+        self.cutover = Cutover(metrics, journal.clock, settings.cutover_until_ms)
         guard = metrics.counter(
             "ticket_store_guard_reject_total", "Writes on tickets that were refused.", "code", "action"
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
 from remit.tickets.outputs import outputs_of
-from remit.tickets.steps import ToolStep
+from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Leased, Proof, Ticket, moment
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ _WAIT_S: Final = 20.0
 _PAUSE_S: Final = 1.0
 """Seconds after which a runner tries again what the journal or the server could not do."""
 _log: Final = logging.getLogger("remit.tickets")
-
-ReadSteps = Callable[[Ticket], tuple[ToolStep, ...]]
-"""Gives the steps of a ticket. Raises UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad one."""
 
 
 class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +81,10 @@ class ExecutorReport(msgspec.Struct, frozen=True, kw_only=True):
 class Runner:
     """One worker's hold on TOOL tickets."""
 
-    def __init__(
-        self, queue: TicketQueue, executor: ToolExecutor, steps: ReadSteps, clock: Clock, config: RunnerConfig
-    ) -> None:
-        """Lease from `queue`, and run with `executor` what `steps` reads from each ticket."""
+    def __init__(self, queue: TicketQueue, executor: ToolExecutor, clock: Clock, config: RunnerConfig) -> None:
+        """Lease from `queue`, and run the steps of each ticket with `executor`."""
         self._queue = queue
         self._executor = executor
-        self._steps = steps
         self._clock = clock
         self._config = config
         self._counters = Counter[str]()
@@ -246,7 +240,7 @@ class Runner:
 
     async def _run(self, ticket: Ticket, proof: Proof) -> None:
         try:
-            steps = self._steps(ticket)
+            steps = steps_of(ticket.metadata.tool_input, ticket.tool_steps)
             policy = policy_of(ticket.metadata.tool_input)
         except UsageError as error:
             return await self._refuse(ticket, proof, error.code, error.message)

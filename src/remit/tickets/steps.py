@@ -38,24 +38,29 @@ class ToolStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`tool` of a step in the oldest form: for the trace, never for the allowlist and never among the arguments."""
 
 
-class Steps(NamedTuple):
-    """The steps of a ticket, and what was found on the way to them."""
+class Found(NamedTuple):
+    """The steps of a ticket as they were given, and where they stood."""
 
-    steps: tuple[ToolStep, ...]
+    steps: Any
     canonical_missing: bool
-    """`tool_input.tool_steps` was absent."""
-    legacy_read: bool
-    """The older place was read instead."""
+    """`tool_input.tool_steps` is absent."""
+    legacy: bool
+    """They stand in the older place."""
 
 
-def steps_of(tool_input: Any, legacy: Any = msgspec.UNSET) -> Steps:
-    """Every step of a ticket in the one form. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad step."""
+def found_in(tool_input: Any, legacy: Any = msgspec.UNSET) -> Found:
+    """The steps of a ticket as they were given, from the first place that has any."""
     canonical = tool_input.get("tool_steps") if isinstance(tool_input, dict) else None
     if canonical is not None:
-        return Steps(_normalised(canonical), canonical_missing=False, legacy_read=False)
+        return Found(canonical, canonical_missing=False, legacy=False)
     if legacy is msgspec.UNSET or legacy is None:
-        return Steps((), canonical_missing=True, legacy_read=False)
-    return Steps(_normalised(legacy), canonical_missing=True, legacy_read=True)
+        return Found((), canonical_missing=True, legacy=False)
+    return Found(legacy, canonical_missing=True, legacy=True)
+
+
+def steps_of(tool_input: Any, legacy: Any = msgspec.UNSET) -> tuple[ToolStep, ...]:
+    """Every step of a ticket in the one form. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) for a bad step."""
+    return _normalised(found_in(tool_input, legacy).steps)
 
 
 def normalised(step: Any, number: int = 0) -> ToolStep:
