@@ -278,6 +278,9 @@ class Code(Enum):
     EVIDENCE_REDACTED = Row(NOTE, 200, False, "The item contained secrets and was not kept.")
 
     # --- tickets and their executor (contract: tickets)
+    EXECUTOR_FATAL = Row(
+        ERROR, 500, False, "The worker on tickets cannot continue; an error beside its report says why."
+    )
     LEASE_FAILED = Row(ERROR, 503, True, "Tickets could not be leased.")
     DERIVE_FAILED = Row(NOTE, 500, False, "The reply ticket could not be derived; the ticket stays complete.")
     RELEASE_FAILED = Row(ERROR, 503, True, "A ticket could not be released.")
@@ -335,7 +338,6 @@ class Code(Enum):
     unsupported_content_type = Reserved(NOTE, 415, False, "The answer has an unsupported content type.")
 
     # --- reserved: tickets and their executor (contract: tickets)
-    EXECUTOR_FATAL = Reserved(ERROR, 500, False, "The executor cannot continue.")
     CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a required setting.")
 
     # --- reserved: why a manifest does not verify (contract: tickets, "Evidence")

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from remit.codes import Code
+from remit.errors import StateError
+from remit.service.tickets import Tickets
 from tests.cli.conftest import Project, lines_until
 
 TOOL = {
@@ -41,6 +44,17 @@ def test_work_that_cannot_begin_exits_with_one(project: Project) -> None:
     (project.folder / "journal.db").write_text("no journal", encoding="utf-8")
     done = project.here("--journal", "journal.db", "tickets", "work", "--once")
     assert (done.status, done.out) == (1, "")
+
+
+def test_what_was_done_before_a_fatal_error_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_args: object, **_given: object) -> None:
+        raise StateError("not this worker", code=Code.SCOPE_REQUIRED)
+
+    monkeypatch.setattr(Tickets, "lease", broken)
+    done = project.here("tickets", "work")
+    assert done.status == 1
+    assert done.json["stable_codes"] == ["EXECUTOR_FATAL", "LEASE_FAILED"]
+    assert "SCOPE_REQUIRED" in done.err
 
 
 def test_work_goes_on_with_what_comes_until_it_is_stopped(project: Project) -> None:

@@ -45,6 +45,6 @@ def run_until_killed(url: str, folder: str) -> None:
             remit.runtime.engine.start(only=mine)
             tickets = remit.service.tickets
             config = RunnerConfig(owner=remit.runtime.engine.owner, limit=4, lease_sec=1)
-            await tickets.runner(config, tickets.executor(mine.add)).run(asyncio.Event(), once=True)
+            await tickets.runner(config, tickets.executor(mine)).run(asyncio.Event(), once=True)
 
     asyncio.run(main())

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import JournalError
@@ -129,6 +130,12 @@ async def test_a_setting_can_forbid_replies(journal: Journal, given: dict[str, b
 
 async def test_only_tool_tickets_have_replies(chain: Chain) -> None:
     assert await chain.reply(await chain.triage()) == (Code.not_tool, "")
+
+
+async def test_a_ticket_whose_metadata_say_another_kind_has_no_reply(chain: Chain) -> None:
+    tool = await chain.tool()
+    other = replace(tool, metadata=replace(tool.metadata, kind="REPLY"))
+    assert await chain.reply(other) == (Code.gate_kind_not_tool, "")
 
 
 async def test_a_tool_ticket_without_a_parent_has_no_reply(chain: Chain) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
@@ -51,13 +52,12 @@ class Claiming:
         return found
 
     async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
+        self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
         found: list[Lease] = []
-        for stream in sorted(only):
+        for stream, due in await self._dues(only):
             if len(found) == terms.limit:
                 break
-            head = await self._journal.head(stream)
-            due = self._due(head)
-            if head is None or due is None or due > terms.now or stream in self._holding:
+            if due > terms.now or stream in self._holding:
                 continue
             lease = await self._journal.acquire(stream, terms)
             if lease is not None:
@@ -65,10 +65,13 @@ class Claiming:
                 found.append(lease)
         return found
 
-    def _due(self, head: Head | None) -> int | None:
+    async def _dues(self, only: AbstractSet[str]) -> list[tuple[str, int]]:
+        """Those of the chosen streams that are due by themselves, and when."""
+        heads = await asyncio.gather(*map(self._journal.head, sorted(only)))
+        return [(head.stream, due) for head in heads if head is not None and (due := self._due(head)) is not None]
+
+    def _due(self, head: Head) -> int | None:
         """When to take a chosen stream: whatever its route the first time, and when it was woken since."""
-        if head is None:
-            return None
         left = head.route not in (*self._work.routes, *self.late)
         return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
 
@@ -76,8 +79,7 @@ class Claiming:
         """When the next stream is due; None: none will be by itself."""
         if self.only is None:
             return await self._journal.next_due(self._work.kind, self._work.routes)
-        dues = [self._due(await self._journal.head(stream)) for stream in self.only]
-        return min((due for due in dues if due is not None), default=None)
+        return min([due for _, due in await self._dues(self.only)], default=None)
 
     async def rescued(self, limit: int) -> list[Lease]:
         """Take over at once what processes of this machine held when they died, at most `limit`."""

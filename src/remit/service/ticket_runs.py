@@ -6,7 +6,6 @@ job. A later attempt leaves out the steps that an earlier one has done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,31 +29,31 @@ if TYPE_CHECKING:
     from remit.tickets.execution import RunRequest
 
 RECIPE: Final = "ticket_run"
-Adopt = Callable[[str], None]
-"""Called with the stream of a job that this process is to work on."""
-
-
-def leave(_stream: str) -> None:
-    """Leave the job to the workers of the journal."""
 
 
 class TicketRuns:
     """Starts, follows and reports on runs."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, adopt: Adopt = leave) -> None:
-        """Report as the desk's settings say; `adopt` hands a run's job to the engine of this process."""
+    def __init__(self, desk: Desk, jobs: Jobs, chosen: set[str] | None = None) -> None:
+        """Report as the desk's settings say.
+
+        The streams of runs that are under way stand in `chosen`, for an engine that works on these alone.
+        """
         self._journal = desk.journal
         self._mode = desk.mode
         self._max_evidence = desk.settings.max_evidence
         self._jobs = jobs
-        self._adopt = adopt
+        self._chosen = chosen if chosen is not None else set[str]()
 
     async def execute(self, run: RunRequest) -> RunReport:
         """Run the steps, or go on with this run; see ToolExecutor."""
         attempt = await self._begin(run)
         job = job_of(run.ticket_id, attempt)
-        self._adopt(stream_of(job))
-        await settled(self._journal, job)
+        self._chosen.add(stream_of(job))
+        try:
+            await settled(self._journal, job)
+        finally:
+            self._chosen.discard(stream_of(job))
         return await self._report(run, await self._attempts(run), attempt)
 
     async def report(self, run: RunRequest) -> RunReport | None:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import AppendConflictError
-from remit.service.ticket_runs import TicketRuns, leave
+from remit.service.ticket_runs import TicketRuns
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
@@ -17,7 +17,6 @@ from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
-    from remit.service.ticket_runs import Adopt
     from remit.tickets.desk import Desk
     from remit.tickets.execution import ToolExecutor
     from remit.tickets.report import RunReport
@@ -152,9 +151,9 @@ class Tickets:
 
     # --- work
 
-    def executor(self, adopt: Adopt = leave) -> ToolExecutor:
-        """Run steps as jobs (path Z); `adopt` hands each run's job to an engine that works on chosen jobs alone."""
-        return TicketRuns(self._desk, self._jobs, adopt)
+    def executor(self, chosen: set[str] | None = None) -> ToolExecutor:
+        """Run steps as jobs (path Z); `chosen` holds the streams of those under way (see TicketRuns)."""
+        return TicketRuns(self._desk, self._jobs, chosen)
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""

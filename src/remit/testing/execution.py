@@ -249,7 +249,7 @@ async def check_a_runner_works_on_tickets(reach: Reach) -> None:
 
 
 async def check_steps_in_the_older_place_are_counted_where_the_journal_is(reach: Reach) -> None:
-    """Once for each time that a ticket is leased, whoever reads its steps; a bad step counts as well."""
+    """Once for each time that a ticket is leased, by a runner here or behind a server; a bad step counts as well."""
     async with place(reach, **{"tickets.cutover_until_ms": 1}) as one:
         old = [{"server": "desk_note", "tool": "x", "args": {"text": "a"}}]
         tickets: list[dict[str, Any]] = [

@@ -326,6 +326,16 @@ async def check_a_pending_ticket_can_be_blocked_without_a_lease(storage: Storage
         assert await desk.store.lease("TOOL", owner="worker") == []
 
 
+async def check_a_block_says_what_why_and_who(storage: Storage) -> None:
+    """All three, or none of it is recorded."""
+    async with _desk(storage) as desk:
+        ticket = await desk.new()
+        for code, reason, source in (("", "wait", "ann"), ("X", "", "ann"), ("X", "wait", "")):
+            with _refused(Code.USAGE):
+                await desk.store.block(ticket.id, code=code, reason=reason, source=source)
+        assert (await desk.store.get(ticket.id)).status == "pending"
+
+
 async def check_of_many_who_fill_one_ticket_one_is_recorded(storage: Storage) -> None:
     """The others get what it was filled with."""
     async with _desk(storage) as desk:

@@ -1,6 +1,6 @@
 """Counts where steps still stand: the older place goes away on a date (contract: tickets, "Ticket").
 
-A TOOL ticket is counted as it is leased. Whoever leases it reads its steps, in this process or behind a server.
+A TOOL ticket is counted as it is leased: a runner reads its steps then, in this process or behind a server.
 """
 
 from __future__ import annotations

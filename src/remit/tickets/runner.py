@@ -97,22 +97,16 @@ class Runner:
         """Work on one batch; without `once`, lease more as others end, until `stop`, and end what is leased.
 
         What fails for now, such as a server that is away, is tried again after a pause, unless `once` is set. Raise
-        RemitError for what fails for good.
+        RemitError for what fails for good: it is in `report`, as EXECUTOR_FATAL.
         """
-        if once:
-            if not stop.is_set():
-                await self.batch()
-            return self.report()
         try:
-            await self._until(stop)
-        except asyncio.CancelledError:
-            for task in self._working:
-                task.cancel()
+            if not once:
+                await self._until(stop)
+            elif not stop.is_set():
+                await self.batch()
+        except RemitError:
+            self._by_code[Code.EXECUTOR_FATAL.name] += 1
             raise
-        finally:
-            if self._working:
-                await asyncio.wait(self._working)
-        self._reap()
         return self.report()
 
     async def batch(self) -> int:
@@ -151,16 +145,29 @@ class Runner:
     # --- many tickets
 
     async def _until(self, stop: asyncio.Event) -> None:
-        """Keep as many tickets under way as allowed. Raise RemitError for what fails for good."""
-        while not stop.is_set():
-            try:
-                await self._unless(stop, self._more(await self._fill_up()))
-                self._reap()
-            except RemitError as error:
-                if not error.code.retryable:
-                    raise
-                _log.warning("tickets cannot be worked on now: %s", error)
-                await self._unless(stop, self._clock.sleep(_PAUSE_S))
+        """Keep as many tickets under way as allowed, and end those. Raise RemitError for what fails for good."""
+        try:
+            while not stop.is_set():
+                await self._go_on(stop)
+        except asyncio.CancelledError:
+            for task in self._working:
+                task.cancel()
+            raise
+        finally:
+            if self._working:
+                await asyncio.wait(self._working)
+        self._reap()
+
+    async def _go_on(self, stop: asyncio.Event) -> None:
+        """Lease what there is room for, then wait until there is more to do, or a while if something fails for now."""
+        try:
+            await self._unless(stop, self._more(await self._fill_up()))
+            self._reap()
+        except RemitError as error:
+            if not error.code.retryable:
+                raise
+            _log.warning("tickets cannot be worked on now: %s", error)
+            await self._unless(stop, self._clock.sleep(_PAUSE_S))
 
     async def _fill_up(self) -> bool:
         """Lease what there is room for, once that is half of the room; whether there were fewer tickets than room."""

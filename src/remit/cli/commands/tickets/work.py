@@ -11,11 +11,14 @@ from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.tickets import LEASE
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
-    from remit.tickets.runner import ExecutorReport, RunnerConfig
+    from remit.tickets.runner import ExecutorReport, Runner, RunnerConfig
+
+    Worked = tuple[ExecutorReport, RemitError | None]
+    """What was done, and what then failed for good."""
 
 STATUS: Final = {"ok": 0, "blocked": 2, "failed": 3}
 """The exit status by the report's (contract: tickets, "Execution"); 1 is a fatal error."""
@@ -40,12 +43,13 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     until it is stopped. With --server the steps run there, and this process only leases tickets and ends them. Exit
     status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
     """
+    from remit.cli.errors import report as tell
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
     state.logs = 0 if state.quiet else 1
 
-    async def there(stop: Stop) -> ExecutorReport:
+    async def there(stop: Stop) -> Worked:
         from remit.engines.owner import Owner
 
         if no_mcp:
@@ -53,17 +57,17 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
         config = _config(owner or str(Owner.this()))
         async with state.open(code="unused") as remit:
             runner = remit.service.tickets.runner(config, remit.service.tickets.executor())
-            return await runner.run(stop.requested, once=once)
+            return await _worked(runner, stop, once=once)
 
-    async def here(stop: Stop) -> ExecutorReport:
+    async def here(stop: Stop) -> Worked:
         flags = {"tools.no_mcp": True} if no_mcp else None
         async with state.remit(creates=True, flags=flags) as remit:
-            engine, mine = remit.engine, set[str]()
+            engine, runs = remit.engine, set[str]()
             stop.hurry = engine.stop
-            engine.start(only=mine)
+            engine.start(only=runs)
             config = _config(owner or engine.owner)
-            runner = remit.service.tickets.runner(config, remit.service.tickets.executor(mine.add))
-            return await runner.run(stop.requested, once=once)
+            runner = remit.service.tickets.runner(config, remit.service.tickets.executor(runs))
+            return await _worked(runner, stop, once=once)
 
     def _config(owner: str) -> RunnerConfig:
         from remit.tickets.runner import RunnerConfig
@@ -71,6 +75,17 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
         return RunnerConfig(limit=limit, lease_sec=lease_sec, owner=owner, no_mcp=no_mcp)
 
     with reserved_stdout():
-        report = run_async(there if state.server else here, gentle=True)
+        report, fatal = run_async(there if state.server else here, gentle=True)
     state.output.json(report)
-    return STATUS.get(report.status, exit_codes.ERROR)
+    if fatal is None:
+        return STATUS[report.status]
+    tell(fatal, state.output, as_json=state.as_json, verbose=bool(state.verbose))
+    return exit_codes.ERROR
+
+
+async def _worked(runner: Runner, stop: Stop, *, once: bool) -> Worked:
+    """What was done, also if something then failed for good."""
+    try:
+        return await runner.run(stop.requested, once=once), None
+    except RemitError as error:
+        return runner.report(), error
