@@ -58,7 +58,7 @@ class LocalNews:
         self._engine = remit.engine
         self.clock = remit.clock
         self.served = frozenset({"", *remit.service.recipes.names()})
-        self.failed = self._engine.ended("")  # no stream has this name: it ends only with the engine
+        self.failed = self._engine.stopped()
 
     async def __aenter__(self) -> Self:
         """Begin. Raise what made the engine stop, if it did."""

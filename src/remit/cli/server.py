@@ -129,7 +129,7 @@ async def _lasting(remit: Remit) -> None:
     while True:
         try:
             if engine.failure is None:
-                await engine.ended("")  # no stream has this name: it ends only with the engine
+                await engine.stopped()
         except JournalError:
             _log.warning("the worker starts again in %g s", AGAIN_S)
         await remit.clock.sleep(AGAIN_S)

@@ -104,6 +104,10 @@ class LocalEngine:
         """A future for the next time a pass of this process over a stream ends."""
         return self.holding.ended(stream)
 
+    def stopped(self) -> asyncio.Future[Ended]:
+        """A future that ends only with the engine."""
+        return self.holding.ended("")  # no stream has this name
+
     # --- claiming
 
     async def _claim(self) -> None:

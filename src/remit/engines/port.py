@@ -108,6 +108,10 @@ class Engine(Protocol):
         """A future for the next time a pass of this process over a stream ends. Raises JournalError as `failure`."""
         ...
 
+    def stopped(self) -> asyncio.Future[Ended]:
+        """A future that ends only with the engine. Raises JournalError as `failure`."""
+        ...
+
     async def drain(self, seconds: float) -> bool:
         """Take no more, begin no new effects, and let calls under way end, for so long; whether all did."""
         ...

@@ -211,14 +211,7 @@ def _differ(one: Any, other: Any) -> Any:
 def _in(one: Any, many: Any) -> Any:
     if not isinstance(many, list) or len(many) > _MOST:
         return UNKNOWN
-    result: Any = False
-    for each in many:
-        found = same(one, each)
-        if found is True:
-            return True
-        if found is UNKNOWN:
-            result = UNKNOWN
-    return result
+    return _not(_every(_differ(one, each) for each in many))
 
 
 def _not_in(one: Any, many: Any) -> Any:

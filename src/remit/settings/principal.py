@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-
 from remit.settings import Settings
+from remit.settings.sections.app import account
 
 
 def principal(settings: Settings) -> str:
     """Who asks if no one else is named."""
-    if settings.app.principal:
-        return settings.app.principal
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}"
+    return settings.app.principal or account()

@@ -48,7 +48,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         settings = remit.settings
         _log.info("works on %s, %d jobs at once", remit.url, settings.jobs.concurrency)
         _log.info("serves plans and the recipes %s", ", ".join(remit.service.recipes.names()))
-        await _unless_stopped(stop, engine.ended(""))  # no stream has this name: it ends only with the engine
+        await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:
             _log.info("stops: %d jobs have %d s to end", len(engine.running), drain)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
@@ -124,12 +126,9 @@ class Confirm:
             expires_at=self._clock.now() + expires * SECOND,
             model_call=call.asking is not None,
         )
-        request = ConfirmationRequested(
-            confirmation=waiting.confirmation,
-            step=waiting.step,
-            digest=waiting.digest,
-            tool_name=name,
-            expires_at=waiting.expires_at,
+        request = msgspec.structs.replace(
+            waiting,
+            model_call=False,
             question=decision.reason,
             principal=call.request.principal,
             contract_hash=call.tool.contract_hash,

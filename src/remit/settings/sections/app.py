@@ -14,14 +14,16 @@ def _modules(modules: tuple[str, ...], base: Base) -> tuple[str, ...]:
     return tuple(str(base.path(name)) if name.endswith(".py") or os.sep in name else name for name in modules)
 
 
-def _principal(name: str, _base: Base) -> str:
-    """The name, or that of the OS user: of the account, not of the environment, which any program can set."""
-    if name:
-        return name
+def account() -> str:
+    """The name of the OS user: of the account, not of the environment, which any program can set."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # containers run under accounts without a name
         return f"uid{os.getuid()}"
+
+
+def _principal(name: str, _base: Base) -> str:
+    return name or account()
 
 
 class AppSettings(Section, frozen=True):
