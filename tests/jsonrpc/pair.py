@@ -83,7 +83,7 @@ async def running(*sides: Side) -> AsyncIterator[None]:
         for side in sides:
             assert side.dispatcher._waiting == {}
             assert side.dispatcher._progress == {}
-            assert side.dispatcher._tasks == set()
+            assert len(side.dispatcher._tasks) == 0
         assert asyncio.all_tasks() - before == set()
 
 

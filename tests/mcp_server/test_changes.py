@@ -166,10 +166,10 @@ async def test_a_client_that_was_given_no_list_yet_is_sent_no_notice(remit_in: O
     far = Upstream(offered(DEFINITION))
     async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face):
         far.change(offered(SECOND))
-        assert face.changes._tasks == set(), "nothing is compared, no server is started for it"
+        assert len(face.changes._tasks) == 0, "nothing is compared, no server is started for it"
 
 
 async def settled(face: ToolServer) -> None:
     """Wait until all that changed so far is told."""
     while face.changes._tasks:
-        await asyncio.wait(face.changes._tasks)
+        await face.changes._tasks.ended()

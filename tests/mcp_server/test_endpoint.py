@@ -211,7 +211,7 @@ async def test_what_belongs_to_no_request_is_heard_by_who_listens_even_if_it_cam
     async with bare(remit_in, echo) as it:
         session, changed = await it.begin(), "notifications/prompts/list_changed"
         it.face.changes.heard(changed, {})
-        await asyncio.gather(*it.face.changes._tasks)
+        await it.face.changes._tasks.ended()
         async with it.http.stream("GET", it.url, headers=session) as stream:
             assert stream.headers["content-type"] == "text/event-stream"
             lines = stream.aiter_lines()

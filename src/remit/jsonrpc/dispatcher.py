@@ -38,6 +38,7 @@ from remit.jsonrpc.protocol import (
     as_request_id,
 )
 from remit.large import decode
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -66,7 +67,7 @@ class Dispatcher:
         self._asked: dict[RequestId, Transport] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
         self._served: dict[RequestId, Inbound] = {}
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._tasks = Tasks()
         self._held: list[bytes] | None = []
         self._on: tuple[Answer, OnNotify, OnNotifyIntercept | None] | None = None
         self._end = asyncio.Event()
@@ -139,8 +140,7 @@ class Dispatcher:
         for future in self._waiting.values():
             _fail(future, MCPError(code=CONNECTION_CLOSED, message=why))
         self._waiting.clear()
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         self._end.set()
 
     async def closed(self) -> str:
@@ -176,8 +176,7 @@ class Dispatcher:
     async def stop(self) -> None:
         """Serve no more; what was being served has ended."""
         self.close("the session has ended")
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.ended()
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -294,7 +293,7 @@ class Dispatcher:
         elif method == "notifications/progress":
             self._progressed(params or {})
         if not intercepted(intercept, method, params):
-            self._tell(_contained(on_notify(inbound, method, params)))
+            self._tasks.begin(_contained(on_notify(inbound, method, params)))
 
     def _progressed(self, params: dict[str, Any]) -> None:
         token, done = as_request_id(params.get("progressToken")), number(params.get("progress"))
@@ -302,7 +301,7 @@ class Dispatcher:
         if report is not None and done is not None:
             message = params.get("message")
             told = message if isinstance(message, str) else None
-            self._tell(_contained(report(done, number(params.get("total")), told)))
+            self._tasks.begin(_contained(report(done, number(params.get("total")), told)))
 
     # --- what the peer asks for
 
@@ -320,7 +319,7 @@ class Dispatcher:
             self._held = []
         task = inbound.task = asyncio.create_task(self._answer(inbound, self._on[0], method, params))
         task.add_done_callback(lambda _: self._served_to_the_end(key, inline=inline))
-        self._keep(task)
+        self._tasks.keep(task)
         return task
 
     def _served_to_the_end(self, key: RequestId, *, inline: bool) -> None:
@@ -341,13 +340,6 @@ class Dispatcher:
             await inbound.wire.drained()
 
     # --- common
-
-    def _tell(self, work: Awaitable[None]) -> None:
-        self._keep(asyncio.ensure_future(work))
-
-    def _keep(self, task: asyncio.Future[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _new_id(self) -> int:
         while True:

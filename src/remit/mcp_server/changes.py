@@ -20,6 +20,7 @@ from mcp.server.subscriptions import (
 )
 
 from remit.mcp_server import views as viewing
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -49,7 +50,7 @@ class Changes:
         self._connections: dict[int, Connection] = {}
         self._held: dict[int, _Given] = {}
         self._held_since: dict[Viewer, _Given] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._stale = False
         self._comparing = False
 
@@ -76,26 +77,24 @@ class Changes:
         self._stale = True
         if not self._comparing and (self._held or self._held_since):
             self._comparing = True
-            self._begin(self._compare())
+            self._tasks.begin(self._compare())
 
     def heard(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on what a relayed server tells all its clients; of tools, the catalog tells."""
         match method:
             case "notifications/prompts/list_changed":
-                self._begin(self._announce(method, {}, PromptsListChanged()))
+                self._tasks.begin(self._announce(method, {}, PromptsListChanged()))
             case "notifications/resources/list_changed":
-                self._begin(self._announce(method, {}, ResourcesListChanged()))
+                self._tasks.begin(self._announce(method, {}, ResourcesListChanged()))
             case "notifications/resources/updated":
-                self._begin(self._announce(method, params, ResourceUpdated(uri=str(params.get("uri")))))
+                self._tasks.begin(self._announce(method, params, ResourceUpdated(uri=str(params.get("uri")))))
             case _:
                 pass
 
     async def close(self) -> None:
         """Tell no client anything any more."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        self._tasks.cancel()
+        await self._tasks.ended()
 
     async def _compare(self) -> None:
         try:
@@ -125,11 +124,6 @@ class Changes:
     async def _announce(self, method: str, params: Mapping[str, Any], event: Any) -> None:
         await self._bus.publish(event)
         await asyncio.gather(*(each.notify(method, params) for each in list(self._connections.values())))
-
-    def _begin(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:

@@ -9,7 +9,6 @@ Fills the place of the SDK's own transport, which takes a task group, four queue
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -47,6 +46,7 @@ from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
 from remit.mcp_server.refusal import RpcError
 from remit.mcp_server.sessions import Session, Sessions
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -69,7 +69,7 @@ class Endpoint:
         self._face = face
         self._answering: Answering
         self._sessions: Sessions
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving = Tasks()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,10 +80,8 @@ class Endpoint:
                 yield
             finally:
                 await self._sessions.close()
-                for task in self._serving:
-                    task.cancel()
-                if self._serving:
-                    await asyncio.wait(self._serving)
+                self._serving.cancel()
+                await self._serving.ended()
 
     def close_streams(self) -> None:
         """End the streams that clients only listen to, before what is left is waited for."""
@@ -131,9 +129,7 @@ class Endpoint:
         async def serve() -> None:
             outbox.send(await answer_to(inbound, handle, method, params))
 
-        inbound.task = asyncio.create_task(serve())
-        self._serving.add(inbound.task)
-        inbound.task.add_done_callback(self._serving.discard)
+        inbound.task = self._serving.task(serve())
         try:
             await Exchange(outbox, receive, send).answer(request_id, inbound.task, ERROR_CODE_HTTP_STATUS)
         finally:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
+from remit.tasks import Tasks
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError, Requests
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class ClientPeer:
     def __init__(self, request: ClientRequest) -> None:
         """Talk to the client over the request it made."""
         self.request = request
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling = Tasks()
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -67,14 +68,11 @@ class ClientPeer:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 _log.debug("%s was not passed on: %r", method, error)
 
-        task = asyncio.create_task(pass_on())
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._telling.begin(pass_on())
 
     async def told(self) -> None:
         """Wait until all is passed on: nothing may come after the answer."""
-        if self._telling:
-            await asyncio.wait(self._telling)
+        await self._telling.ended()
 
 
 class Parked:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.mcp_server.outbox import Outbox
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from remit.mcp_server.conversation import Answering
@@ -82,7 +83,7 @@ class Sessions:
         """Sessions that `answering` answers."""
         self._answering = answering
         self._open: dict[str, Session] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = Tasks()
 
     def begin(self, principal: str | None) -> Session | None:
         """A new session; None where there are too many."""
@@ -117,11 +118,8 @@ class Sessions:
         """Close all of them."""
         for session in list(self._open.values()):
             await self.end(session)
-        if self._closing:
-            await asyncio.wait(self._closing)
+        await self._closing.ended()
 
     def _expire(self, session: Session) -> None:
         self._open.pop(session.id, None)  # at once: it must not be found meanwhile
-        task = asyncio.create_task(self.end(session))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing.begin(self.end(session))

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from remit.http.addresses import BlockedAddressError, Resolver, reachable
 from remit.sandbox.execution import Connection
 from remit.sandbox.hosts import allowed
+from remit.tasks import Tasks
 
 PORT: Final = 3128
 _HEAD: Final = 32 * 1024
@@ -48,7 +49,7 @@ class Proxy:
         self._entries = entries
         self._resolve = resolve
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def serve(self, listening: socket.socket) -> None:
         """Answer on a socket, which is then ours."""
@@ -58,16 +59,13 @@ class Proxy:
         """Cut every connection."""
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        self._tasks.cancel()
+        await self._tasks.ended()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.keep(task)
         try:
             if len(self._tasks) > _AT_ONCE:
                 raise _RefusedError(503, f"more than {_AT_ONCE} connections at once")

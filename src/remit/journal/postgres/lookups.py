@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from remit.errors import JournalError
 from remit.journal.writer import copy_error
+from remit.tasks import Tasks
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")
@@ -28,16 +29,14 @@ class Lookups(Generic[Key, Found]):
         self._ask = ask
         self._most = most
         self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking = Tasks()
 
     async def find(self, key: Key) -> Found:
         """What belongs to a key; read after this was called. Raises JournalError."""
         found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, found))
         if len(self._asking) < _AT_ONCE:
-            task = asyncio.create_task(self._answer(), name="remit:journal-lookups")
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+            self._asking.begin(self._answer(), name="remit:journal-lookups")
         return await found
 
     async def _answer(self) -> None:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -25,6 +25,7 @@ from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import CANCELLED, Message
 from remit.jsonrpc.protocol import CONNECTION_CLOSED, MCP_PROTOCOL_VERSION_HEADER, PARSE_ERROR, MCPError, is_modern
 from remit.providers.mcp.replies import EVENTS, JSON, LoginError, failure, moved, refusal, whole
+from remit.tasks import Tasks
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Http:
         self._session = self._version = ""
         self._posts: dict[RequestId, asyncio.Task[None]] = {}
         self._told: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.dispatcher = Dispatcher(self)
 
     @classmethod
@@ -126,12 +127,12 @@ class Http:
         elif message.method and request_id is not None:
             if message.method == "initialize":
                 self._version = ""  # it is what is being agreed on
-            post = self._posts[request_id] = self._begin(self._ask(message, request_id))
+            post = self._posts[request_id] = self._tasks.task(self._ask(message, request_id))
             post.add_done_callback(lambda _: self._posts.pop(request_id, None))
         elif message.method:
-            self._told = self._begin(self._tell(message, self._told))
+            self._told = self._tasks.task(self._tell(message, self._told))
         else:
-            _ = self._begin(self._tell(message, None))
+            self._tasks.begin(self._tell(message, None))
 
     async def drained(self) -> None:
         """Wait until notifications have arrived: requests may come to rest on them."""
@@ -145,7 +146,7 @@ class Http:
             if post is not None:
                 post.cancel()
             return
-        self._told = self._begin(self._tell(message, self._told))
+        self._told = self._tasks.task(self._tell(message, self._told))
         if post is not None:
             self._told.add_done_callback(lambda _: post.cancel())
 
@@ -187,7 +188,7 @@ class Http:
         except Exception as error:  # noqa: BLE001 - not awaited; what depends on it says so itself
             _log.warning("%s was not sent to %s: %r", message.method or "an answer", self._url.host, error)
         if message.method == _INITIALIZED and self._session:
-            _ = self._begin(self._listen())
+            self._tasks.begin(self._listen())
 
     # --- streams
 
@@ -272,12 +273,6 @@ class Http:
 
     # --- common
 
-    def _begin(self, work: Any) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     async def _close(self) -> None:
         """Say goodbye, if there is a session; nothing is under way after it."""
         try:
@@ -286,10 +281,8 @@ class Http:
                     async with asyncio.timeout(GOODBYE_S), self._requested("DELETE"):
                         pass
         finally:
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            self._tasks.cancel()
+            await self._tasks.ended()
             if self._authorization is not None:
                 await self._authorization.close()
 
