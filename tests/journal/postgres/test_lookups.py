@@ -64,6 +64,16 @@ async def test_a_question_that_fails_fails_for_all_who_asked_and_for_no_others()
     assert failed[0] is not failed[1]
 
 
+async def test_who_asks_again_at_once_is_answered_again() -> None:
+    lookups = Lookups(Answers().ask, 1)
+
+    async def asks() -> None:
+        for key in range(10):
+            assert await lookups.find(key) == 2 * key
+
+    await asyncio.wait_for(asyncio.gather(asks(), asks(), asks()), 5)
+
+
 async def test_who_no_longer_waits_takes_nothing_from_the_others() -> None:
     answers = Answers()
     lookups = Lookups(answers.ask, 10)

@@ -29,17 +29,25 @@ class Lookups(Generic[Key, Found]):
         self._ask = ask
         self._most = most
         self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
-        self._asking = Tasks()
+        self._asking = 0
+        self._tasks = Tasks()
 
     async def find(self, key: Key) -> Found:
         """What belongs to a key; read after this was called. Raises JournalError."""
         found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, found))
-        if len(self._asking) < _AT_ONCE:
-            self._asking.begin(self._answer(), name="remit:journal-lookups")
+        if self._asking < _AT_ONCE:
+            self._asking += 1
+            self._tasks.begin(self._answer(), name="remit:journal-lookups")
         return await found
 
     async def _answer(self) -> None:
+        try:
+            await self._until_none_waits()
+        finally:  # now, not once the task is seen to be done: a lookup in between would wait forever
+            self._asking -= 1
+
+    async def _until_none_waits(self) -> None:
         while self._waiting:
             group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             try:
