@@ -103,19 +103,13 @@ def _offered(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from remit.cli.running import run_async
-
     state = State()
     given = context.find_root().params
     state.quiet, state.config, state.server = True, given.get("config"), given.get("server") or ""
     state.journal = MEMORY if code else given.get("journal")
 
-    async def found() -> Found:
-        async with state.open(code="recorded" if code else "unused") as remit:
-            return await look(remit)
-
     try:
-        words = run_async(lambda _stop: found())
+        words = state.ask(look, code="recorded" if code else "unused")
     except Exception:  # noqa: BLE001 - a shell's prompt is no place for errors
         return []
     return [CompletionItem(word, help=_plain(text)) for word, text in words if word.startswith(incomplete)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from remit.cli import exit_codes
 from remit.cli.output import Color, Output, reserved_stdout
@@ -27,6 +27,16 @@ Requirement = Literal["needed", "wanted", "recorded", "unused"]
 """What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
 stop it; `recorded` uses the catalog as it was last listed. The last two import no module and start no server.
 """
+
+
+class Opening(TypedDict, total=False):
+    """What `State.open` takes."""
+
+    code: Requirement
+    writes: bool
+    servers: bool
+    creates: bool
+    flags: dict[str, Any] | None
 
 
 class State:
@@ -167,6 +177,16 @@ class State:
 
             only_oneself(self.principal)
         return RemoteRemit(self.server)
+
+    def ask(self, work: Callable[[Opened], Awaitable[T]], **how: Unpack[Opening]) -> T:
+        """What `work` returns of what the command works on; `how` it is opened is as for `open`."""
+        from remit.cli.running import run_to_end
+
+        async def asked() -> T:
+            async with self.open(**how) as opened:
+                return await work(opened)
+
+        return run_to_end(asked())
 
     def command(self, *words: str) -> str:
         """A command to suggest, with the global options that lead to the same journal."""

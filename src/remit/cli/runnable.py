@@ -84,27 +84,17 @@ def list_runnable(state: State, folder: Path) -> int:
 def recipe_views(state: State) -> list[RecipeView]:
     """Every recipe, by name."""
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
-
-    async def look() -> list[RecipeView]:
-        async with state.open() as remit:
-            return await remit.service.recipes.views()
 
     with reserved_stdout():
-        return run_async(lambda _stop: look())
+        return state.ask(lambda remit: remit.service.recipes.views())
 
 
 def recipe_view(state: State, name: str) -> RecipeView:
     """One recipe. Raises NotFoundError (UNKNOWN_RECIPE)."""
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
-
-    async def look() -> RecipeView:
-        async with state.open() as remit:
-            return await remit.service.recipes.view(name)
 
     with reserved_stdout():
-        return run_async(lambda _stop: look())
+        return state.ask(lambda remit: remit.service.recipes.view(name))
 
 
 def show_recipes(state: State, recipes: list[RecipeView]) -> None:

@@ -41,13 +41,7 @@ def session(
     state: State, use: Callable[[TicketsPort], Awaitable[T]], *, creates: bool = False, writes: bool = True
 ) -> T:
     """Open the journal or the server, use its tickets, close it."""
-    from remit.cli.running import run_async
-
-    async def look() -> T:
-        async with state.open(code="unused", writes=writes, creates=creates) as remit:
-            return await use(remit.service.tickets)
-
-    return run_async(lambda _stop: look())
+    return state.ask(lambda remit: use(remit.service.tickets), code="unused", writes=writes, creates=creates)
 
 
 def show_ticket(state: State, ticket: Ticket, *, whole: bool = False) -> None:

@@ -15,6 +15,7 @@ from remit.cli.options import json_option, pass_state
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remit.cli.opened import Opened
     from remit.service.ports import ServicePort
     from remit.service.views import ArtifactRow
 
@@ -45,22 +46,19 @@ def command(
     files. If several steps left a file of the same name, the last one counts; --step picks another. Every file is
     checked against its digest. JOB is an id, a unique ending of one, `last`, or a session's id.
     """
-    from remit.cli.running import run_to_end
-
     if save is not None and cat:
         raise click.UsageError("Give --save or --cat, not both.", context)
 
-    async def work() -> list[ArtifactRow]:
-        async with state.open(code="unused") as remit:
-            found = await remit.service.jobs.find(job)
-            rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)
-            if cat:
-                await _cat(remit.service, found, rows)
-            elif save is not None:
-                await _save(remit.service, found, rows, save, force=force)
-            return rows
+    async def work(remit: Opened) -> list[ArtifactRow]:
+        found = await remit.service.jobs.find(job)
+        rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)
+        if cat:
+            await _cat(remit.service, found, rows)
+        elif save is not None:
+            await _save(remit.service, found, rows, save, force=force)
+        return rows
 
-    rows = run_to_end(work())
+    rows = state.ask(work, code="unused")
     if cat:
         return exit_codes.OK
     if state.as_json:

@@ -32,17 +32,15 @@ def command(state: State, job: str, reason: str) -> int:
     only for a while, press Ctrl-C where it runs. JOB is an id, a unique ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_to_end
 
-    async def stop() -> JobRow:
-        async with state.open(code="wanted") as remit:
-            found = await remit.service.jobs.find(job)
-            await remit.service.jobs.cancel(found, reason=reason)
-            async with _working(remit, found):
-                return await _ended(remit, found)
+    async def stop(remit: Opened) -> JobRow:
+        found = await remit.service.jobs.find(job)
+        await remit.service.jobs.cancel(found, reason=reason)
+        async with _working(remit, found):
+            return await _ended(remit, found)
 
     with reserved_stdout():
-        row = run_to_end(stop())
+        row = state.ask(stop, code="wanted")
     if row.state == "cancelled":
         state.note(f"{row.job} is cancelled")
         return exit_codes.OK

@@ -53,13 +53,10 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
 
 
 def _show(state: State, job: str) -> int:
-    from remit.cli.running import run_to_end
+    async def look(remit: Opened) -> list[dict[str, Any]]:
+        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
 
-    async def look() -> list[dict[str, Any]]:
-        async with state.open(code="unused") as remit:
-            return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
-
-    messages = run_to_end(look())
+    messages = state.ask(look, code="unused")
     if state.as_json:
         state.output.json(messages)
         return exit_codes.OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -10,6 +10,9 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.values import json_value
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
 
 
 @click.command("decide")
@@ -48,19 +51,14 @@ def command(
     """
     if [done is not None, retry, fail].count(True) != 1:
         raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)
-    from remit.cli.running import run_to_end
-
     decision: Literal["done", "retry", "fail"] = "done" if done is not None else "retry" if retry else "fail"
     value: Any = json_value(done, "--done") if done is not None else None
 
-    async def decide() -> str:
-        async with state.open(code="unused", writes=True) as remit:
-            found = await remit.service.jobs.find(job)
-            await remit.service.steps.decide(
-                found, step, decision, value, attempt=attempt, reason=reason, replace=replace
-            )
-            return found
+    async def decide(remit: Opened) -> str:
+        found = await remit.service.jobs.find(job)
+        await remit.service.steps.decide(found, step, decision, value, attempt=attempt, reason=reason, replace=replace)
+        return found
 
-    found = run_to_end(decide())
+    found = state.ask(decide, code="unused", writes=True)
     state.note(f"recorded; if no worker runs, continue with: {state.command('resume', found)}")
     return exit_codes.OK

@@ -11,6 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from remit.cli.opened import Opened
     from remit.jobs.replay import ReplayReport
     from remit.service.many import Replayed
 
@@ -63,19 +64,17 @@ def command(
     ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
 
     if bool(job) == bool(everything or since or states):
         raise click.UsageError("Give JOB, or --all, --since or --state.", context)
     if not job:
         return _many(state, since, states)
 
-    async def look() -> ReplayReport:
-        async with state.open() as remit:
-            return await remit.service.jobs.replay(await remit.service.jobs.find(job))
+    async def look(remit: Opened) -> ReplayReport:
+        return await remit.service.jobs.replay(await remit.service.jobs.find(job))
 
     with reserved_stdout():
-        report = run_async(lambda _stop: look())
+        report = state.ask(look)
     if state.as_json:
         state.output.json(report)
     else:
@@ -89,18 +88,16 @@ def _differs(report: ReplayReport) -> bool:
 
 def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_async
     from remit.cli.values import seconds
     from remit.clock import SECOND, SystemClock
 
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
 
-    async def look() -> list[Replayed]:
-        async with state.open() as remit:
-            return [one async for one in remit.service.jobs.replays(states, since=begin)]
+    async def look(remit: Opened) -> list[Replayed]:
+        return [one async for one in remit.service.jobs.replays(states, since=begin)]
 
     with reserved_stdout():
-        found = run_async(lambda _stop: look())
+        found = state.ask(look)
     if state.as_json:
         state.output.json(found)
     else:

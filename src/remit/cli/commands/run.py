@@ -141,14 +141,12 @@ async def _plan(remit: Opened, file: str) -> Any:
 
 def _detach(state: State, start: _Start) -> int:
     from remit.cli.output import reserved_stdout
-    from remit.cli.running import run_to_end
 
-    async def create() -> str:
-        async with state.open(creates=True) as remit:
-            return (await start(remit))[0]
+    async def create(remit: Opened) -> str:
+        return (await start(remit))[0]
 
     with reserved_stdout():
-        job = run_to_end(create())
+        job = state.ask(create, creates=True)
     if state.as_json:
         state.output.json({"job": job, "state": "pending"})
     else:
@@ -162,16 +160,14 @@ def _detach(state: State, start: _Start) -> int:
 def _explain(context: click.Context, state: State, name: str) -> int:
     """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
     from remit.cli.runhelp import plan_help, recipe_help
-    from remit.cli.running import run_to_end
 
     if not state.server:
         state.journal = ":memory:"
 
-    async def found() -> Any:
-        async with state.open() as remit:
-            return await _plan(remit, name) if is_plan(name) else await remit.service.recipes.view(name)
+    async def found(remit: Opened) -> Any:
+        return await _plan(remit, name) if is_plan(name) else await remit.service.recipes.view(name)
 
-    what = run_to_end(found())
+    what = state.ask(found)
     formatter = context.make_formatter()
     if is_plan(name):
         plan_help(formatter, name, what)

@@ -23,13 +23,7 @@ def command(state: State, limit: int) -> int:
     Each connection of an MCP client is a session, and so is each program that calls tools itself. Newest first; `remit
     trace SESSION` shows what one of them did.
     """
-    from remit.cli.running import run_to_end
-
-    async def look() -> list[SessionRow]:
-        async with state.open(code="unused") as remit:
-            return await remit.service.sessions.rows(limit=limit)
-
-    rows = run_to_end(look())
+    rows = state.ask(lambda remit: remit.service.sessions.rows(limit=limit), code="unused")
     return state.listing(rows, _print, "no sessions yet")
 
 

@@ -13,6 +13,7 @@ from remit.cli.options import json_option, pass_state
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remit.cli.opened import Opened
     from remit.cli.watch import Followed
     from remit.service.views import JobView, OpenWait, StepRow
 
@@ -39,20 +40,19 @@ def command(state: State, job: str, step: str | None) -> int:
 
         return run_async(lambda _stop: show_step(state, job, step))
 
-    async def look() -> tuple[JobView, Followed]:
+    async def look(remit: Opened) -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
         from remit.jobs.state import History
 
-        async with state.open(code="unused") as remit:
-            found = await remit.service.jobs.find(job)
-            view = await remit.service.jobs.view(found)
-            read = Followed(view.row)
-            events = await remit.service.streams.events(remit.service.streams.name(found))
-            read.history = History(events[: view.events])
-            read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
-            return view, read
+        found = await remit.service.jobs.find(job)
+        view = await remit.service.jobs.view(found)
+        read = Followed(view.row)
+        events = await remit.service.streams.events(remit.service.streams.name(found))
+        read.history = History(events[: view.events])
+        read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
+        return view, read
 
-    view, read = run_async(lambda _stop: look())
+    view, read = state.ask(look, code="unused")
     if state.as_json:
         state.output.json(view)
     else:

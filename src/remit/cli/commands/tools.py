@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
+    from remit.cli.opened import Opened
     from remit.service.views import ToolView
 
 
@@ -37,19 +38,17 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     """
     from remit.app import Remit
     from remit.cli.recorded import record
-    from remit.cli.running import run_to_end
 
     if target is not None:
         return _export(state, name, target)
 
-    async def look() -> tuple[list[ToolView], dict[str, str]]:
-        async with state.open() as remit:
-            found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
-            if isinstance(remit, Remit):
-                await record(remit)
-            return found, await remit.service.tools.failures()
+    async def look(remit: Opened) -> tuple[list[ToolView], dict[str, str]]:
+        found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
+        if isinstance(remit, Remit):
+            await record(remit)
+        return found, await remit.service.tools.failures()
 
-    found, failures = run_to_end(look())
+    found, failures = state.ask(look)
     if state.as_json:
         state.output.json(found if name is None else found[0])
     elif name is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -36,16 +36,10 @@ def command(state: State, by: By, days: int) -> int:
             return await remit.service.usage.rows(by, since=since)
 
     rows = run_to_end(look())
-    if state.as_json:
-        state.output.json(rows)
-    elif rows:
-        _print(state, by, rows)
-    else:
-        state.note(f"no model was asked in {days} days")
-    return exit_codes.OK
+    return state.listing(rows, partial(_print, by), f"no model was asked in {days} days")
 
 
-def _print(state: State, by: By, rows: list[UsageRow]) -> None:
+def _print(by: By, state: State, rows: list[UsageRow]) -> None:
     from remit.cli.tables import Column, table
 
     columns = (Column(by.upper()), Column("REQUESTS"), Column("TOKENS"), Column("US$"))

@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 
 if TYPE_CHECKING:
+    from remit.cli.opened import Opened
     from remit.service.views import VerifyReport
 
 _DAMAGE: Final = frozenset(
@@ -36,14 +37,12 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
-    from remit.cli.running import run_to_end
 
-    async def look() -> VerifyReport:
-        async with state.open(code="unused") as remit:
-            return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
+    async def look(remit: Opened) -> VerifyReport:
+        return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
 
     try:
-        report = run_to_end(look())
+        report = state.ask(look, code="unused")
     except JournalError as error:
         if error.code not in _DAMAGE:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
 
 
 @click.command("export")
@@ -24,13 +27,11 @@ def command(state: State, job: str, file: Path | None) -> int:
     FILE receives a JSON list of messages in the format of OpenAI's Chat Completions; without FILE the list is printed.
     Values are written in full, as recorded. An existing FILE is not overwritten.
     """
-    from remit.cli.running import run_to_end
 
-    async def look() -> list[dict[str, Any]]:
-        async with state.open(code="unused") as remit:
-            return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
+    async def look(remit: Opened) -> list[dict[str, Any]]:
+        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
 
-    messages = run_to_end(look())
+    messages = state.ask(look, code="unused")
     if file is None:
         state.output.json(messages)
         return exit_codes.OK

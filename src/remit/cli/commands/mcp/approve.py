@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from remit.cli import exit_codes
@@ -9,6 +11,9 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
 from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
 
 
 @click.command("approve")
@@ -25,30 +30,29 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
     only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import show
-    from remit.cli.running import run_to_end
     from remit.cli.wrapping import recorded, wrapped
 
-    async def approve() -> dict[str, object] | None:
-        flags = recorded(state, wrapped(name, words)) if words else None
-        async with state.open(code="unused", servers=True, creates=True, flags=flags) as remit:
-            servers = remit.service.servers
-            seen = digest
-            if seen is None:
-                found = await servers.diff(name)
-                if not found.changes:
-                    return None
-                if state.as_json or not state.output.interactive:
-                    raise UsageError(
-                        "there is no terminal to approve the changes at",
-                        remedy=f"Look at `remit mcp diff {name}`, then give --digest {found.digest}.",
-                    )
-                show(state, found)
-                click.confirm(f"Take these tools of {name}?", err=True, abort=True)
-                seen = found.digest
-            pin = await servers.approve(name, seen)
-            return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
+    flags = recorded(state, wrapped(name, words)) if words else None
 
-    pinned = run_to_end(approve())
+    async def approve(remit: Opened) -> dict[str, object] | None:
+        servers = remit.service.servers
+        seen = digest
+        if seen is None:
+            found = await servers.diff(name)
+            if not found.changes:
+                return None
+            if state.as_json or not state.output.interactive:
+                raise UsageError(
+                    "there is no terminal to approve the changes at",
+                    remedy=f"Look at `remit mcp diff {name}`, then give --digest {found.digest}.",
+                )
+            show(state, found)
+            click.confirm(f"Take these tools of {name}?", err=True, abort=True)
+            seen = found.digest
+        pin = await servers.approve(name, seen)
+        return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
+
+    pinned = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)
     if state.as_json:
         state.output.json(pinned)
     elif pinned is None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
 
 
 @click.command("diff")
@@ -22,17 +27,16 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
     status says whether there are any. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.pins import plain, show
-    from remit.cli.running import run_to_end
     from remit.cli.wrapping import recorded, wrapped
 
-    async def look() -> object:
-        flags = recorded(state, wrapped(name, words)) if words else None
-        async with state.open(code="unused", servers=True, flags=flags) as remit:
-            found = await remit.service.servers.diff(name)
-            if state.as_json:
-                state.output.json(plain(found))
-            else:
-                show(state, found)
-            return found.changes
+    flags = recorded(state, wrapped(name, words)) if words else None
 
-    return exit_codes.FAILED if run_to_end(look()) else exit_codes.OK
+    async def look(remit: Opened) -> object:
+        found = await remit.service.servers.diff(name)
+        if state.as_json:
+            state.output.json(plain(found))
+        else:
+            show(state, found)
+        return found.changes
+
+    return exit_codes.FAILED if state.ask(look, code="unused", servers=True, flags=flags) else exit_codes.OK

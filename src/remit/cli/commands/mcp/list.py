@@ -58,14 +58,7 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
 
 def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """The same of a server: the MCP servers that it uses, and why one of them is down."""
-    from remit.cli.running import run_to_end
-    from remit.service.mcp import ServerEntry
-
-    async def look() -> list[ServerEntry]:
-        async with state.open() as remit:
-            return await remit.service.servers.entries()
-
-    found = run_to_end(look())
+    found = state.ask(lambda remit: remit.service.servers.entries())
     rows = [
         {
             "name": server.name,

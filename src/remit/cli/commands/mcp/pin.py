@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
 
 
 @click.command("pin")
@@ -20,14 +25,12 @@ def command(state: State, name: str) -> int:
     After that, a tool that is new or changes in any word is withheld until someone has seen the change (`remit mcp
     diff`) and accepted it (`remit mcp approve`). The journal records the pin under your name.
     """
-    from remit.cli.running import run_to_end
 
-    async def pin() -> dict[str, object]:
-        async with state.open(code="unused", servers=True, creates=True) as remit:
-            pinned = await remit.service.servers.pin(name)
-            return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
+    async def pin(remit: Opened) -> dict[str, object]:
+        pinned = await remit.service.servers.pin(name)
+        return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
 
-    pinned = run_to_end(pin())
+    pinned = state.ask(pin, code="unused", servers=True, creates=True)
     if state.as_json:
         state.output.json(pinned)
     else:

@@ -12,6 +12,7 @@ from remit.cli.options import catalog_option, json_option, live_option, pass_sta
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
+    from remit.cli.opened import Opened
     from remit.policy.decision import CallerKind
     from remit.policy.explain import Considered, Explanation
 
@@ -45,20 +46,17 @@ def command(
     Shows the decision, then every rule in the order of the file: whether it matched, and why not. You may leave out
     arguments. Exits with status 2 if the call is impossible: the tool is unknown or does not take the arguments.
     """
-    from remit.cli.running import run_to_end
-
     args, known = json_object(given, "--args"), json_object(facts, "--given")
     chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
 
     own = "" if state.server else state.settings().app.principal
 
-    async def look() -> Explanation:
-        async with state.open(code="needed" if live else "recorded") as remit:
-            return await remit.service.policy.explain(
-                tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
-            )
+    async def look(remit: Opened) -> Explanation:
+        return await remit.service.policy.explain(
+            tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
+        )
 
-    found = run_to_end(look())
+    found = state.ask(look, code="needed" if live else "recorded")
     if state.as_json:
         state.output.json(found)
     else:

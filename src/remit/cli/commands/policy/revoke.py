@@ -18,12 +18,6 @@ def command(state: State, rule: str, reason: str) -> int:
 
     The calls that it covered ask a person again. `remit policy rules` lists the ids.
     """
-    from remit.cli.running import run_to_end
-
-    async def revoke() -> None:
-        async with state.open(code="unused", writes=True) as remit:
-            await remit.service.approvals.revoke(rule, reason=reason)
-
-    run_to_end(revoke())
+    state.ask(lambda remit: remit.service.approvals.revoke(rule, reason=reason), code="unused", writes=True)
     state.note(f"{rule} is revoked")
     return exit_codes.OK
