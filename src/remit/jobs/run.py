@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
-from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
@@ -17,7 +16,8 @@ from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
 from remit.jobs.bound import RecipeCall, args_of
-from remit.jobs.branch import Branch, Countdown, asking, current
+from remit.jobs.branch import asking, current
+from remit.jobs.branches import Branches
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.jobs.spans import Span, due, seconds_of, words
@@ -59,6 +59,7 @@ class Run:
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
         self._effects = effects
+        self._branches = Branches(effects)
 
     @overload
     async def call(
@@ -182,7 +183,7 @@ class Run:
             output=form.output if form else None,
             budget=budget,
         )
-        return await self._in_branch(answer_to(self._effects, question, form), f"{step}.0.")
+        return await self._branches.within(answer_to(self._effects, question, form), f"{step}.0.")
 
     async def agent(
         self,
@@ -228,42 +229,11 @@ class Run:
 
         Waits for all of them, so that every replay sees the same; then raises the first error, in their order.
         """
-        place = current.get().place()
-        tasks = [self._start(branch, f"{place}.{index}.") for index, branch in enumerate(branches)]
-        if not tasks:
-            return []
-        activity, matching = self._effects.activity, self._effects.matching
-        ends = Countdown(len(tasks), activity.unblock)
-        for task in tasks:
-            task.add_done_callback(ends.one)
-        activity.block()
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            matching.cut_short(place)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()  # the first error is raised below; unseen, the others would be complained of
-            elif task.cancelling():
-                matching.over()  # not by its own code
-        errors = [task.exception() for task in tasks if not task.cancelled()]  # all are looked at, one is raised
-        first = next((error for error in errors if error is not None), None)
-        if first is not None:
-            raise first
-        return [task.result() for task in tasks]
+        return await self._branches.gather(current.get().place(), branches)
 
     async def until(self, future: asyncio.Future[T]) -> T:
         """Wait for another branch of this run, without keeping the job from being parked meanwhile."""
-        if not future.done():
-            self._effects.matching.go_on()
-            activity = self._effects.activity
-            activity.block()
-            future.add_done_callback(lambda _future: activity.unblock())
-        return await future
+        return await self._branches.until(future)
 
     async def sleep(self, seconds: Span | datetime, *, key: str | None = None) -> None:
         """Go on after so many seconds, after a timedelta, or at a datetime; it may be days, and no worker is held.
@@ -335,7 +305,7 @@ class Run:
         )
         await self._effects.child(started)
         function = recipe.function(self, **recipe.arguments(bound.input))
-        return await self._in_branch(function, f"{step}.0.")
+        return await self._branches.within(function, f"{step}.0.")
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Show people how far the run is; never recorded."""
@@ -351,27 +321,6 @@ class Run:
     def adopt(self, tip: str, job: str) -> None:
         """Questions may refer to a conversation, by its digest, that another job has recorded."""
         self._effects.history.known.adopt(tip, job)
-
-    # --- branches
-
-    def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
-        self._effects.activity.unblock()  # a branch more is active; its end takes it back
-        context = copy_context()
-        task = asyncio.get_running_loop().create_task(self._guard(branch), context=context)
-        context.run(current.set, Branch(prefix, task))
-        task.add_done_callback(lambda _task: self._effects.activity.block())
-        return task
-
-    async def _guard(self, branch: Awaitable[T]) -> T:
-        return await branch
-
-    async def _in_branch(self, work: Awaitable[T], prefix: str) -> T:
-        task = asyncio.current_task()
-        token = current.set(Branch(prefix, task))
-        try:
-            return await work
-        finally:
-            current.reset(token)
 
 
 def _thread_of(prompt: str | Sequence[Message]) -> Thread:
