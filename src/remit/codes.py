@@ -215,7 +215,7 @@ class Code(Enum):
     BODY_TIMEOUT = Row(ERROR, 408, True, "The request's body did not arrive in time.")
     HEAD_TIMEOUT = Row(ERROR, 408, True, "The request's headers did not arrive in time.")
     TOO_MANY_REQUESTS = Row(ERROR, 429, True, "Too many requests of this principal are in progress.")
-    REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body is larger than the limit.")
+    REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body or headers are larger than the limit.")
     SERVER_STOPPING = Row(
         ERROR, 503, True, "The server is stopping. What it started continues; send the request again."
     )

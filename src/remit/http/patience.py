@@ -1,12 +1,13 @@
 """Closes connections whose request does not get past its headers: a client that dribbles bytes holds nothing for long.
 
-uvicorn times out idle connections, but only between requests.
+uvicorn times out idle connections, but only between requests, and one of its parsers takes headers of any length.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -16,6 +17,8 @@ from remit.http.problem import KIND, Problem
 
 HEAD_S: Final = 20.0
 """Seconds that the headers of a request may take to arrive."""
+HEAD_BYTES: Final = 64 * 1024
+"""How much of a request is taken before its headers end; a little more if it comes at once."""
 
 
 class _Patient(asyncio.Protocol):
@@ -28,6 +31,7 @@ class _Patient(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._began = False
+        self._head = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -37,6 +41,10 @@ class _Patient(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._began = True
         self._inner.data_received(data)
+        self._head = self._head + len(data) if self._in_head() else 0
+        if self._head > HEAD_BYTES:
+            self._refuse(Problem(Code.REQUEST_TOO_LARGE, f"The headers are larger than {HEAD_BYTES} bytes."))
+            return
         cycle = self._inner.cycle
         if cycle is not None and not cycle.response_complete:
             self._rest()
@@ -61,11 +69,20 @@ class _Patient(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
 
+    def _in_head(self) -> bool:
+        """Whether a request has begun of which not all headers are there."""
+        cycle, scope = self._inner.cycle, self._inner.scope
+        return scope is not None and (cycle is None or cycle.scope is not scope)
+
     def _late(self) -> None:
         self._timer = None
+        self._refuse(Problem(Code.HEAD_TIMEOUT, f"The headers did not arrive within {self._head_s:g} s."))
+
+    def _refuse(self, problem: Problem) -> None:
+        self._rest()
         if self._transport is not None and not self._transport.is_closing():
             if self._began:
-                self._transport.write(_answer(self._head_s))
+                self._transport.write(_answer(problem))
             self._transport.close()
 
 
@@ -74,7 +91,6 @@ def patient(head_s: float) -> type[asyncio.Protocol]:
     return cast("type[asyncio.Protocol]", partial(_Patient, head_s))
 
 
-def _answer(head_s: float) -> bytes:
-    problem = Problem(Code.HEAD_TIMEOUT, f"The headers did not arrive within {head_s:g} s.")
-    head = f"HTTP/1.1 {problem.status} Request Timeout\r\ncontent-type: {KIND}\r\n"
+def _answer(problem: Problem) -> bytes:
+    head = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\ncontent-type: {KIND}\r\n"
     return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body

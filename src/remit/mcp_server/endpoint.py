@@ -9,6 +9,7 @@ Fills the place of the SDK's own transport, which takes a task group, four queue
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from remit.mcp_server.server import ToolServer
 
 SESSION: Final = "mcp-session-id"
+BODY_S: Final = 60.0
+"""Seconds that a body may take to arrive."""
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
@@ -64,9 +67,10 @@ _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
 class Endpoint:
     """Answers at `/mcp` while it is running."""
 
-    def __init__(self, face: ToolServer) -> None:
-        """Serve `face`."""
+    def __init__(self, face: ToolServer, *, body_s: float = BODY_S) -> None:
+        """Serve `face`. A body has `body_s` seconds to arrive."""
         self._face = face
+        self._body_s = body_s
         self._answering: Answering
         self._sessions: Sessions
         self._serving = Tasks()
@@ -110,7 +114,7 @@ class Endpoint:
             raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
         if _accepted(headers.get("accept", "")) != (True, True):
             raise Problem(Code.NOT_ACCEPTABLE, "application/json and text/event-stream are answered.")
-        message = await _message(headers, receive)
+        message = await _message(headers, receive, self._body_s)
         request_id = as_request_id(message.get("id"))
         if "id" not in message:
             _check(unsupported_protocol_version_rejection(headers[MCP_PROTOCOL_VERSION_HEADER]), None)
@@ -181,7 +185,7 @@ class Endpoint:
     async def _posted(self, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send) -> None:
         if _accepted(headers.get("accept", "")) != (True, True):
             raise RpcError(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
-        message = await _message(headers, receive)
+        message = await _message(headers, receive, self._body_s)
         asks = "id" in message and "method" in message
         if asks and as_request_id(message["id"]) is None:
             raise RpcError(400, INVALID_REQUEST, "the id has to be text or a whole number")
@@ -232,12 +236,17 @@ class Endpoint:
 
 
 # -------------------------------------------------------------------------------------------------------- what comes in
-async def _message(headers: Mapping[str, str], receive: Receive) -> dict[str, Any]:
+async def _message(headers: Mapping[str, str], receive: Receive, seconds: float) -> dict[str, Any]:
     """The one message that a request brings. Raises Refusal."""
     if not headers.get("content-type", "").lower().startswith(_JSON):
         raise Problem(Code.REQUEST_INVALID, "The Content-Type has to be application/json.")
     try:
-        message = decode(await _body(headers, receive))
+        async with asyncio.timeout(seconds):
+            body = await _body(headers, receive)
+    except TimeoutError:
+        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
+    try:
+        message = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RpcError(400, PARSE_ERROR, "Parse error") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
