@@ -11,7 +11,7 @@ SERVER = {
     "name": "notes",
     "command": [sys.executable, str(Path(__file__).parents[1] / "mcp" / "notes.py")],
     "level": "L1",
-    "tools": {"read_*": "L0"},
+    "tools": {"read_note": "L0"},
 }
 
 

@@ -124,7 +124,7 @@ def test_a_configuration_is_one_of_its_client_and_wraps_what_was_there(
     assert Path(command[0]).name == "remit"
     options = wrap.make_context("wrap", command[3:]).params
     assert options["words"] == (before["command"], *before["args"])
-    assert (options["name"], options["levels"]) == ("files", ("read_*=L0", "list_*=L0"))
+    assert (options["name"], options["levels"]) == ("files", ("read_text_file=L0", "list_directory=L0"))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,8 @@ def test_the_client_of_the_page_sees_what_its_token_may(project: Path) -> None:
 @pytest.mark.slow
 async def test_what_is_wrapped_as_the_page_says_asks_and_an_approval_lets_one_call_run(tmp_path: Path) -> None:
     entry = json.loads(block("json claude-desktop after"))["mcpServers"]["files"]
-    ours = entry["args"][: entry["args"].index("--") + 1]
+    given = entry["args"][: entry["args"].index("--") + 1]
+    ours = ["read_note=L0" if word == "read_text_file=L0" else word for word in given]
     notes = [sys.executable, str(ROOT / "examples/mcp/notes.py"), str(tmp_path / "notes.json")]
     started = StdioServerParameters(command=str(BIN / "remit"), args=[*ours, *notes], env=environment(tmp_path))
     async with Client(started) as client:

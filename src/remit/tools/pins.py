@@ -131,6 +131,15 @@ class Pins:
             **dict.fromkeys(changes.changed, f"it changed since {server} was pinned. {look}"),
         }
 
+    async def reviewed(self, server: str) -> bool:
+        """Whether a person, and not the first use alone, has pinned the server's tools; they approve each change since.
+
+        A server without a pin needs no look yet: nothing of it can be used. Raises ChainBrokenError as `load` does.
+        """
+        events = await Proven(self._journal, stream_of(server)).more()
+        pins = [one for event in events if isinstance(one := decode(event.kind, event.data), McpToolsPinned)]
+        return not pins or any(one.how == "pin" for one in pins)
+
     async def changed(self, server: str, seq: int) -> None:
         """Wait until the server's pin is another one than that at `seq` (0: none)."""
         mark = 0

@@ -36,6 +36,15 @@ def test_an_exact_name_wins_then_the_first_pattern_then_the_servers_level(name: 
     assert meta(tool(name), level="L1", tools=patterns).capability_level is Level[level]
 
 
+@pytest.mark.parametrize(
+    ("name", "level"), [("list_all", "L1"), ("write", "L2"), ("list_known", "L0"), ("other", "L1")]
+)
+def test_before_a_person_has_looked_patterns_only_make_it_stricter(name: str, level: str) -> None:
+    server = McpServer(name="s", level="L1", tools={"list_*": "L0", "w*": "L2", "list_known": "L0"}, idempotent=("w*",))
+    found = meta_of(server, full_name("s", name), tool(name), reviewed=False)
+    assert (found.capability_level, found.idempotent) == (Level[level], False)
+
+
 def test_what_reads_may_be_repeated_and_needs_nobody() -> None:
     found = meta(tool("x"), level="L0")
     assert (found.risk_level, found.side_effects, found.requires_confirm) == (Risk.READ_ONLY, False, False)

@@ -50,14 +50,24 @@ def full_names(server: str, own: Iterable[str]) -> tuple[dict[str, str], dict[st
 
 
 def meta_of(
-    server: McpServer, name: str, raw: dict[str, Any], *, timeout_ms: int = DEFAULT_TIMEOUT_MS, withheld: str = ""
+    server: McpServer,
+    name: str,
+    raw: dict[str, Any],
+    *,
+    timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    withheld: str = "",
+    reviewed: bool = True,
 ) -> ToolMeta:
-    """The catalog's view of a raw definition; `name` is the full one."""
+    """The catalog's view of a raw definition; `name` is the full one.
+
+    Unless a person has `reviewed` the server's tools, patterns make nothing less strict: the server chose the names.
+    """
     hints = raw.get("annotations")
     hints = hints if isinstance(hints, dict) else {}
-    level = _level(server, raw["name"], hints)
+    level = _level(server, raw["name"], hints, reviewed=reviewed)
     reads = level is Level.L0
-    idempotent = not reads and _matches(raw["name"], server.idempotent) and hints.get("idempotentHint") is not False
+    repeats = _matches(raw["name"], server.idempotent) if reviewed else raw["name"] in server.idempotent
+    idempotent = not reads and repeats and hints.get("idempotentHint") is not False
     return ToolMeta(
         name=name,
         provider_id=f"mcp_{server.name}",
@@ -77,10 +87,12 @@ def meta_of(
     )
 
 
-def _level(server: McpServer, tool: str, hints: dict[str, Any]) -> Level:
+def _level(server: McpServer, tool: str, hints: dict[str, Any], *, reviewed: bool) -> Level:
     matching = (level for pattern, level in server.tools.items() if fnmatchcase(tool, pattern))
     given: LevelName = server.tools[tool] if tool in server.tools else next(matching, server.level)
     level = Level[given]
+    if not reviewed and tool not in server.tools:
+        level = max(level, Level[server.level])
     writes = hints.get("readOnlyHint") is False or hints.get("destructiveHint") is True
     return max(level, Level.L1) if writes and hints.get("readOnlyHint") is not True else level
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
 from remit.providers.mcp.failures import lost, translated
@@ -16,6 +16,7 @@ from remit.providers.mcp.offers import full_names, meta_of
 from remit.providers.mcp.results import result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
+from remit.redact import line
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.remote import Outage, RemoteStatus
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from remit.tools.peer import Peer
     from remit.tools.pins import Pins
 
-_SHOWN: Final = 300
+_TOLD: Final = 20
+"""Tools of a first use that are named."""
 _log: Final = logging.getLogger("remit.mcp")
 
 
@@ -96,18 +98,29 @@ class McpProvider:
         listing = (await self._listed(to_the_catalog=True)).listing
         seq = await self._pins.seq(self._server.name)
         withheld = {**await self._pins.withheld(self._server.name, listing.tools), **listing.refused}
-        if withheld:
-            self._follow(seq)
+        reviewed = await self._is_reviewed()
+        if withheld or not reviewed:
+            self._follow(seq or await self._pins.seq(self._server.name))
         names, shared = full_names(self._server.name, listing.tools)
         for own, name in shared.items():
             withheld[own] = f"another tool of the server is called {name} here as well"
         self._own_names = {full: own for own, full in names.items()}
         self._offered, self._withheld, self._unlisted = listing.hashes, withheld, False
         timeout_ms = self._timeout_ms
-        return [
-            meta_of(self._server, names[own], raw, timeout_ms=timeout_ms, withheld=withheld.get(own, ""))
+        found = [
+            meta_of(
+                self._server,
+                names[own],
+                raw,
+                timeout_ms=timeout_ms,
+                withheld=withheld.get(own, ""),
+                reviewed=reviewed,
+            )
             for own, raw in listing.tools.items()
         ]
+        if not seq and await self._pins.seq(self._server.name):
+            self._tell_first(found)
+        return found
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError; a cancellation is passed on to the server."""
@@ -182,6 +195,25 @@ class McpProvider:
         self._listeners.append(listener)
 
     # --- common
+
+    async def _is_reviewed(self) -> bool:
+        try:
+            return await self._pins.reviewed(self._server.name)
+        except ChainBrokenError:
+            return False  # its tools are withheld
+
+    def _tell_first(self, tools: Sequence[ToolMeta]) -> None:
+        """Show the operator what the first use has pinned."""
+        name = self._server.name
+        told = [f"{line(one.name)} ({one.capability_level.name})" for one in tools[:_TOLD]]
+        told += [f"{len(tools) - _TOLD} more"] if len(tools) > _TOLD else []
+        patterns = any(set(tool) & set("*?[") for tool in self._server.tools)
+        levels = f" Levels by pattern count after: remit mcp pin {name}" if patterns else ""
+        _log.warning(
+            "the first contact with the MCP server %s pinned its tools as they are: %s. "
+            "Look at them: remit mcp show %s.%s",
+            *(name, ", ".join(told) or "none", name, levels),
+        )
 
     async def _asked(self, connection: Connection, asking: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """An answer; or a failure in our words, which may say that the connection is of no use any more."""

@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 
 @click.command("pin")
 @click.argument("name", shell_complete=complete_servers)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @json_option("the pin")
 @pass_state
-def command(state: State, name: str) -> int:
+def command(state: State, name: str, words: tuple[str, ...]) -> int:
     """Accept a server's tools as they are now.
 
     After that, a tool that is new or changes in any word is withheld until someone has seen the change (`remit mcp
-    diff`) and accepted it (`remit mcp approve`). The journal records the pin under your name.
+    diff`) and accepted it (`remit mcp approve`). Levels by pattern count from then on. The journal records the pin
+    under your name. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
+    from remit.cli.wrapping import recorded, wrapped
 
     async def pin(remit: Opened) -> dict[str, object]:
         pinned = await remit.service.servers.pin(name)
         return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
 
-    pinned = state.ask(pin, code="unused", servers=True, creates=True)
+    flags = recorded(state, wrapped(name, words)) if words else None
+    pinned = state.ask(pin, code="unused", servers=True, creates=True, flags=flags)
     if state.as_json:
         state.output.json(pinned)
     else:

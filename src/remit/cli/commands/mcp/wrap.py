@@ -35,8 +35,8 @@ def command(
 
     In your client's configuration, put `remit mcp wrap --` before the server's command. The client sees the same tools
     under the same names; every call passes your policy and is recorded. A call runs at once if you marked its tool as
-    read-only (--level 'get_*=L0'); every other call asks a person first. Prompts, resources and the server's questions
-    are passed on.
+    read-only (--level get_issue=L0); every other call asks a person first. Prompts, resources and the server's
+    questions are passed on.
 
     Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
