@@ -109,3 +109,13 @@ def test_another_thread_reads_while_the_loop_counts() -> None:
     stop.set()
     thread.join()
     assert failures == []
+
+
+def test_a_counter_without_labels_says_0_before_anything_was_counted() -> None:
+    registry = Registry()
+    registry.counter("reads", "Reads.")
+    registry.counter("calls", "Calls.", "tool")
+    assert [(family.name, [sample.value for sample in family.samples]) for family in registry.collect()] == [
+        ("calls", []),
+        ("reads", [0]),
+    ]

@@ -40,7 +40,8 @@ class Counter:
         self.name = name
         self.meaning = meaning
         self.labels = tuple(labels)
-        self._cells: dict[Labels, list[float]] = {}
+        self._cells: dict[Labels, list[float]] = {} if labels else {(): [0]}
+        """Without labels there is one series, which says 0 before anything is counted: an alert can rely on it."""
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count one more, or more than one; the values of the labels in their order."""

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
+from remit.api.filing import Filing
 from remit.api.route import ApiRequest, Route
-from remit.api.routes.jobs import WaitQuery, held_row, narrowed
+from remit.api.routes.jobs import WaitQuery, held_row
 from remit.codes import Code
-from remit.errors import AppendConflictError
 from remit.jobs.state import ENDED
-from remit.service.jobs import Options
 from remit.service.views import JobRow
 
 
-class SayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SayBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is said, and how the job that answers is filed if it is a new one."""
 
     text: str
-    title: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    priority: int = 0
-    policy: tuple[dict[str, Any], ...] = ()
-    """Further rules for its calls; they may deny or ask, never allow."""
-    tools: tuple[str, ...] | None = None
-    """The only tools that it may call, of those that the conversation has; null: all of those."""
-    budget: dict[str, int] = msgspec.field(default_factory=dict)
-    job: str = ""
-    """Its identifier: `job_` and 26 digits; empty: a new one."""
 
 
 async def view(asked: ApiRequest) -> list[dict[str, Any]]:
@@ -44,23 +31,9 @@ async def say(asked: ApiRequest) -> JobRow:
     row = await asked.service.jobs.row(job)
     if row.state not in ENDED:
         asked.access.require("decide")  # it goes on with what it may do, not with what the token is for
-    options = Options(
-        title=body.title,
-        labels={"trace_id": asked.trace.trace_id, **body.labels} if asked.trace.given else body.labels,
-        priority=body.priority,
-        principal=asked.principal,
-        policy=body.policy,
-        tools=narrowed(asked, body.tools),
-        budget=body.budget,
-        job=body.job or asked.identifier("job"),
-    )
-    try:
-        answering = await asked.service.conversations.say(job, body.text, options, key=asked.identifier("say"))
-    except AppendConflictError:
-        if body.job or not options.job:
-            raise
-        answering = options.job  # an earlier attempt at this request got that far
-    return await held_row(asked, answering)
+    options = body.options(asked)
+    saying = asked.service.conversations.say(job, body.text, options, key=asked.identifier("say"))
+    return await held_row(asked, await body.met(options, saying))
 
 
 ROUTES: Final = (

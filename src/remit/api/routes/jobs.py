@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from remit.api.filing import Filing
 from remit.api.holding import held
 from remit.api.route import ApiRequest, Route
 from remit.canonical import MAX_INT
 from remit.codes import Code
-from remit.errors import AppendConflictError, UsageError
-from remit.http.problem import Problem
+from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
-from remit.policy.overlay import within
 from remit.service.jobs import Options
 from remit.service.retrying import Retried
 from remit.service.search import JobSearch
@@ -61,26 +60,16 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to hold the answer until the job has ended or waits for something from outside."""
 
 
-class StartBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A recipe or a plan and its input, how the job is filed, and what it may do."""
 
     recipe: str = ""
     plan: dict[str, Any] | None = None
     """A task graph, instead of a recipe."""
     input: dict[str, Any] = msgspec.field(default_factory=dict)
-    title: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    priority: int = 0
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    policy: tuple[dict[str, Any], ...] = ()
-    """Rules for this job's calls; they may deny or ask, never allow."""
-    tools: tuple[str, ...] | None = None
-    """The only tools that it may call; null: whatever policy lets it."""
-    budget: dict[str, int] = msgspec.field(default_factory=dict)
     subject: str = ""
     """Whom its values are about, so that they can be erased."""
-    job: str = ""
-    """Its identifier: `job_` and 26 digits; empty: a new one."""
 
 
 class SignalBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,36 +117,8 @@ async def start(asked: ApiRequest) -> JobRow:
     body: StartBody = asked.body
     if bool(body.recipe) == (body.plan is not None):
         raise UsageError("Give either recipe or plan.", code=Code.INVALID_INPUT)
-    options = Options(
-        title=body.title,
-        labels={"trace_id": asked.trace.trace_id, **body.labels} if asked.trace.given else body.labels,
-        priority=body.priority,
-        delay_s=body.delay_s,
-        principal=asked.principal,
-        policy=body.policy,
-        tools=narrowed(asked, body.tools),
-        budget=body.budget,
-        subject=body.subject,
-        job=body.job or asked.identifier("job"),
-    )
-    try:
-        job = await _started(asked, body, options)
-    except AppendConflictError:
-        if body.job or not options.job:
-            raise
-        job = options.job  # an earlier attempt at this request got that far
-    return await held_row(asked, job)
-
-
-def narrowed(asked: ApiRequest, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The only tools of a new job: never more than the request's token is for. Raises Problem if it asks for others."""
-    held = asked.access.tools
-    if not held or wanted is None:
-        return held or wanted
-    outside = [tool for tool in wanted if not within(tool, held)]
-    if outside:
-        raise Problem(Code.SCOPE_REQUIRED, f"The token is not for {', '.join(outside)}.")
-    return wanted
+    options = body.options(asked, delay_s=body.delay_s, subject=body.subject)
+    return await held_row(asked, await body.met(options, _started(asked, body, options)))
 
 
 async def view(asked: ApiRequest) -> JobView:
