@@ -76,6 +76,28 @@ async def test_it_may_be_closed_before_it_is_open(storage: PostgresStorage) -> N
         pass
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.state := ''approved''; RETURN NEW; END';"
+        "CREATE TRIGGER t BEFORE UPDATE ON heads FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE RULE r AS ON UPDATE TO heads DO ALSO NOTHING",
+        "ALTER TABLE events ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE heads RENAME TO kept; CREATE VIEW heads AS SELECT * FROM kept",
+    ],
+    ids=["trigger", "rule", "policy", "view"],
+)
+async def test_a_journal_whose_tables_do_more_than_hold_what_is_written_is_refused(
+    postgres: PostgresServer, storage: PostgresStorage, schema: str, made: str
+) -> None:  # D01 to D04, on a server
+    async with storage.open(ManualClock()) as journal:
+        await job(journal, "job/x")
+    await execute(postgres, f'SET search_path TO "{schema}"; {made}')
+    error = await refusal(storage.url)
+    assert error.code is Code.JOURNAL_CORRUPT
+    assert "trigger, rule or policy" in error.message
+
+
 async def test_a_newer_journal_is_left_alone(postgres: PostgresServer, schema: str) -> None:
     await execute(
         postgres,

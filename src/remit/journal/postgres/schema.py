@@ -95,8 +95,10 @@ VERSION: Final = len(MIGRATIONS)
 async def migrate(connection: asyncpg.Connection, schema: str) -> None:
     """Make the schema, or bring it to today's version; of several processes that try, one does it.
 
-    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for someone else's.
+    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for someone else's, and for one that
+    could change what is recorded.
     """
+    await _check(connection, schema)
     if await _version(connection) == VERSION:
         return
     async with connection.transaction():
@@ -117,6 +119,22 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(script)
         await connection.execute(FUNCTIONS)
         await connection.execute("UPDATE remit_version SET version = $1", VERSION)
+
+
+_FOREIGN: Final = """
+SELECT count(*) FROM pg_class c
+WHERE c.relnamespace = to_regnamespace($1)::oid AND c.relname IN ('heads', 'events', 'blobs', 'writers', 'remit_version')
+    AND (c.relkind <> 'r' OR c.relrowsecurity
+        OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid)
+        OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))
+"""
+"""Views in the place of tables; rules, policies and triggers on them: Remit makes none of these."""
+
+
+async def _check(connection: asyncpg.Connection, schema: str) -> None:
+    if await connection.fetchval(_FOREIGN, f'"{schema}"'):
+        msg = f"the tables of the schema {schema} have a trigger, rule or policy, which could change what is recorded"
+        raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Drop it, then look with `remit verify`.")
 
 
 async def _version(connection: asyncpg.Connection) -> int | None:
