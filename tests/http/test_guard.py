@@ -53,6 +53,28 @@ def test_no_other_name_is(host: str) -> None:
     assert refusal(GUARD, {"host": "localhost", "origin": f"https://{host}"}).code is Code.ORIGIN_REFUSED
 
 
+@pytest.mark.parametrize(
+    "origin",
+    ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:3000", "https://localhost", "http://LOCALHOST:80"],
+)
+def test_a_page_of_another_program_of_this_machine_is_none_of_ours(origin: str) -> None:
+    assert refusal(GUARD, {"host": "localhost:8320", "origin": origin}).code is Code.ORIGIN_REFUSED
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:8320", "http://127.0.0.1:8320"),
+        ("[::1]:8320", "http://localhost:8320"),
+        ("localhost", "http://localhost:80"),
+        ("localhost", "https://localhost"),
+        ("localhost:8320", "https://team.example"),
+    ],
+)
+def test_a_page_of_ours_may_come_by_another_of_our_names(host: str, origin: str) -> None:
+    assert GUARD.admit({"host": host, "origin": origin}) is ANYBODY
+
+
 @pytest.mark.parametrize("origin", ["null", "localhost", "file://localhost", "http://localhost/page", "://localhost"])
 def test_what_is_no_origin_of_a_page_of_ours_is_refused(origin: str) -> None:
     assert refusal(GUARD, {"host": "localhost", "origin": origin}).code is Code.ORIGIN_REFUSED

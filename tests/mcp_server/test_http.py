@@ -45,7 +45,7 @@ async def posted(url: str, headers: dict[str, str], body: Any = INITIALIZE) -> i
         ({"host": "team.example"}, 200),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
-        ({"origin": "http://localhost:3000"}, 200),
+        ({"origin": "http://localhost:3000"}, 403),
         ({"origin": "https://team.example"}, 200),
     ],
 )

@@ -118,8 +118,8 @@ def test_the_tool_stands_beside_the_answer_however_many_arguments_there_are() ->
     assert _about(asked).startswith("note.write (L2): approve, deny")
 
 
-def test_letters_of_two_alphabets_are_shown_as_they_are() -> None:  # E05: the limit that docs/security.md names
-    assert any("p\u0430yp\u0430l.com" in line for line in rows({"to": "p\u0430yp\u0430l.com"}))
+def test_letters_of_another_alphabet_are_told_apart() -> None:  # E05
+    assert any("p\\u0430yp\\u0430l.com" in line for line in rows({"to": "p\u0430yp\u0430l.com"}))
 
 
 def test_a_list_of_questions_says_which_hide_something(project: Project) -> None:  # E12

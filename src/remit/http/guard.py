@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from remit.http.token import Token
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_SCHEMES: Final = ("http", "https")
+_PORTS: Final = {"http": "80", "https": "443"}
+"""By the schemes of origins."""
 
 
 class Guard:
@@ -66,7 +67,9 @@ class Guard:
         if not self._known(headers.get("host", "")):
             raise Problem(Code.HOST_REFUSED)
         scheme, between, host = headers.get("origin", "").partition("://")
-        if (scheme or between) and not (scheme in _SCHEMES and self._known(host)):
+        if (scheme or between) and not (
+            scheme in _PORTS and self._known(host) and _is_ours(scheme, host, headers["host"])
+        ):
             raise Problem(Code.ORIGIN_REFUSED)
 
     @property
@@ -100,6 +103,20 @@ class Guard:
     def _access(self, authorization: str) -> Access:
         kind, _, token = authorization.partition(" ")
         return self.token(token if kind.lower() == "bearer" else "").access
+
+
+def _is_ours(scheme: str, origin: str, host: str) -> bool:
+    """Whether a page of this origin is ours: on this machine other programs serve theirs at other ports."""
+    name, port = _parted(scheme, origin)
+    return name not in LOOPBACK or port == _parted(scheme, host)[1]
+
+
+def _parted(scheme: str, host: str) -> tuple[str, str]:
+    """Name and port of a host that is known."""
+    name, colon, port = host.lower().rpartition(":")
+    if not colon or port.endswith("]"):
+        name, port = host.lower(), _PORTS[scheme]
+    return name.strip("[]"), port
 
 
 def _unauthenticated(why: str) -> Problem:

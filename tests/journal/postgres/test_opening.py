@@ -76,11 +76,16 @@ async def test_it_may_be_closed_before_it_is_open(storage: PostgresStorage) -> N
         pass
 
 
+APPROVING = """
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.state := ''approved''; RETURN NEW; END';
+CREATE TRIGGER t BEFORE UPDATE ON heads FOR EACH ROW EXECUTE FUNCTION f()
+"""
+
+
 @pytest.mark.parametrize(
     "made",
     [
-        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.state := ''approved''; RETURN NEW; END';"
-        "CREATE TRIGGER t BEFORE UPDATE ON heads FOR EACH ROW EXECUTE FUNCTION f()",
+        APPROVING,
         "CREATE RULE r AS ON UPDATE TO heads DO ALSO NOTHING",
         "ALTER TABLE events ENABLE ROW LEVEL SECURITY",
         "ALTER TABLE heads RENAME TO kept; CREATE VIEW heads AS SELECT * FROM kept",

@@ -95,8 +95,8 @@ VERSION: Final = len(MIGRATIONS)
 async def migrate(connection: asyncpg.Connection, schema: str) -> None:
     """Make the schema, or bring it to today's version; of several processes that try, one does it.
 
-    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for someone else's, and for one that
-    could change what is recorded.
+    Raises JournalError: JOURNAL_NEWER for a schema of a newer Remit, JOURNAL_CORRUPT for someone else's, and for one
+    that could change what is recorded.
     """
     await _check(connection, schema)
     if await _version(connection) == VERSION:
@@ -123,7 +123,8 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
 
 _FOREIGN: Final = """
 SELECT count(*) FROM pg_class c
-WHERE c.relnamespace = to_regnamespace($1)::oid AND c.relname IN ('heads', 'events', 'blobs', 'writers', 'remit_version')
+WHERE c.relnamespace = to_regnamespace($1)::oid
+    AND c.relname IN ('heads', 'events', 'blobs', 'writers', 'remit_version')
     AND (c.relkind <> 'r' OR c.relrowsecurity
         OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid)
         OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))
