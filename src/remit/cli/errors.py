@@ -13,6 +13,7 @@ from remit.cli.output import Output
 from remit.cli.text import clean
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
+from remit.redact import mask
 
 _DEFECT: Final = "Run it with -v before the command to see where it happened."
 
@@ -116,4 +117,4 @@ def _interrupted(error: InterruptedByUserError, output: Output) -> None:
 def _traceback(error: BaseException) -> None:
     import traceback
 
-    traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.write(clean(mask("".join(traceback.format_exception(error)))))

@@ -16,6 +16,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.frames import frames_of
 from remit.jobs.recipe import Recipe
+from remit.redact import mask
 from remit.tools.function import FunctionTool
 from remit.tools.migration import Migration
 from remit.tools.provider import ToolProvider
@@ -62,7 +63,7 @@ def _load(name: str, folder: Path) -> ModuleType:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except Exception as error:
         where = "".join(f" ({frame})" for frame in frames_of(error)[-1:])
-        why = f"{type(error).__name__}: {error}"
+        why = mask(f"{type(error).__name__}: {error}")
         remedy = "Fix the module, or remove it from app.modules."
         raise UsageError(f"cannot import {name}{where}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy) from error
 

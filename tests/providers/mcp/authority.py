@@ -30,6 +30,8 @@ class Authority:
     def __init__(self) -> None:
         self.elsewhere: dict[str, str] = {}
         """Origins that it names instead of its own: for `resource`, `issuer`, or what an endpoint is for."""
+        self.token: dict[str, Any] = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600}
+        """What it gives for a code."""
         self.asked: list[str] = []
         """The path of every request."""
 
@@ -99,7 +101,7 @@ class Authority:
         return RedirectResponse(f"{request.query_params['redirect_uri']}?{urlencode(back)}", status_code=302)
 
     async def _token(self, _request: Request) -> Response:
-        return JSONResponse({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600})
+        return JSONResponse(self.token)
 
 
 class _Guarded:

@@ -7,6 +7,7 @@ someone to log in and no one is there, the call fails with AuthError and says wh
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,6 +22,7 @@ from pydantic import AnyUrl, ValidationError
 from remit.canonical import sha256
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
 from remit.providers.mcp.replies import LoginError
+from remit.settings.address import address
 from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
 """Where a person's browser comes back to."""
 _SHOWN: Final = 200
+_INPUT: Final = re.compile(r" \[type=\w+, input_value=.*?, input_type=\w+\]", re.DOTALL)
+"""Where the SDK quotes an answer that does not fit."""
 _PATIENCE_S: Final = 30.0
 """Seconds that an authorization server may take for an answer."""
 
@@ -173,7 +177,7 @@ def _origin(url: str) -> str:
     parts = urlsplit(url)
     ports = {"https": 443, "http": 80}
     if parts.scheme not in ports or not parts.hostname or parts.username is not None:
-        raise ValueError(f"{url[:_SHOWN]!r} is not the URL of a server")
+        raise ValueError(f"{address(url)[:_SHOWN]!r} is not the URL of a server, without a user")
     return f"{parts.scheme}://{parts.hostname.lower().rstrip('.')}:{parts.port or ports[parts.scheme]}"
 
 
@@ -224,8 +228,8 @@ class Authorization:
                 asked = await flow.asend(answer)
         except StopAsyncIteration:
             return None
-        except OAuthFlowError as error:
-            raise LoginError(str(error)) from error
+        except OAuthFlowError as error:  # its cause quotes the answer, in which tokens stand
+            raise LoginError(_INPUT.sub("", str(error))) from None
         except httpx2.HTTPError as error:
             raise LoginError(f"authorization failed: {type(error).__name__}: {error}") from error
         finally:
