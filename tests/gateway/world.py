@@ -11,7 +11,8 @@ import msgspec
 
 from remit.gateway.allowance import Allowance, DayLimits
 from remit.gateway.call import Progress, Request, no_progress
-from remit.gateway.confirmations import Confirmation, Confirmations
+from remit.gateway.confirmation import Confirmation
+from remit.gateway.confirmations import Confirmations
 from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
 from remit.gateway.probes import probes_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from remit import JobEndedError, Remit, Run, recipe, tool
-from remit.gateway.confirmations import Confirmation, Confirmations
+from remit.gateway.confirmation import Confirmation
+from remit.gateway.confirmations import Confirmations
 from remit.journal.event import HeadQuery
 from tests.opened import OpenRemit, until_waiting
 

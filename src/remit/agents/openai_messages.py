@@ -7,6 +7,7 @@ from typing import Any, Final
 from remit.errors import UsageError
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
+from remit.models.wires.openai_chat import calls_of
 
 _FORM: Final = "Give a list of messages as the Chat Completions API takes them."
 _MAX_MESSAGES: Final = 100_000
@@ -26,14 +27,7 @@ def to_openai(messages: list[Message]) -> list[dict[str, Any]]:
         if refusal:
             item["refusal"] = refusal
         if message.calls:
-            item["tool_calls"] = [
-                {
-                    "id": ids[call.id],
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments or "{}"},
-                }
-                for call in message.calls
-            ]
+            item["tool_calls"] = calls_of(message, ids)
         found.append(item)
     return found
 

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import PayloadErasedError
-from remit.gateway.confirmation import binding
+from remit.gateway.confirmation import rebinding
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, decode
 
 if TYPE_CHECKING:
@@ -80,17 +80,5 @@ async def _bound(journal: Journal, head: Head, request: ConfirmationRequested) -
         encoded = await journal.value(request.args, request.args_blob)
     except PayloadErasedError:
         return True
-    digest = binding(
-        stream=head.stream.rpartition("/confirmation/")[0],
-        step=request.step,
-        tool=request.tool_name,
-        contract_hash=request.contract_hash,
-        args=msgspec.json.decode(encoded) if encoded is not None else None,
-        principal=request.principal,
-        policy_hash=request.policy_hash,
-        tool_version=request.tool_version,
-        provider_id=request.provider_id,
-        capability_level=request.capability_level,
-        prompt_hash=request.prompt_hash,
-    )
-    return digest == request.digest
+    args = msgspec.json.decode(encoded) if encoded is not None else None
+    return rebinding(request, head.stream.rpartition("/confirmation/")[0], args) == request.digest

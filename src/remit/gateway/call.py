@@ -19,7 +19,7 @@ from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
     from remit.gateway.asking import Asking
-    from remit.gateway.confirmations import Confirmation
+    from remit.gateway.confirmation import Confirmation
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.takings import Part
     from remit.journal.journal import Journal

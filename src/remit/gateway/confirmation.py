@@ -133,3 +133,20 @@ def binding(
     if provider_id:
         bound |= {"version": tool_version, "provider": provider_id, "level": capability_level, "text": prompt_hash}
     return digest(bound)
+
+
+def rebinding(request: ConfirmationRequested, caller: str, args: Any) -> str:
+    """The digest of what `request` asks for in the stream `caller`, with these arguments."""
+    return binding(
+        stream=caller,
+        step=request.step,
+        tool=request.tool_name,
+        contract_hash=request.contract_hash,
+        args=args,
+        principal=request.principal,
+        policy_hash=request.policy_hash,
+        tool_version=request.tool_version,
+        provider_id=request.provider_id,
+        capability_level=request.capability_level,
+        prompt_hash=request.prompt_hash,
+    )

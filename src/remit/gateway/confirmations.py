@@ -26,7 +26,7 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.afterwards import Checked, check
-from remit.gateway.confirmation import KIND, Confirmation, Recalled, binding, state_of, stream_of, title_of
+from remit.gateway.confirmation import KIND, Confirmation, Recalled, rebinding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from remit.journal.kinds import UntrustedArgument
     from remit.journal.writer import Draft
 
-__all__ = ["KIND", "Confirmation", "Confirmations", "binding", "stream_of"]
 
 _log: Final = logging.getLogger("remit.gateway")
 _NO_SUCH: Final = "`remit confirm` lists the open ones."
@@ -192,19 +191,7 @@ class Confirmations:
                 request,
                 confirmation=new_id("c"),
                 edited_from=found.id,
-                digest=binding(
-                    stream=found.caller,
-                    step=request.step,
-                    tool=request.tool_name,
-                    contract_hash=request.contract_hash,
-                    args=args,
-                    principal=request.principal,
-                    policy_hash=request.policy_hash,
-                    tool_version=request.tool_version,
-                    provider_id=request.provider_id,
-                    capability_level=request.capability_level,
-                    prompt_hash=request.prompt_hash,
-                ),
+                digest=rebinding(request, found.caller, args),
             )
             left = tuple(one for one in found.untrusted if one.value in values_of(args))
             opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args), left)

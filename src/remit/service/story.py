@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.gateway.confirmations import KIND as CONFIRMATION
+from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCompleted

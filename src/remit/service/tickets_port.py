@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from remit.tickets.execution import ToolExecutor
-from remit.tickets.queue import Filled
+from remit.tickets.queue import TicketQueue
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
-from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+from remit.tickets.ticket import Kind, Leased, Status, Ticket
 
 
-class TicketsPort(Protocol):
-    """Tickets."""
+class TicketsPort(TicketQueue, Protocol):
+    """Tickets: those that a runner works on, and what else faces do with them."""
 
     async def get(self, ticket: str) -> Ticket:
         """A ticket."""
@@ -34,42 +34,12 @@ class TicketsPort(Protocol):
         """The report of a TOOL ticket's newest run; None if none has begun."""
         ...
 
-    async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
-        ...
-
     async def create(self, document: Any) -> Ticket:
         """Create a ticket from JSON."""
         ...
 
-    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
-        """Lease the oldest tickets of a kind that are free."""
-        ...
-
     async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
         """Lease one ticket."""
-        ...
-
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
-        """Prolong a lease; return the time it ends."""
-        ...
-
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Return a leased ticket."""
-        ...
-
-    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
-        """Complete a ticket with its outputs, then derive what follows. `by` is a way in, not a person."""
-        ...
-
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
-        """Record that the work on a leased ticket failed."""
-        ...
-
-    async def block(
-        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
-    ) -> Ticket:
-        """Record why a ticket cannot go on."""
         ...
 
     async def retry(self, ticket: str, *, by: str = "") -> Ticket:

@@ -37,7 +37,10 @@ class TicketQueue(Protocol):
         ...
 
     async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
-        """Complete a ticket with its outputs, then derive what follows. Raise StateError as `renew` does."""
+        """Complete a ticket with its outputs, then derive what follows. Raise StateError as `renew` does.
+
+        `by` is a way in, not a person.
+        """
         ...
 
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:

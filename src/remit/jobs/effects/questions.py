@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.gateway.confirmations import KIND, Confirmation, binding, stream_of
+from remit.gateway.confirmation import KIND, Confirmation, binding, stream_of
 from remit.jobs.effects.port import Answer, Wait
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationRequested

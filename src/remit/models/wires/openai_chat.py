@@ -100,15 +100,20 @@ def _items(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
             item["refusal"] = refusal
         if message.calls:
             item["content"] = message.text or None
-            item["tool_calls"] = [
-                {
-                    "id": ids[call.id],
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments or "{}"},
-                }
-                for call in message.calls
-            ]
+            item["tool_calls"] = calls_of(message, ids)
     return [item]
+
+
+def calls_of(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The calls of a message, as the API has them."""
+    return [
+        {
+            "id": ids[call.id],
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+        }
+        for call in message.calls
+    ]
 
 
 class _Call:
