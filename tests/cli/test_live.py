@@ -17,8 +17,8 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
     encode,
 )
+from remit.process.output import OutputLine
 from remit.service.views import JobRow
-from remit.tools.output import OutputLine
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"
 

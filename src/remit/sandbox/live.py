@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable
 from typing import Final, Literal
 
-from remit.tools.output import OutputLine
+from remit.process.output import OutputLine
 
 _LONGEST: Final = 4_000
 """Characters that are passed on at once; a longer line, or one without an end, is passed on in pieces."""

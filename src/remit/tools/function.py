@@ -11,12 +11,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
+from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.large import is_large
 from remit.settings.terms import SandboxTerms, terms_of
 from remit.tools import hints
-from remit.tools.blocking import Threads
 from remit.tools.budget import parse_budget
 from remit.tools.meta import JsonSchema, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import check_name

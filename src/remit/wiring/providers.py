@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from remit.blocking import Threads
 from remit.clock import Clock
 from remit.gateway.probes import probes_of, unavailable
 from remit.gateway.readiness import Probe
@@ -25,7 +26,6 @@ from remit.settings import Settings
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import configured_servers
 from remit.settings.places import data_folder
-from remit.tools.blocking import Threads
 from remit.tools.function import FunctionTool
 from remit.tools.meta import ToolMeta
 from remit.tools.pins import Pins

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.files.confined import ConfinedDirectory
 from remit.providers.folder import refresh
 from remit.testing.providers import call_context
-from remit.tools.blocking import Stop
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from remit.blocking import Stop, StoppedError
 from remit.providers.folder.passages import Passage
 from remit.providers.folder.store import Index, Indexed, Store
-from remit.tools.blocking import Stop, StoppedError
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remit.blocking import Stop, StoppedError
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -14,7 +15,6 @@ from remit.providers.fs import FsProvider, reading
 from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import ListArgs, SearchArgs
 from remit.testing.providers import call_context
-from remit.tools.blocking import Stop, StoppedError
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from remit.blocking import Stop, Threads
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -25,7 +26,6 @@ from remit.providers.folder import rank
 from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_out
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 from remit.providers.folder.store import DamagedError, Hit, Index, State
-from remit.tools.blocking import Stop, Threads
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 from remit.tools.shapes import arguments, struct_schema

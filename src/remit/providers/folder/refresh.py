@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
+from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -15,7 +16,6 @@ from remit.files.text import Readable, readable
 from remit.files.words import spaced
 from remit.providers.folder.passages import cut
 from remit.providers.folder.store import Indexed, Known, State, Store
-from remit.tools.blocking import Stop
 
 LARGEST: Final = 2_000_000
 """Bytes of a file that is still read."""

@@ -17,12 +17,12 @@ from typing import Final, Literal, NamedTuple, TypeVar
 import apsw
 import msgspec
 
+from remit.blocking import Stop, wait_for_lock
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.words import apart, spaced
 from remit.providers.folder.passages import Passage
-from remit.tools.blocking import Stop, wait_for_lock
 
 VERSION: Final = 2
 """Of the tables, of how text is read and of how it is cut: another one means another index."""

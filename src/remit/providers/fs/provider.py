@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from remit.blocking import Stop, Threads
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.fs.reading import Hidden, Reading
@@ -26,7 +27,6 @@ from remit.providers.fs.shapes import (
     WriteResult,
 )
 from remit.providers.fs.writing import Writing
-from remit.tools.blocking import Stop, Threads
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
@@ -22,7 +23,6 @@ from remit.providers.fs.shapes import (
     SearchArgs,
     SearchResult,
 )
-from remit.tools.blocking import Stop
 from remit.tools.schema import validator_of
 
 FILES_MOST: Final = 20_000

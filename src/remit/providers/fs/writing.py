@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import Final, Literal
 
+from remit.blocking import Stop, wait_for_lock
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -18,7 +19,6 @@ from remit.files.confined import read_at, require_file, split, translated
 from remit.providers.fs.edits import applied, diff, lines_of, undone, whole_diff
 from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import EditArgs, EditResult, WriteArgs, WriteResult
-from remit.tools.blocking import Stop, wait_for_lock
 from remit.tools.provider import Preview
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.providers.functions.enclosed import call_enclosed
 from remit.sandbox.enclosure import Enclosures
-from remit.tools.blocking import Threads
 from remit.tools.function import PROVIDER_ID, FunctionTool
 from remit.tools.meta import ToolMeta
 from remit.tools.naming import check_provider_id

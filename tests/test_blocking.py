@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from remit import blocking
+from remit.blocking import Stop, StoppedError, Threads, wait_for_lock
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.tools import blocking
-from remit.tools.blocking import Stop, StoppedError, Threads, wait_for_lock
 
 
 async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
