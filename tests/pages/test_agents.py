@@ -132,4 +132,4 @@ async def test_what_an_agent_says_is_seen_while_it_says_it(served: Served, tmp_p
                 await expect(page.locator("#speech")).to_contain_text("{{ 7*7 }}⟨U+202E⟩⟨U+200B⟩")
             await opened.service.conversations.say(job, "And now?")
             await expect(page.locator("#speech .text")).to_have_count(0)
-            assert await page.evaluate("document.querySelectorAll('script').length") == 3
+            assert await page.evaluate("document.querySelectorAll('script').length") == 2

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Sequence
 
 import pytest
 
 from remit import Remit, Run, recipe
 from remit.journal.event import Tally
 from remit.pages.chart import BOUNDS, HEIGHT, HOUR, HOURS, by_hour, by_length, first_hour
-from remit.pages.memory import FRESH, Memory
 from remit.testing.clock import START
 from tests.pages.conftest import Served
 
@@ -54,38 +51,6 @@ def test_lengths_are_those_of_jobs_that_have_ended() -> None:
 
 def test_a_day_without_jobs_has_empty_columns() -> None:
     assert all(not column.pieces for column in by_hour([], 0).columns)
-
-
-class Jobs:
-    """Counts how often it is asked; fails as often as it is told to."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.faults = 0
-
-    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        self.asked += 1
-        if self.faults:
-            self.faults -= 1
-            raise OSError("away")
-        return [Tally(0, "completed", 0, self.asked)]
-
-
-async def test_a_day_is_counted_once_a_minute_for_everyone() -> None:
-    jobs = Jobs()
-    memory = Memory(jobs)  # type: ignore[arg-type] # of jobs it only needs this
-    both = await asyncio.gather(memory.day(START), memory.day(START + 1))
-    assert both[0] == both[1] == (first_hour(START), [Tally(0, "completed", 0, 1)])
-    assert (await memory.day(START + FRESH))[1] == [Tally(0, "completed", 0, 2)]
-
-
-async def test_a_count_that_failed_is_made_again() -> None:
-    jobs = Jobs()
-    memory = Memory(jobs)  # type: ignore[arg-type] # of jobs it only needs this
-    jobs.faults = 1
-    with pytest.raises(OSError, match="away"):
-        await memory.day(START)
-    assert (await memory.day(START))[1] == [Tally(0, "completed", 0, 2)]
 
 
 @recipe("quick")

@@ -24,7 +24,7 @@ from remit.redact import line
 if TYPE_CHECKING:
     from remit.clock import Clock
 
-COALESCE_S: Final = 0.05
+COALESCE_S: Final = 0.025
 """Seconds in which news are gathered before a page is made again."""
 SPACING_S: Final = 0.1
 """Seconds at least from one making of a page to the next."""

@@ -52,7 +52,7 @@ async def overview(asked: PageRequest) -> Overview:
     trouble = [line for line in lines if line.standing.tone == "bad"]
     asking = [line for line in lines if line.standing.word == "uncertain"]
     counts = await jobs.counts()
-    since, day = await asked.memory.day(now)
+    since, day = await asked.memory.day.tallies(now)
     return Overview(
         title="Overview",
         questions=tuple(questions[:_SHOWN]),

@@ -50,6 +50,11 @@ function select(element) {
 // Live: one stream for the tab that is seen. What changed comes as HTML of regions; nothing that is read is moved, and
 // nothing that was opened or typed is lost.
 
+// Only pages whose links swap a part of them load htmx.
+function ready(element) {
+  if (window.htmx) htmx.process(element);
+}
+
 (() => {
   const state = document.getElementById("live-state");
   if (!state || !window.EventSource) return;
@@ -126,7 +131,7 @@ function select(element) {
       const old = document.getElementById(row.id);
       if (old) put(old, row);
       else region.append(row);
-      htmx.process(row);
+      ready(row);
     }
   }
 
@@ -157,7 +162,7 @@ function select(element) {
       const again = [...region.querySelectorAll("a, button, summary")].find((one) => (one.getAttribute("href") || one.textContent) === focused);
       if (again) again.focus({ preventScroll: true });
     }
-    htmx.process(region);
+    ready(region);
   }
 
   // Rows are changed each for itself. New ones are added at the end of a log; in a list they wait until asked for.
@@ -169,10 +174,10 @@ function select(element) {
       const old = row.id && document.getElementById(row.id);
       if (!old) { fresh.push(row); continue; }
       old.classList.remove("gone");
-      if (!same(old, row) && !old.contains(document.activeElement)) { old.replaceWith(row); htmx.process(row); }
+      if (!same(old, row) && !old.contains(document.activeElement)) { old.replaceWith(row); ready(row); }
     }
     if (!hold) for (const row of [...region.children]) if (!kept.has(row.id)) row.remove();
-    if (!hold) { region.append(...fresh); if (fresh.length) htmx.process(region); return; }
+    if (!hold) { region.append(...fresh); if (fresh.length) ready(region); return; }
     if (fresh.length) announce(region, fresh);
   }
 
@@ -196,7 +201,7 @@ function select(element) {
       button.type = "button";
       button.addEventListener("click", () => {
         region.prepend(...bar.rows);
-        htmx.process(region);
+        ready(region);
         bar.remove();
         region.querySelector("a")?.focus();
       });
