@@ -40,7 +40,8 @@ async def turn() -> None:
 
 async def test_a_day_is_counted_once_a_minute_for_everyone_and_nobody_waits() -> None:
     day = Day(Jobs())  # type: ignore[arg-type] # of jobs it only needs this
-    assert await asyncio.gather(day.tallies(START), day.tallies(START + 1)) == [(first_hour(START), counted(1))] * 2
+    both = await asyncio.gather(day.tallies(START), day.tallies(START + 1))
+    assert both[0] == both[1] == (first_hour(START), counted(1))
     assert (await day.tallies(START + FRESH))[1] == counted(1)
     await turn()
     assert (await day.tallies(START + FRESH + 1))[1] == counted(2)
