@@ -9,12 +9,16 @@ from typing import Any, Final
 from playwright.async_api import Page
 
 from remit import Remit, Run, recipe, tool
+from remit.settings import load
 from remit.tools.meta import Retry
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import serving
 
 IMAGES: Final = Path(__file__).parents[1] / "docs/images"
-_SIZE: Final = {"width": 1280, "height": 860}
+_WIDTH: Final = 1280
+_HEIGHTS: Final = {"job": 1240}
+"""An opened step is as high as its window at most."""
+_HEIGHT: Final = 860
 _tries: list[str] = []
 
 
@@ -73,7 +77,8 @@ async def pick_up(run: Run) -> Any:
 
 async def main() -> None:
     """Run a few jobs, and photograph the pages."""
-    shop = Remit(":memory:", tools=[stock, order, slip], recipes=[restock, inventory, deliver, pick_up])
+    settings = load(cwd=IMAGES, file=None, env={}, flags={"journal.url": ":memory:", "app.principal": "ada"})
+    shop = Remit(settings=settings, tools=[stock, order, slip], recipes=[restock, inventory, deliver, pick_up])
     async with shop as remit, serving(remit) as server:
         await (await remit.start(inventory(shelves=40)))
         failed = await remit.start(deliver(address="12 Mill Lane"))
@@ -90,7 +95,8 @@ async def main() -> None:
         async with browsing() as browser:
             for name, path in pages.items():
                 for theme in ("light", "dark"):
-                    more = {"color_scheme": theme, "viewport": _SIZE, "reduced_motion": "reduce"}
+                    size = {"width": _WIDTH, "height": _HEIGHTS.get(name, _HEIGHT)}
+                    more = {"color_scheme": theme, "viewport": size, "reduced_motion": "reduce"}
                     async with window(browser, server.url, **more) as shown:
                         await _picture(await shown.open(path), IMAGES / f"{name}-{theme}.png")
 

@@ -34,7 +34,7 @@ class Day:
         if not 0 <= age < OLD:
             await asyncio.shield(self._make(now))
         elif age >= FRESH:
-            _ = self._make(now)  # nobody waits for it
+            _ = self._make(now)  # no page waits for it
         return self._found
 
     def _make(self, now: int) -> asyncio.Task[None]:
