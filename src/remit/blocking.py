@@ -58,7 +58,7 @@ class Threads:
         Raises ProviderError (TOOL_UNAVAILABLE) if every thread is held by work that did not stop.
         """
         if self._busy >= self._most:
-            msg = f"{self._busy} threads are held by calls that have not stopped"
+            msg = f"{self._busy} threads are busy with calls that have not stopped"
             raise ProviderError(msg, cause=Code.SpawnFailed, code=Code.TOOL_UNAVAILABLE)
         loop = asyncio.get_running_loop()
         self._busy += 1

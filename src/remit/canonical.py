@@ -115,7 +115,9 @@ def _fault(value: Any, levels: int) -> _Fault | None:
         name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         return _Fault(f"is a {name}, which JSON cannot hold", "Use dict, list, str, int, float, bool or None.")
     if levels == 0:
-        return _Fault(f"lies more than {MAX_DEPTH} levels deep", "Flatten the value; it may also contain itself.")
+        return _Fault(
+            f"is more than {MAX_DEPTH} levels deep", "Flatten the value, or check whether it contains itself."
+        )
     return _object_fault(value, levels) if isinstance(value, dict) else _array_fault(value, levels)
 
 

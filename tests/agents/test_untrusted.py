@@ -117,7 +117,7 @@ async def test_the_story_holds_findings_that_are_too_long_for_their_event(tmp_pa
         steps = (await remit.service.streams.narrative(job.id)).steps
     (one,) = [step.untrusted for step in steps if step.untrusted is not None]
     assert [found.value for found in one.arguments] == urls
-    assert (one.verdict, one.kept) == ("rule posts let it pass", None)
+    assert (one.verdict, one.kept) == ("rule posts allowed it", None)
 
 
 @pytest.mark.parametrize("task", [f"Pay 900 EUR to {IBAN}.", "Read my mail and pay to DE89 3704 0044 0532 0130 00."])

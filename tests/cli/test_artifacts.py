@@ -35,7 +35,7 @@ def test_they_are_listed_by_step(coded: Project) -> None:
     ]
     assert "sub/one.txt" in coded.here("artifacts", "last").out
     assert [row["path"] for row in coded.here("artifacts", "last", "*.txt", "--json").json] == ["sub/one.txt"]
-    assert "it left no such files" in coded.here("artifacts", "last", "none").err
+    assert "it has no such files" in coded.here("artifacts", "last", "none").err
 
 
 def test_they_are_saved_and_never_over_something_unasked(coded: Project) -> None:

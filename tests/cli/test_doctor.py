@@ -39,8 +39,8 @@ def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project)
     ("more", "name", "said"),
     [
         ('[[policy.rules]]\nid = "r"\neffect = "perhaps"\n', "policy", "perhaps"),
-        ('[fs]\nroots = ["nowhere"]\n', "folder", "is no folder"),
-        ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be made"),
+        ('[fs]\nroots = ["nowhere"]\n', "folder", "is not a folder"),
+        ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be created"),
     ],
 )
 def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, more: str, name: str, said: str) -> None:
@@ -66,7 +66,7 @@ def test_a_damaged_journal_is_named(project: Project) -> None:
 
 def test_a_journal_in_memory_is_warned_of(project: Project) -> None:
     found = checks(project, "--journal", ":memory:")["journal"]
-    assert (found["verdict"], found["detail"]) == ("warn", "in memory: nothing is kept")
+    assert (found["verdict"], found["detail"]) == ("warn", "in memory: nothing is saved")
 
 
 def test_a_full_disk_is_warned_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,4 +110,4 @@ def test_a_worker_says_which_recipes_it_serves(project: Project) -> None:
         worker.terminate()
         worker.communicate(timeout=50)
     assert ", shouts," in said[-1]
-    assert "serves plans and the recipes " in said[-1]
+    assert "runs plans and the recipes " in said[-1]

@@ -77,7 +77,7 @@ def test_add_makes_the_file_where_there_is_none_and_keeps_the_mode_of_one(projec
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--env", "API_KEY=swordfish", "--", "x"], "Write '${API_KEY}' for it, and set API_KEY."),
+        (["--env", "API_KEY=swordfish", "--", "x"], "Write '${API_KEY}' instead, and set API_KEY in the environment."),
         (["--", "x", "--token", "swordfish"], "Write '${A_TOKEN}'"),
         (["--url", "https://me:swordfish@h"], "Write '${A_URL_PASSWORD}'"),
         (["--url", "https://h?api_key=swordfish"], "Write '${A_URL_API_KEY}'"),
@@ -103,9 +103,9 @@ def test_add_refuses_what_looks_like_a_secret_and_does_not_repeat_it(
         (["a", "--url", "https://h", "--", "x"], "(a): both command and url are given"),
         (["a", "--url", "https://h", "--env", "A=b"], "(a): env belongs to a server with command"),
         (["a", "--env", "swordfish", "--", "x"], "--env takes K=V"),
-        (["a", "--env", "A=b", "--env", "A=c", "--", "x"], "--env A is given twice"),
-        (["a", "--level", "t=L9", "--", "x"], "--level t=L9 is no level"),
-        (["github", "--", "x"], "has a server github"),
+        (["a", "--env", "A=b", "--env", "A=c", "--", "x"], "--env A appears twice"),
+        (["a", "--level", "t=L9", "--", "x"], "--level t=L9 is not a level"),
+        (["github", "--", "x"], "already has a server github"),
     ],
 )
 def test_add_refuses_what_makes_no_server(project: Project, words: list[str], said: str) -> None:
@@ -217,7 +217,7 @@ url = "http://127.0.0.1:9/mcp"
     said = project.here("doctor", "--live", "--json").json
     isolation = [check for check in said if check["name"] == "isolation"]
     assert [(check["verdict"], check["detail"]) for check in isolation] == [
-        ("warn", "none: gone; each runs as you, and may do here what you may")
+        ("warn", "none: gone; each runs as you, with all your rights")
     ]
     down = {check["detail"].split()[0]: check for check in said if check["name"] == "dependency"}
     assert set(down) == {"mcp", "mcp.gone", "mcp.web"}

@@ -71,8 +71,8 @@ def test_all_that_the_clients_know_is_taken_over_without_secrets(clients: Projec
         "other_2": {"command": ["uvx", "other", "--token", "${OTHER_TOKEN}"]},
     }
     for line in (
-        "my_files: called my_files, for names are lower-case letters, digits and single underscores",
-        "other_2: the name other is taken: called other_2",
+        "my_files: renamed to my_files: names are lower-case letters, digits and single underscores",
+        "other_2: the name other is taken: renamed to other_2",
         "other_2: not carried over: alwaysAllow",
         "old: its transport is sse, which is not supported; ask whether the server also speaks streamable HTTP",
         "set GH_TOKEN in the environment: GitHub token",
@@ -98,7 +98,7 @@ def test_without_a_choice_or_in_a_dry_run_nothing_is_written(clients: Project, w
     done = clients.here("mcp", "import", *words)
     assert (done.status, written(clients)) == (0, {})
     assert "set API_KEY in the environment" in done.out
-    assert ("nothing was written: name servers, or give --all" in done.err) is (words == ())
+    assert ("nothing was written: name servers, or use --all" in done.err) is (words == ())
     shown = clients.here("mcp", "import", *words, "--json")
     assert (shown.json["written"], shown.err) == (False, "")
     assert {one["status"] for one in shown.json["servers"]} == {"found", "skipped"}

@@ -96,7 +96,7 @@ def test_rules_are_listed_with_what_they_are_about(project: Project) -> None:
 def test_lint_of_good_rules_has_nothing_to_say(project: Project) -> None:
     project.configure(RULES)
     done = project.here("policy", "lint", "--live")
-    assert (done.status, done.out) == (0, "ok 3 rules, nothing to say\n")
+    assert (done.status, done.out) == (0, "ok 3 rules, no findings\n")
 
 
 def test_lint_warns_of_useless_rules_and_fails_for_wrong_ones(project: Project) -> None:

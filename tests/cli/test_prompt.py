@@ -189,4 +189,4 @@ def test_what_nobody_trusted_named_is_shown_with_its_place() -> None:
     assert "arguments from untrusted text" in shown
     assert "iban (iban) comes from mail.read, step 2, which is not trusted" in shown
     assert "…pay to »de89« now…" in shown
-    assert "url (url) stands in nothing that the model was given" in shown
+    assert "url (url) appears in nothing that the model was given" in shown

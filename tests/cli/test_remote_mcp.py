@@ -65,7 +65,7 @@ def test_what_changed_is_shown_and_approved(both: Both) -> None:
     wrong = both.there("mcp", "approve", "far", "--digest", "sha256:0", "--json")
     assert wrong.error["code"] == "CONFIRMATION_MISMATCH"
     taken = both.there("mcp", "approve", "far", "--digest", told["digest"])
-    assert (taken.status, taken.out) == (0, "ok far is used as it is now\n")
+    assert (taken.status, taken.out) == (0, "ok accepted the tools of far\n")
     assert both.same("mcp", "diff", "far").status == 0
 
 

@@ -274,7 +274,7 @@ def test_a_job_may_be_given_stricter_rules(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[policy.rules]]\neffect = "allow"\n', "allows, but what a job adds may only restrict"),
+        ('[[policy.rules]]\neffect = "allow"\n', "allows, but rules that a job adds can only restrict"),
         ("[[policy.rules]]\neffect = 'deny'\ntools = ['@nobody']\n", "names the group '@nobody'"),
         ("[policy]\n", "holds no [[policy.rules]]"),
         ("[[policy.rules\n", "job.toml"),

@@ -19,7 +19,7 @@ def test_a_worker_runs_what_is_due_and_stops_when_told(project: Project) -> None
     detached = project.here("run", "greet", "--name", "x", "--detach").out.strip()
     parked = project.job("waits")
     with project.start("worker", "--concurrency", "2") as worker:
-        lines_until(worker, lambda line: "2 jobs at once" in line)
+        lines_until(worker, lambda line: "2 at once" in line)
         assert '"Hello x"' in wait_for(project, detached)
         project.here("signal", parked, "go", '"from outside"')
         assert '"from outside"' in wait_for(project, parked)

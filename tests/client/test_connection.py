@@ -106,7 +106,7 @@ async def test_a_read_is_sent_again_and_then_given_up() -> None:
 
 async def test_a_command_is_sent_once_and_may_have_been_carried_out() -> None:
     async with peer(hang_up) as (one, remit):
-        with pytest.raises(ServerError, match=r"jobs\.cancel may have been carried out"):
+        with pytest.raises(ServerError, match=r"jobs\.cancel may have taken effect"):
             await remit.job("job_1").cancel()
         assert len(one.requests) == 1
 

@@ -83,7 +83,7 @@ async def test_only_those_whom_the_rule_names_may_decide(by: str) -> None:
 
 async def test_nobody_decides_without_a_name() -> None:
     async with opened(write) as world:
-        with pytest.raises(UsageError, match="nobody may not decide") as raised:
+        with pytest.raises(UsageError, match="nobody cannot decide") as raised:
             await decide(world.confirmations, await question(world), "approve", "")
         assert raised.value.remedy == "Say who decides."
 
@@ -96,7 +96,7 @@ async def test_n_of_m_counts_people_not_approvals_and_not_who_asked() -> None:
             assert found.state == "pending"
             assert (found.head.closed, found.head.due_at) == (False, found.request.expires_at)
         for decision in ("approve", "deny"):
-            with pytest.raises(UsageError, match="alice asked for this call") as raised:
+            with pytest.raises(UsageError, match="alice requested this call") as raised:
                 await decide(world.confirmations, found, decision, "alice")
             assert raised.value.code is Code.DECIDER_NOT_ALLOWED
         assert (await world.journal.wakes([world.stream]))[world.stream] == 0
@@ -251,7 +251,7 @@ async def test_a_question_is_found_by_its_identifier_or_an_ending_of_it() -> Non
         assert (await world.confirmations.find(found.id[-6:])).id == found.id
         await decide(world.confirmations, found, "deny", "bob")
         assert (await world.confirmations.find(found.id)).state == "denied"
-        with pytest.raises(NotFoundError, match="names no confirmation"):
+        with pytest.raises(NotFoundError, match="is not the id of a confirmation"):
             await world.confirmations.find(found.id[-6:])
 
 

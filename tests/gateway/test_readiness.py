@@ -93,7 +93,7 @@ async def test_a_probe_that_fails_is_a_dependency_that_is_down() -> None:
 
 async def test_a_probe_that_does_not_answer_is_a_dependency_that_is_down() -> None:
     state_ = (await readiness({"mcp": hanging}).missing(["mcp"]))["mcp"]
-    assert (state_.ready, state_.code, state_.detail) == (False, "DEP_TIMEOUT", "silent for 0.01 s")
+    assert (state_.ready, state_.code, state_.detail) == (False, "DEP_TIMEOUT", "no answer for 0.01 s")
 
 
 async def test_probes_do_not_wait_for_each_other() -> None:

@@ -93,7 +93,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_served(tmp_path: Path
         "text.pem: the certificate and its key": (str(text), ""),
         "localhost.pem: the certificate and its key": (str(found.cert), str(other.key)),
         "guarded.pem: the certificate and its key": (str(guarded.cert), str(guarded.key)),
-        "a key without a certificate": ("", str(found.key)),
+        "serve.tls_key is set without a certificate": ("", str(found.key)),
     }
     for why, (cert, key) in wrong.items():
         with pytest.raises(SettingsError, match=why) as refused:

@@ -309,7 +309,7 @@ async def test_a_budget_is_reserved_before_and_settled_after(scripted: Scripted)
     async with _opened(scripted("[{say: hi}]")) as remit:
         job = await remit.start(frugal(tokens=160))
         said = await job
-        assert said.startswith("BUDGET_EXCEEDED: the job took ")
+        assert said.startswith("BUDGET_EXCEEDED: the job used ")
         asked = [one for one in _commands(await _events(remit, job.id)) if isinstance(one, CommandStarted)]
         assert 1 < len(asked) < 9
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"

@@ -22,7 +22,7 @@ def test_a_span_is_seconds_or_a_timedelta(span: Any, expected: float | None) -> 
 
 @pytest.mark.parametrize("span", [math.nan, math.inf, -math.inf])
 def test_a_span_is_finite(span: float) -> None:
-    with pytest.raises(UsageError, match="not a span of time"):
+    with pytest.raises(UsageError, match="not a duration"):
         seconds_of(span)
 
 

@@ -200,7 +200,7 @@ async def test_a_job_whose_input_does_not_fit_today_waits_for_code_that_takes_it
         await until(remit, job, is_stuck)
         told = [decode(event.kind, event.data) for event in await remit.service.streams.events(f"job/{job}")]
         reasons = [one.reason for one in told if isinstance(one, JobWaiting) and one.wait_type == "human"]
-        assert "the recorded input does not fit the recipe of today: counts: " in "".join(reasons)
+        assert "the recorded input does not fit today's recipe: counts: " in "".join(reasons)
         if ends == "is cancelled":
             await remit.service.jobs.cancel(job)
             assert (await remit.ended(job)).state == "cancelled"

@@ -95,5 +95,5 @@ async def test_a_refused_writer_keeps_nothing_alive() -> None:
 def test_a_superseded_writer_says_so() -> None:
     one = writer()
     one.supersede()
-    with pytest.raises(AppendConflictError, match="took the stream over"):
+    with pytest.raises(AppendConflictError, match="took over the stream"):
         one.stage(note(1))

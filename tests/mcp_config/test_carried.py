@@ -38,10 +38,10 @@ def test_a_server_on_http_is_carried_over(kind: dict[str, str]) -> None:
         ({}, "it has no command and no url"),
         ({"command": " "}, "it has no command"),
         ({"command": ["x"]}, "it has no command"),
-        ({"command": "x", "args": "y"}, "its args are no list of texts"),
-        ({"command": "x", "args": [{}]}, "its args are no list of texts"),
-        ({"command": "x", "env": ["y"]}, "its env is no object"),
-        ({"command": "x", "cwd": 5}, "its cwd is no text"),
+        ({"command": "x", "args": "y"}, "its args are not a list of texts"),
+        ({"command": "x", "args": [{}]}, "its args are not a list of texts"),
+        ({"command": "x", "env": ["y"]}, "its env is not an object"),
+        ({"command": "x", "cwd": 5}, "its cwd is not text"),
     ],
 )
 def test_what_cannot_be_used_is_skipped_with_the_reason(entry: dict[str, Any], why: str) -> None:
@@ -94,7 +94,7 @@ def test_variables_to_set_are_listed_with_what_they_stand_for() -> None:
 
 def test_a_plain_opening_of_claude_desktop_is_told() -> None:
     assert carried({"command": "x", "args": ["${A}"]}, "claude-desktop").notes == (
-        "Claude Desktop takes ${…} as it stands; so it is kept",
+        "Claude Desktop does not expand ${…}, so it is kept as it is",
     )
 
 

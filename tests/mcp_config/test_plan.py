@@ -25,7 +25,7 @@ def test_a_new_server_has_its_table_ready() -> None:
     assert (one.name, one.original, one.status, one.transport, one.where) == ("my_a", "My A", "new", "stdio", "npx")
     assert one.table == {"name": "my_a", "command": ["npx", "-y"], "env": {"API_KEY": "${API_KEY}"}}
     assert one.variables == {"API_KEY": "the secret in env API_KEY"}
-    assert one.notes == ("called my_a, for names are lower-case letters, digits and single underscores",)
+    assert one.notes == ("renamed to my_a: names are lower-case letters, digits and single underscores",)
 
 
 def test_secrets_are_kept_where_that_is_wanted_and_shown_in_no_case() -> None:
@@ -38,8 +38,8 @@ def test_secrets_are_kept_where_that_is_wanted_and_shown_in_no_case() -> None:
 def test_names_that_collide_are_numbered_and_that_is_told() -> None:
     found = planned(foreign("A", command="y"), foreign("a!", command="z"), known=(HERE,))
     assert [(one.name, one.notes) for one in found] == [
-        ("a_2", ("the name a is taken: called a_2",)),
-        ("a_3", ("the name a is taken: called a_3",)),
+        ("a_2", ("the name a is taken: renamed to a_2",)),
+        ("a_3", ("the name a is taken: renamed to a_3",)),
     ]
 
 

@@ -83,7 +83,7 @@ def test_comments_within_a_removed_table_go_with_it_and_those_between_stay() -> 
 
 
 def test_where_it_cannot_be_written_the_person_is_told_what_to_write() -> None:
-    with pytest.raises(UsageError, match="cannot be changed here") as caught:
+    with pytest.raises(UsageError, match="in a way that Remit cannot edit") as caught:
         with_server("mcp = {timeout_ms = 5}\n", NEW)
     assert block(NEW) in caught.value.remedy
 

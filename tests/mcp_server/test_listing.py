@@ -126,14 +126,14 @@ async def test_a_call_that_comes_before_the_first_list_finds_its_tool(remit_in: 
 
 
 async def test_a_quarantined_tool_is_hidden_and_a_call_is_told_why(remit_in: OpenRemit, link: Link) -> None:
-    far = Upstream(offered(DEFINITION, withheld="it changed since far was pinned. Look at it: remit mcp diff far"))
+    far = Upstream(offered(DEFINITION, withheld="it changed since far was pinned. See the change: remit mcp diff far"))
     async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face) as client:
         assert "mcp__far__search" not in await names(client)
         refused = await client.call_tool("mcp__far__search", {"q": "x"})
     assert code_of(refused) == "TOOL_QUARANTINED"
     assert "it changed since far was pinned" in text_of(refused)
     assert refused.meta is not None
-    assert refused.meta["dev.remit/outcome"]["remedy"] == "Look at it: remit mcp diff far"
+    assert refused.meta["dev.remit/outcome"]["remedy"] == "See the change: remit mcp diff far"
     assert far.calls == []
 
 

@@ -136,7 +136,7 @@ async def test_the_form_to_log_in_keeps_nobody_out(served: Served, browser: Brow
         assert await shown.troubles() == []
         await page.get_by_label("Token").fill("wrong")
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert")).to_have_text("The request brings no valid token.")
+        await expect(page.get_by_role("alert")).to_have_text("The request has no valid token.")
         assert await shown.troubles() == []
         await page.get_by_label("Token").fill("secret-ann")
         await page.keyboard.press("Enter")

@@ -116,7 +116,7 @@ def test_an_ask_rule_that_demands_more_is_not_shadowed_by_one_that_demands_less(
 def test_two_effects_for_the_same_conditions_contradict_each_other() -> None:
     (finding,) = findings(GOOD | {"id": "yes"}, GOOD | {"effect": "deny", "id": "no"})
     assert (finding.kind, finding.severity, finding.rule_id) == ("contradiction", "error", "yes")
-    assert finding.message == "says allow for exactly what no says deny for"
+    assert finding.message == "has effect allow, but no has effect deny under the same conditions"
 
 
 def test_shadows_and_contradictions_are_found_without_a_catalog() -> None:

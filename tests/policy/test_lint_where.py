@@ -35,10 +35,10 @@ def test_a_condition_about_what_there_is_has_no_finding(where: str) -> None:
 
 def test_names_that_nothing_has() -> None:
     assert kinds(where="args.cent > 1") == [
-        ("unknown-argument", "asks for an argument 'cent' that no tool it is about has", 'Did you mean "cents"?')
+        ("unknown-argument", "names the argument 'cent', which none of its tools has", 'Did you mean "cents"?')
     ]
     assert kinds(where='seen("order.get").status == "x"') == [
-        ("unknown-result", "asks what order.get returned, which no tool is called", 'Did you mean "orders.get"?')
+        ("unknown-result", "uses results of order.get, but no tool has that name", 'Did you mean "orders.get"?')
     ]
     assert kinds(where='seen("orders.get").state == "x"') == [
         ("unknown-result", "asks for 'state', which orders.get does not return", 'Did you mean "status"?')

@@ -51,7 +51,7 @@ def test_a_list_allows_nothing_that_the_policy_denies() -> None:
 
 
 def test_a_rule_that_allows_is_refused() -> None:
-    with pytest.raises(PolicyError, match="may only restrict"):
+    with pytest.raises(PolicyError, match="can only restrict"):
         parse_overlay("job", [{"effect": "allow", "tools": ["*"]}])
 
 

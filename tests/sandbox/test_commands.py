@@ -51,7 +51,7 @@ async def test_packages_of_each_language_can_be_used_and_not_changed(
 
 
 def test_packages_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SandboxUnavailableError, match="packages of python is not there") as error:
+    with pytest.raises(SandboxUnavailableError, match="packages of python does not exist") as error:
         Commands(("python",), {"python": tmp_path / "none"}).find("python")
     assert "sandbox.packages" in error.value.remedy
 

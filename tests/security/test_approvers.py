@@ -134,7 +134,7 @@ async def test_whoever_asked_cannot_approve_unless_the_operator_says_so(remit_in
         async with remit_in(flags={**flags(tmp_path, "token"), "confirm.own": own}) as remit:
             question = await asked(remit)
             if not own:
-                with pytest.raises(UsageError, match="alice asked for this call"):
+                with pytest.raises(UsageError, match="alice requested this call"):
                     await remit.service.confirmations.decide(question, "approve", by="alice", proof="token")
             else:
                 await remit.service.confirmations.decide(question, "approve", by="alice", proof="token")

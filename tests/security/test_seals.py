@@ -339,7 +339,7 @@ async def test_a_key_that_others_can_read_is_refused(place: Place, mode: int) ->
 async def test_a_key_file_that_is_gone_is_missed(place: Place) -> None:
     """Otherwise whoever deletes it, or names another, has the journal believed without seals."""
     place.keys.unlink()
-    with pytest.raises(SettingsError, match="not there"):
+    with pytest.raises(SettingsError, match="does not exist"):
         async with place.open():
             pass
 

@@ -93,7 +93,7 @@ async def test_an_approval_is_tested_against_the_call_before_it_is_given(remit_i
     async with remit_in(tools=[rewrite], work=False) as remit:
         assert "has changed since" in await remit.service.approvals.tried(question, exact=True)
     async with remit_in(work=False) as remit:
-        assert await remit.service.approvals.tried(question, exact=True) == "pad.write is no tool here"
+        assert await remit.service.approvals.tried(question, exact=True) == "pad.write is not a tool here"
 
 
 async def test_nothing_is_remembered_if_the_settings_say_so(remit_in: OpenRemit) -> None:

@@ -58,7 +58,7 @@ async def test_a_tool_that_names_another_jobs_bytes_gets_nobody_to_them(remit_in
         job = await remit.start(claims(digest))
         await job
         assert await remit.service.artifacts.rows(job.id) == []
-        with pytest.raises(Exception, match="left no") as refused:
+        with pytest.raises(Exception, match="has no artifact") as refused:
             await remit.service.artifacts.read(job.id, digest)
         assert getattr(refused.value, "code", None) is Code.ARTIFACT_NOT_FOUND
 

@@ -64,7 +64,7 @@ async def test_what_changed_is_bound_by_its_digest(remit_in: OpenRemit, far: Far
         seen = await servers.diff("far")
         assert seen.changes.changed == ("read",)
         far.worded = {"read": {**READ, "description": "Reads more."}}
-        with pytest.raises(StateError, match="not those that were shown") as raised:
+        with pytest.raises(StateError, match="have changed since they were shown") as raised:
             await servers.approve("far", seen.digest)
         assert raised.value.code is Code.CONFIRMATION_MISMATCH
         again = await servers.diff("far")

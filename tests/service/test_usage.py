@@ -68,4 +68,4 @@ async def test_what_a_retry_takes_over_is_counted_once_also_for_the_day(tmp_path
         assert refused == ""
         principal = (await remit.service.jobs.view(job.id)).principal
         refused = await allowance.claim(Claim(stream="s", principal=principal, tokens=100_000, cost=0.0))
-        assert refused.startswith(f"{principal} took {after.tokens} tokens today")
+        assert refused.startswith(f"{principal} used {after.tokens} tokens today")

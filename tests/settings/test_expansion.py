@@ -35,7 +35,7 @@ def test_references_are_replaced(text: str, value: str) -> None:
 
 @pytest.mark.parametrize("text", ["${", "${}", "${A", "${input:A}", "${9}", "${A-b}", "${ A }"])
 def test_what_only_begins_like_a_reference_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="leads to no variable"):
+    with pytest.raises(SettingsError, match="does not name a variable"):
         expand(text, ENV, "x")
 
 

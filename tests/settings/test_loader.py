@@ -192,7 +192,7 @@ def test_a_vanished_working_folder_is_refused(tmp_path: Path, monkeypatch: pytes
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(SettingsError, match="working folder or home is not there"):
+    with pytest.raises(SettingsError, match="the working folder or your home folder does not exist"):
         load(env={})
 
 

@@ -47,7 +47,7 @@ def test_arguments_as_json_win_over_those_as_text(tmp_path: Path) -> None:
 def test_arguments_that_are_no_json_are_a_warning_and_then_the_text_counts(tmp_path: Path) -> None:
     servers = found(tmp_path, **SINGLE, MCP_SERVER_ARGS_JSON="nonsense", MCP_SERVER_ARGS="t")
     assert commands(servers) == {"one": ("npx", "t")}
-    assert servers.warnings == ("MCP_SERVER_ARGS_JSON is not a JSON array: nonsense; it is passed over",)
+    assert servers.warnings == ("MCP_SERVER_ARGS_JSON is not a JSON array: nonsense; it is ignored",)
 
 
 def test_arguments_that_cannot_be_split_start_nothing(tmp_path: Path) -> None:

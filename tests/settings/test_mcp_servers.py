@@ -116,7 +116,7 @@ def test_in_the_sandbox_a_server_starts_in_the_project(tmp_path: Path) -> None:
         ('name = "a"\nurl = "https://h"\nheaders = {"A b" = "c"}', "(a): headers must be a table", "Correct headers"),
         ('name = "a"\ncommand = ["x"]\ntools = {t = "L3"}', "(a): tools must be a table of levels", "Correct tools"),
         ('name = "a"\ncommand = ["x"]\ntimeout_ms = -1', "(a): timeout_ms must be an integer from 0", "Correct"),
-        ('name = "a"\ncommand = ["x"]\ncwd = "${D}"', "(a): cwd takes no ${NAME}", "Write the folder"),
+        ('name = "a"\ncommand = ["x"]\ncwd = "${D}"', "(a): cwd cannot contain ${NAME}", "Write the folder"),
     ],
 )
 def test_a_bad_table_is_an_error_that_names_file_server_and_key(
@@ -156,7 +156,7 @@ def test_the_files_servers_come_first_and_win_over_the_environments(tmp_path: Pa
     assert servers.origins["more"] == "MCP_SERVERS_JSON"
     (warning,) = servers.warnings
     assert warning.startswith("MCP_SERVERS_JSON: server number 2: ")
-    assert "remit.toml has a server files, which wins" in warning
+    assert "remit.toml already defines the server files; this one is ignored" in warning
 
 
 def test_json_in_the_environment_may_say_all_that_a_table_may(tmp_path: Path) -> None:
@@ -187,9 +187,9 @@ def test_what_is_wrong_in_the_environment_is_skipped_with_a_warning_and_the_rest
     assert names(servers) == ["a", "d"]
     assert servers.servers[0].command == ("first",)
     said = [
-        ("number 6", "is no object"),
+        ("number 6", "is not an object"),
         ("number 1", "name must be"),
-        ("number 3", "there is a server a before it"),
+        ("number 3", "an earlier server has the name a"),
         ("number 4", "command must be"),
         ("number 5", "there is no key nonsense"),
     ]

@@ -237,7 +237,7 @@ async def test_a_server_that_offers_anothers_tools_changes_nothing_for_them() ->
         assert catalog.lookup(name, {})[0].meta.provider_id in {"mcp_github", "builtin"}
     error = refusal(catalog, "mcp.github.more")
     assert error.code is Code.TOOL_QUARANTINED
-    assert error.reason == "mcp.github.more is withheld: the provider mcp_evil may not offer mcp.github.more"
+    assert error.reason == "mcp.github.more is withheld: the provider mcp_evil cannot offer mcp.github.more"
     alone = await listed(*others)
     assert catalog.version == alone.version
 

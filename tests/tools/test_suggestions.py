@@ -14,12 +14,12 @@ def test_no_more_than_three_names_are_suggested() -> None:
 
 
 def test_without_a_close_name_the_list_is_pointed_at() -> None:
-    assert suggestion("zzz", ["web.search"]) == "List what there is with `remit tools`."
-    assert suggestion("", []) == "List what there is with `remit tools`."
+    assert suggestion("zzz", ["web.search"]) == "`remit tools` lists the tools."
+    assert suggestion("", []) == "`remit tools` lists the tools."
 
 
 def test_a_huge_name_costs_no_more_than_a_long_one() -> None:
-    assert suggestion("x" * 10_000_000, ["web.search"]) == "List what there is with `remit tools`."
+    assert suggestion("x" * 10_000_000, ["web.search"]) == "`remit tools` lists the tools."
 
 
 def test_names_are_listed_up_to_a_limit() -> None:

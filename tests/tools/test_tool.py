@@ -66,7 +66,7 @@ def test_a_result_may_be_anything_its_schema_says() -> None:
         ({"description": "\ud800"}, "surrogate"),
         ({"name": "web__search"}, "not a tool's name"),
         ({"name": "web." + "a" * 80}, "characters as models see it"),
-        ({"name": "mcp.other.tool", "provider_id": "mcp_evil"}, "may not offer"),
+        ({"name": "mcp.other.tool", "provider_id": "mcp_evil"}, "cannot offer"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_quarantined_with_the_reason(changes: dict[str, Any], reason: str) -> None:
@@ -85,7 +85,7 @@ def test_a_tool_whose_name_is_not_its_to_bear_has_no_key() -> None:
 
 @pytest.mark.parametrize("name", ["web.search", "mcp.other.search"])
 def test_an_mcp_server_cannot_offer_a_tool_of_another_name_space(name: str) -> None:
-    assert admitted(name=name, provider_id="mcp_evil").quarantined == f"the provider mcp_evil may not offer {name}"
+    assert admitted(name=name, provider_id="mcp_evil").quarantined == f"the provider mcp_evil cannot offer {name}"
     assert admitted(name="mcp.evil.search", provider_id="mcp_evil").quarantined is None
 
 

@@ -225,7 +225,7 @@ def refused(code: str, **fields: Any) -> k.GateRefused:
 @pytest.mark.parametrize(
     ("events", "answers", "words"),
     [
-        ([started(untrusted=FOUND, rule_id="pay")], [], "rule pay let it pass"),
+        ([started(untrusted=FOUND, rule_id="pay")], [], "rule pay allowed it"),
         ([started(untrusted=FOUND, confirmation="c_1")], [decided("approve"), decided("approve", "eve")],
          "approved by bob, eve"),
         ([REQUEST], [], "a person is asked"),

@@ -39,7 +39,10 @@ class Browser:
         try:
             server = await asyncio.start_server(self._answer, "127.0.0.1", LOGIN_PORT, limit=_MAX_LINE)
         except OSError as error:
-            raise UsageError(f"port {LOGIN_PORT} is in use: {error.strerror}", remedy="End what uses it.") from error
+            raise UsageError(
+                f"the login the login port {LOGIN_PORT} is in use: {error.strerror}",
+                remedy="Stop the program that uses it, then log in again.",
+            ) from error
         async with server:
             return await self._back
 

@@ -106,7 +106,7 @@ def _terminal(state: State) -> Check:
         return Check("terminal", "warn", f"encoding {encoding}", "Set a UTF-8 locale, such as LANG=C.UTF-8.")
     if out.width is not None and out.width < _NARROW:
         return Check("terminal", "warn", f"{out.width} columns", f"Make it {_NARROW} columns wide for readable tables.")
-    asks = "questions can be asked" if state.output.interactive else "no questions: stdin or stderr is no terminal"
+    asks = "can ask questions" if state.output.interactive else ("no questions: stdin or stderr is not a terminal")
     return Check("terminal", "ok", f"{out.width} columns, {'colour' if out.colored else 'no colour'}, {asks}")
 
 
@@ -128,7 +128,7 @@ def _trust(state: State, settings: Settings) -> Check:
 
     found = standing_of(settings, trusted=state.trust)
     if not found.trusted:
-        return Check("trust", "warn", f"{settings.folder} is not trusted", "Look at what it would do: remit trust")
+        return Check("trust", "warn", f"{settings.folder} is not trusted", "See what it would do: remit trust")
     return Check("trust", "ok", "the folder is trusted" if found.claims else "nothing in the folder needs trust")
 
 
@@ -150,9 +150,9 @@ def _modules(settings: Settings) -> Iterator[Check]:
 def _folders(settings: Settings) -> Iterator[Check]:
     for root in settings.fs.roots:
         if not Path(root).is_dir():
-            yield Check("folder", "fail", f"{root} is no folder", "Correct fs.roots.")
+            yield Check("folder", "fail", f"{root} is not a folder", "Correct fs.roots.")
         elif not os.access(root, os.R_OK | os.X_OK):
-            yield Check("folder", "fail", f"{root} cannot be read", "Give yourself the right, or correct fs.roots.")
+            yield Check("folder", "fail", f"{root} cannot be read", "Give yourself read access, or correct fs.roots.")
         elif not os.access(root, os.W_OK):
             yield Check("folder", "ok", f"{root} (cannot be written to)")
         else:
@@ -175,10 +175,8 @@ def _isolation(settings: Settings) -> Iterator[Check]:
         return
     names = ", ".join(server.name for server in servers if server.isolation == "none")
     if names:
-        remedy = (
-            "Set sandbox = true for each in its table; until then use only servers that you would also run yourself."
-        )
-        yield Check("isolation", "warn", f"none: {names}; each runs as you, and may do here what you may", remedy)
+        remedy = "Set sandbox = true for each in its table; until then use only servers that you trust."
+        yield Check("isolation", "warn", f"none: {names}; each runs as you, with all your rights", remedy)
 
 
 # --- the journal
@@ -187,7 +185,7 @@ def _isolation(settings: Settings) -> Iterator[Check]:
 async def _journal(settings: Settings) -> AsyncIterator[Check]:
     url = settings.journal.url
     if url == MEMORY:
-        yield Check("journal", "warn", "in memory: nothing is kept", "Set journal.url to a path.")
+        yield Check("journal", "warn", "in memory: nothing is saved", "Set journal.url to a path.")
         return
     path = settings.journal.file
     if path is not None:
@@ -232,8 +230,10 @@ def _creatable(path: Path) -> Check | None:
         return None
     folder = _existing(path.parent)
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        return Check("journal", "fail", f"{path} cannot be made", f"Make {folder} writable, or name another journal.")
-    return Check("journal", "ok", f"{path} is made when the first job starts")
+        return Check(
+            "journal", "fail", f"{path} cannot be created", f"Make {folder} writable, or choose another journal."
+        )
+    return Check("journal", "ok", f"{path} is created when the first job starts")
 
 
 def _existing(folder: Path) -> Path:
@@ -254,7 +254,7 @@ async def _whole(journal: Journal) -> Check:
     problems = await journal.integrity()
     if problems:
         return Check("integrity", "fail", "; ".join(problems[:3]), "Restore the journal from a backup.")
-    return Check("integrity", "ok", "the storage finds nothing wrong; `remit verify` checks the hashes")
+    return Check("integrity", "ok", "the storage reports no damage; `remit verify` checks the hashes")
 
 
 def _mode(path: Path) -> Check:
@@ -293,7 +293,7 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
         finally:
             state.journal = journal
     for provider, why in failures.items():
-        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing; fix it, or take it out.")
+        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing. Fix the server, or remove it.")
     for key, one in {**readiness.required, **readiness.optional}.items():
         needed = key in readiness.required
         if one.ready:
@@ -303,7 +303,7 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
                 f"{key} is {'required and ' if needed else ''}not ready: {one.code}, {one.detail or 'not known here'}"
             )
             verdict: Verdict = "fail" if needed else "warn"
-            yield Check("dependency", verdict, what, "Tools that need it are refused until it is there.")
+            yield Check("dependency", verdict, what, "Calls of tools that need it are refused until it is ready.")
     if readiness.degraded:
         yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Fix the dependencies above.")
     withheld = [tool for tool in tools if tool.quarantined]

@@ -147,7 +147,7 @@ class State:
         if found.settings_trusted:
             return settings
         keys = sorted({claim.key for claim in found.claims})
-        self.note(f"{settings.folder} is not trusted (`remit trust`): left out are {', '.join(keys)}")
+        self.note(f"{settings.folder} is not trusted (`remit trust`), so these settings are ignored: {', '.join(keys)}")
         believed = self.settings(flags, doubted=keys)
         return _with(believed, "journal", url=MEMORY) if found.linked else believed
 
@@ -225,7 +225,7 @@ class State:
 
         found = recorded(settings) if self.catalog is None else exported(self.catalog)
         if found is None:
-            self.note("only built-in tools are known: `remit tools` lists yours, and records them for such commands")
+            self.note("only built-in tools are known here: run `remit tools` once to record yours for this command")
         return stand_ins_of(found.tools if found is not None else ())
 
     def _import(self, settings: Settings, code: Requirement) -> bool:
@@ -238,7 +238,7 @@ class State:
         except UsageError as error:
             if code == "needed":
                 raise
-            self.note(f"going on without your modules: {error.message}")
+            self.note(f"continuing without your modules: {error.message}")
             return False
         return True
 
@@ -247,9 +247,9 @@ def not_there() -> UsageError:
     """The refusal of a command that cannot be sent to a server."""
     from remit.codes import Code
 
-    why = "this command works on a journal here, and not through a server"
+    why = "this command needs a local journal; it does not work through a server"
     return UsageError(
-        why, code=Code.LOCAL_ONLY, remedy="Run it where the journal is, without --server or REMIT_SERVER."
+        why, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal, without --server and REMIT_SERVER."
     )
 
 

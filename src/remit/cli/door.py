@@ -88,4 +88,4 @@ class Door:
             return listen(host, port)
         except OSError as error:
             why = f"cannot listen on {host} port {port}: {error.strerror or error}"
-            raise UsageError(why, remedy="Choose another with --host or --port.") from error
+            raise UsageError(why, remedy="Choose another address or port with --host or --port.") from error

@@ -37,7 +37,7 @@ def isolation_note(server: McpServer) -> str:
     """What the operator should know of a server that is started here."""
     terms = terms_of(server.sandbox)
     if terms is None:
-        return f"isolation: none; {server.name} runs as you, and may do on this machine what you may"
+        return f"isolation: none; {server.name} runs as you, with all your rights on this machine"
     reads = [f"reads {', '.join(terms.roots)}"] if terms.roots else []
     changes = [f"changes {', '.join(terms.writable)}"] if terms.writable else []
     reaches = [f"reaches {', '.join(terms.network)}" if terms.network else "has no network"]

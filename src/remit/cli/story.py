@@ -167,7 +167,7 @@ class Story:
 
     def recovery(self, one: Recovery) -> None:
         """Who took the job over."""
-        replayed = "" if one.replayed_steps is None else f", {counted(one.replayed_steps, 'step')} given back"
+        replayed = "" if one.replayed_steps is None else f", {counted(one.replayed_steps, 'step')} returned"
         after = f" after {worker_words(one.previous_owner)}" if one.previous_owner else ""
         self._out.line(f"  {self._time(one.at)}  taken over by {worker_words(one.owner)}{after}{replayed}")
 

@@ -25,7 +25,7 @@ def base_url(text: str, token: str) -> str:
     if parts.scheme not in {"http", "https"} or not host or port == 0:
         raise UsageError(f"{text!r:.200} is not the URL of a server", remedy=_EXAMPLE)
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise UsageError("the URL of a server holds a host and a path only", remedy="Give the token as REMIT_TOKEN.")
+        raise UsageError("the URL of a server has only a host and a path", remedy="Pass the token as REMIT_TOKEN.")
     if token and parts.scheme == "http" and host not in LOOPBACK:
         remedy = "Use https, or a tunnel to an address of this machine."
         raise UsageError(f"the token would be sent to {host} unencrypted", remedy=remedy)

@@ -25,6 +25,6 @@ class RemoteArtifacts:
         """The bytes of one of them, which have this digest."""
         data: bytes = await self._connection.ask("artifacts.read", job, digest)
         if sha256(data) != digest:
-            why = f"what came for {digest} has another digest"
+            why = f"the received bytes of {digest} have another digest"
             raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask again.")
         return data

@@ -54,7 +54,7 @@ class RemoteConfirmations:
         only_oneself(by)
         if sign is not None:
             raise UsageError(
-                "an answer to a server is not signed", remedy="The server knows you by its token: leave out --sign."
+                "answers to a server are not signed", remedy="The server identifies you by your token: omit --sign."
             )
         if digest is None:
             found = await self.view(reference)

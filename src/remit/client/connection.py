@@ -147,12 +147,12 @@ class Connection:
         why = line(str(error)) or type(error).__name__
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             said = getattr(error.certificate_error, "verify_message", "") or why
-            remedy = "Check the URL's host; name an authority of your own in SSL_CERT_FILE."
+            remedy = "Check the URL's host; for your own certificate authority, set SSL_CERT_FILE."
             return ServerError(f"{self.url}: its certificate is not accepted: {line(said)}", remedy=remedy)
         if route.method == "GET":
             return ServerError(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
-        lost = f"{self.url}: {why}; {route.name} may have been carried out"
-        return ServerError(lost, remedy="Look whether it was, then send it again.")
+        lost = f"{self.url}: {why}; {route.name} may have taken effect"
+        return ServerError(lost, remedy="Check whether it did before you send it again.")
 
     def _url(self, route: Route, path: tuple[str, ...], query: msgspec.Struct | None) -> URL:
         given = {f"{{{name}}}": quote(value, safe="") for name, value in zip(route.parameters, path, strict=True)}
@@ -185,6 +185,6 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
         size += len(part)
         if size > MAX_ANSWER:
             why = f"the server's answer is larger than {MAX_ANSWER} bytes"
-            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask for less at once.")
+            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Request less at a time.")
         parts.append(part)
     return b"".join(parts)

@@ -9,5 +9,5 @@ from remit.errors import UsageError
 def only_oneself(by: str) -> None:
     """Raise UsageError (LOCAL_ONLY) if a request is to be made in another person's name."""
     if by:
-        why = f"a server knows you by your token; it does not let you speak for {by!r:.80}"
-        raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Leave the name out, or use that person's token.")
+        why = f"a server identifies you by your token; you cannot answer for {by!r:.80}"
+        raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Omit the name, or use that person's token.")

@@ -58,7 +58,7 @@ _BY_STATUS: Final[dict[int, type[RemitError]]] = {
 _REMEDIES: Final = {
     Code.UNAUTHENTICATED: "Set REMIT_TOKEN to a token that is valid there.",
     Code.SCOPE_REQUIRED: "Use a token with the scope, or have it added in the server's [[clients]].",
-    Code.HOST_REFUSED: "Use a name that the server goes by, or start it with --known-as.",
+    Code.HOST_REFUSED: "Use one of the server's names, or start the server with --known-as.",
 }
 _SHOWN: Final = 200
 

@@ -67,8 +67,8 @@ class RemoteStreams:
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
         if identifier is None:
-            why = "a whole journal is checked where it is"
-            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or check it on the server's machine.")
+            why = "a whole journal can only be checked on its own machine"
+            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine.")
         report: VerifyReport = await self._connection.ask("jobs.verify", identifier, held_s=_VERIFY_S)
         return report
 

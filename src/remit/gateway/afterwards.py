@@ -40,7 +40,7 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
         return Checked()
     problems: list[tuple[Code, str]] = []
     if not await _bound(journal, head, request):
-        why = f"{head.stream}: the call that is recorded is not the one that was asked about"
+        why = f"{head.stream}: the recorded call is not the call that was approved"
         problems.append((Code.APPROVAL_UNPROVEN, why))
     given = [(at, said) for at, said in approvals if said.signature]
     wrong = [said.by for at, said in given if proofs.signers and not await proofs.signed(request, said, at)]

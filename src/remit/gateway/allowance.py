@@ -73,10 +73,10 @@ class Allowance:
         await self._look()
         spent_tokens, spent_cost = self._spent(principal)
         if limits.tokens is not None and spent_tokens + tokens > limits.tokens:
-            took = f"{principal} took {spent_tokens} tokens today and may take {tokens} more now"
+            took = f"{principal} used {spent_tokens} tokens today, and this call may use {tokens} more"
             return f"{took}; the limit is {limits.tokens}"
         if limits.cost is not None and spent_cost + cost > limits.cost:
-            took = f"{principal} took ${spent_cost:.4f} today and may take ${cost:.4f} more now"
+            took = f"{principal} spent ${spent_cost:.4f} today and may cost ${cost:.4f} more now"
             return f"{took}; the limit is ${limits.cost:g}"
         self._claims.append(claim)
         return ""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("remit.gateway")
 _NO_SUCH: Final = "`remit confirm` lists the open ones."
-_LOOK_AGAIN: Final = "Look at the call again before deciding."
+_LOOK_AGAIN: Final = "Review the call again before you decide."
 _PROVE: Final[dict[ProofMode, str]] = {
     "any": "",
     "terminal": "Answer with `remit confirm ID` at a terminal.",
@@ -122,7 +122,7 @@ class Confirmations:
             heads = heads or [head for head, name in ids if name.startswith(reference)]
         found = await self._fold(heads[0]) if len(heads) == 1 else None
         if found is None:
-            why = "fits several open confirmations" if heads else "names no confirmation"
+            why = "fits several open confirmations" if heads else "is not the id of a confirmation"
             raise NotFoundError(f"{reference!r} {why}", code=Code.CONFIRMATION_NOT_FOUND, remedy=_NO_SUCH)
         return found
 
@@ -161,7 +161,7 @@ class Confirmations:
         while True:
             await self._check(found, decision.by)
             if decision.digest != found.request.digest:
-                msg = f"{found.id}: the digest given is not the one of the call that waits"
+                msg = f"{found.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
             if decision.decision == "approve" and (why := await self._proofs.refusal(found.request, decision)):
                 raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self._proofs.mode])
@@ -266,23 +266,25 @@ class Confirmations:
         if found.lapsed(self._journal.clock.now()) and await self.expire(found):
             raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
         if found.state != "pending":
-            remedy = "Decide the one that replaced it." if found.replaced_by else "Nothing is left to decide."
+            remedy = (
+                "Answer the question that replaced it." if found.replaced_by else ("There is nothing left to decide.")
+            )
             raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
         request = found.request
         if not by or (request.approvers and by not in request.approvers):
             who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
-            msg = f"{by or 'nobody'} may not decide {found.id}{who}"
+            msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
             remedy = "Ask one of them." if request.approvers else "Say who decides."
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
         if request.approvals > 1 and by == request.principal:
-            msg = f"{by} asked for this call and may not be one of its {request.approvals} approvers"
+            msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
     async def _check_key(self, decided: Confirmation) -> None:
         """Raise UsageError if the newest approval is signed with a key that has approved in another name."""
         given = [(one, None) for one in decided.decisions if one.decision == "approve"]
         if len(await self._proofs.counted(decided.request, given)) < len(given):
-            msg = f"{decided.id}: the same key has approved in another name"
+            msg = f"{decided.id}: this key has already approved under another name"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
     async def _again(self, found: Confirmation, stream: str = "") -> Confirmation:

@@ -51,7 +51,7 @@ class Kept(msgspec.Struct, frozen=True):
 def problem(candidate: object) -> str:
     """What is wrong with a candidate; empty: nothing."""
     if not isinstance(candidate, EvidenceCandidate):
-        return f"evidence is given as candidates, not as {type(candidate).__name__}"
+        return f"evidence must be a list of candidates, not {type(candidate).__name__}"
     data: object = candidate.data  # msgspec takes text for bytes in base64
     if not isinstance(data, bytes | None):
         return f"an evidence candidate's data is bytes, not {type(data).__name__}"
@@ -61,7 +61,7 @@ def problem(candidate: object) -> str:
         )  # a struct holds whatever it was made with
         canonical([candidate.kind, candidate.source, candidate.retrieved_at, candidate.metadata])
     except msgspec.ValidationError as error:
-        return f"an evidence candidate is not as it should be: {error}"
+        return f"an evidence candidate is not valid: {error}"
     except NotCanonicalError as error:
         return f"an evidence candidate may carry JSON only: {error.message}"
     if not (candidate.kind and candidate.source and candidate.retrieved_at > 0) or len(candidate.kind) > _MAX_KIND:

@@ -76,12 +76,12 @@ class Proofs:
         if self.mode == "any":
             return ""
         if self.mode != "terminal" and not self._own and said.by == request.principal:
-            return f"{said.by} asked for this call and may not approve it"
+            return f"{said.by} requested this call and cannot approve it"
         if said.proof in _ACCEPTED[self.mode]:
             return ""
         if not said.signature:
-            return f"an approval has to be {_WORDS[self.mode]}"
-        return "" if await self.signed(request, said, at) else f"the signature is not one of {said.by}"
+            return f"an approval must be {_WORDS[self.mode]}"
+        return "" if await self.signed(request, said, at) else f"the signature is not by {said.by}"
 
     async def counted(
         self, request: ConfirmationRequested, approvals: Iterable[tuple[ConfirmationDecided, int | None]]

@@ -115,7 +115,7 @@ class Readiness:
         except Exception as error:  # noqa: BLE001 - a dependency that cannot be asked cannot be used
             if deadline.expired():
                 return DependencyState(
-                    ready=False, code=Code.DEP_TIMEOUT.name, detail=f"silent for {self._timeout_s:g} s"
+                    ready=False, code=Code.DEP_TIMEOUT.name, detail=f"no answer for {self._timeout_s:g} s"
                 )
             return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=line(str(error)))
 

@@ -79,7 +79,7 @@ class Results:
             failure = self._size(tool, encoded)
             value = None if failure else decode(encoded)
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
-            why = f"{tool.meta.name} returned what JSON cannot hold: {words(error)}"
+            why = f"{tool.meta.name} returned a value that JSON cannot represent: {words(error)}"
             return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))
         if failure is not None:
             return Checked(failure)

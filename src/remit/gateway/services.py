@@ -57,7 +57,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     takings: Takings
     """What limits of rules have been taken."""
     models: Models | None = None
-    """None: this process asks no models."""
+    """None: this process has no models."""
     default_model: str = ""
     tails: Tails = msgspec.field(default_factory=Tails)
     """What models are saying, for anyone who watches."""

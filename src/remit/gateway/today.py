@@ -69,7 +69,7 @@ def _judged(services: Services, tool: Tool, args: dict[str, Any], decision: Deci
     if decision.effect == "deny":
         return Judged(effect="refused", code=Code.POLICY_DENIED.name, reason=why)
     if tool.meta.isolation == "none" and exposed(tool.meta, services.limits.unprotected):
-        why = f"{name} executes, without isolation"
+        why = f"{name} executes code without isolation"
         return Judged(effect="refused", code=Code.SANDBOX_REQUIRED.name, reason=why)
     problems = _problems(services, tool.input, args)
     if problems:

@@ -38,10 +38,10 @@ def why_blocked(text: str) -> str:
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
-        return "it is no address"
+        return "it is not an address"
     for one in _carried(address):
         if str(one) in _METADATA:
-            return "it is where clouds keep their secrets"
+            return "it serves cloud credentials"
         if not one.is_global or one.is_multicast or one.is_reserved:
             return "it is not public"
     return ""

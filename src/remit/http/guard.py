@@ -41,15 +41,15 @@ class Guard:
         """
         if host not in LOOPBACK and not tokens:
             raise SettingsError(
-                f"{host} can be reached by others, and no client has a token",
+                f"other machines can reach {host}, and no client has a token",
                 code=Code.SETTINGS_INVALID,
-                remedy="Name who may connect in [[clients]], or listen on 127.0.0.1.",
+                remedy="List the clients that may connect in [[clients]], or listen on 127.0.0.1.",
             )
         if host not in LOOPBACK and not private:
             raise SettingsError(
-                f"{host} can be reached by others, and tokens would come to it unencrypted",
+                f"other machines can reach {host}, and their tokens would be sent unencrypted",
                 code=Code.SETTINGS_INVALID,
-                remedy="Give --tls-cert and --tls-key; or --without-tls, behind a proxy that serves HTTPS.",
+                remedy="Use --tls-cert and --tls-key, or --without-tls behind a proxy that serves HTTPS.",
             )
         return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
 
@@ -88,7 +88,7 @@ class Guard:
             if hmac.compare_digest(known.digest, given):
                 found = known
         if found is None:
-            raise _unauthenticated("The request brings no valid token.")
+            raise _unauthenticated("The request has no valid token.")
         if found.expires is not None and self._clock.now() >= found.expires:
             raise _unauthenticated("The token has expired.")
         return found

@@ -15,7 +15,9 @@ def server_context(cert: str, key: str = "") -> ssl.SSLContext:
     key, which may stand in `cert` as well. Raises SettingsError if they cannot be used; nothing of a key is quoted.
     """
     if not cert:
-        raise SettingsError("there is a key without a certificate", remedy="Name the certificate as serve.tls_cert.")
+        raise SettingsError(
+            "serve.tls_key is set without a certificate", remedy="Set serve.tls_cert to the certificate."
+        )
     for path in filter(None, (cert, key)):
         try:
             Path(path).read_bytes()
@@ -30,6 +32,6 @@ def server_context(cert: str, key: str = "") -> ssl.SSLContext:
         context.load_cert_chain(cert, key or None, password="")
     except (ssl.SSLError, OSError) as error:
         why = "the certificate and its key cannot be used"
-        remedy = "Name a certificate in PEM form, and the private key that belongs to it, without a password."
+        remedy = "Use a PEM certificate and its private key, without a password."
         raise SettingsError(f"{cert}: {why}: {getattr(error, 'reason', None) or error}", remedy=remedy) from error
     return context

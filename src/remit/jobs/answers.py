@@ -145,7 +145,7 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
         elif reply.stop not in {"answer", "tools"}:
             why = f"the model stopped without an answer: {reply.stop} ({reply.stop_raw})"
             raise ModelError(
-                failed(Code.MODEL_STOPPED, why, "Ask differently, or with more room."), question.step, reply
+                failed(Code.MODEL_STOPPED, why, "Change the prompt, or allow more output tokens."), question.step, reply
             )
         elif form is None or reply.stop == "tools":
             return ModelAnswer(reply=reply, thread=thread, cost=total)
@@ -154,7 +154,7 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
                 return ModelAnswer(reply=reply, thread=thread, value=form.read(reply.text), cost=total)
             except ValueError as error:
                 if tries == _TRIES:
-                    why = f"{_TRIES} answers did not have the form asked for: {error}"
+                    why = f"{_TRIES} answers did not have the requested form: {error}"
                     raise ModelError(failed(Code.MODEL_ANSWER_INVALID, why), question.step, reply) from error
                 tries += 1
                 thread = thread.add(user(f"Your answer does not fit: {error}. Answer again, with only the JSON."))

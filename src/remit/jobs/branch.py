@@ -38,7 +38,7 @@ class Branch:
         """The next place, or the one of an explicit key. Raises RunError or UsageError."""
         if asyncio.current_task() is not self.task:
             raise RunError(
-                "an effect was started from a task that the run does not know",
+                "an effect was started from a task that the run did not create",
                 code=Code.FOREIGN_TASK,
                 remedy="Use run.gather for parallel work, and timeout= instead of asyncio.wait_for.",
             )
@@ -51,7 +51,7 @@ class Branch:
             raise RunError(
                 f"the key {key!r} is used twice in one branch",
                 code=Code.DUPLICATE_STEP_KEY,
-                remedy="Give each effect a key of its own, or none.",
+                remedy="Give each effect its own key, or none.",
             )
         self._keys.add(key)
         return f"{self._prefix}{key}"

@@ -40,7 +40,7 @@ def encoded_result(result: object) -> bytes:
     try:
         return msgspec.json.encode(to_json(result))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        why = f"the recipe returned what JSON cannot hold: {error}"
+        why = f"the recipe returned a value that JSON cannot represent: {error}"
         raise RunError(why, code=Code.RESULT_NOT_ENCODABLE) from error
 
 

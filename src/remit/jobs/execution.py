@@ -107,7 +107,7 @@ class JobExecution:
                 except ChainBrokenError as again:  # its inbox was damaged while it was left
                     return await self._damaged(again, again.code.name)
         except AppendConflictError:
-            _log.info("%s: another worker took the job over", self.job)
+            _log.info("%s: another worker took over the job", self.job)
             return Ended(how="lost")
         except JournalError as error:
             if error.code is not Code.RECORD_INVALID:
@@ -148,7 +148,7 @@ class JobExecution:
             await running.end()
 
     async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
-        """Effects on the history: what is recorded is given back, the rest is done in the name of a program."""
+        """Effects on the history: what is recorded is returned, the rest is done in the name of a program."""
         recorder = Recorder(
             self._journal, self.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )

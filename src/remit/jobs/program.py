@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLANNER_VERSION = f"remit-{__version__}"
 """Who plans: graphs are written by people and carried out by this version."""
-_REMEDY: Final = "Resume where code runs that takes it, or cancel the job."
+_REMEDY: Final = "Resume the job where matching code runs, or cancel it."
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Programs:
         try:
             arguments = recipe.arguments(given)
         except UsageError as error:
-            msg = f"the recorded input does not fit the recipe of today: {error.message}"
+            msg = f"the recorded input does not fit today's recipe: {error.message}"
             raise VersionError(msg, remedy=f"{error.remedy} {_REMEDY}") from error
         return Program(
             name=recipe.name,

@@ -52,7 +52,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     """`incomplete`: the same as far as the job has come."""
     steps: int
-    """Recorded effects that were given back."""
+    """Recorded effects that were returned."""
     divergence: Divergence | None = None
     drifts: tuple[Difference, ...] = ()
     today: Literal["same", "runs", "asks", "refused"] = "same"

@@ -25,7 +25,7 @@ def seconds_of(span: Span | None) -> float | None:
     """Seconds of a span. Raises UsageError for an infinite one."""
     found = span.total_seconds() if isinstance(span, timedelta) else span
     if found is not None and not math.isfinite(found):
-        raise UsageError(f"{span!r} is not a span of time", remedy="Give seconds or a timedelta.")
+        raise UsageError(f"{span!r} is not a duration", remedy="Give seconds or a timedelta.")
     return found
 
 

@@ -118,7 +118,7 @@ class _Tools:
                 for name in seen:
                     await self._catalog.find(name)
         except TimeoutError:
-            _log.info("some tools are still being listed: their versions are not compared")
+            _log.info("some tools are not listed yet; their versions were not compared")
         for name, record in sorted(seen.items()):
             found += await self._tool(name, record)
         return found
@@ -202,7 +202,9 @@ class Versions:
         if refused is not None:
             code = Code.EXECUTION_VERSION_MISMATCH if refused.about in _CODE else Code.TOOL_SCHEMA_DRIFT
             help_ = "register a migration" if migrates else "set jobs.mismatch to warn"
-            raise VersionError(_words(refused), code=code, remedy=f"Resume where that version runs, or {help_}.")
+            raise VersionError(
+                _words(refused), code=code, remedy=f"Resume the job where that version runs, or {help_}."
+            )
 
     def _news(self, history: History, found: list[Difference]) -> list[Difference]:
         """What is not recorded yet, and that the recorded code goes on after other code was to."""
@@ -239,4 +241,4 @@ def _words(one: Difference) -> str:
     what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
     changed = f" ({one.drift})" if one.drift else ""
     current = one.current or "missing"
-    return f"{one.subject}{what.get(one.about, '')} was recorded as {one.recorded}; here it is {current}{changed}"
+    return f"{one.subject}{what.get(one.about, '')} was recorded as {one.recorded}, and is now {current}{changed}"

@@ -328,8 +328,8 @@ def journal_closed() -> JournalError:
 def conflict(*streams: str) -> AppendConflictError:
     """What a writer gets who is not where its stream is."""
     return AppendConflictError(
-        f"{', '.join(streams)}: the stream is not where this writer left it; another writer holds it now",
-        remedy="Read the stream again; what was written before stays.",
+        f"{', '.join(streams)}: another writer has changed the stream and now holds it",
+        remedy="Read the stream again; earlier events are unchanged.",
     )
 
 
@@ -352,8 +352,10 @@ async def _returned(taking: asyncio.Future[list[Lease]], give_back: Callable[[li
 
 
 def _unfit(error: Exception) -> JournalError:
-    why = f"the storage cannot take what was to be recorded: {error!r}"
-    unfit = JournalError(why, code=Code.RECORD_INVALID, remedy="Nothing was recorded; fix the value that is named.")
+    why = f"the storage cannot hold a value to record: {error!r}"
+    unfit = JournalError(
+        why, code=Code.RECORD_INVALID, remedy="Nothing was recorded. Fix the value that the message names."
+    )
     unfit.__cause__ = error
     return unfit
 

@@ -65,8 +65,8 @@ def _refuse_busy(source: Journal, heads: Sequence[Head]) -> None:
     now = source.clock.now()
     busy = [head for head in heads if not head.closed and head.lease_until is not None and head.lease_until > now]
     if busy:
-        msg = f"{len(busy)} streams are being worked on, one of them is {busy[0].stream}"
-        remedy = "Stop the workers; what a killed one held is free once its lease has lapsed."
+        msg = f"workers hold {len(busy)} streams, such as {busy[0].stream}"
+        remedy = "Stop the workers. Streams of a killed worker are free once its lease expires."
         raise JournalError(msg, code=Code.JOURNAL_LOCKED, remedy=remedy)
 
 
@@ -97,8 +97,8 @@ async def _refuse_another_history(source: Journal, head: Head, there: Head) -> N
     else:
         same = (there.seq, there.hash) == (head.seq, head.hash)
     if not same:
-        msg = f"{head.stream}: the target holds another history of this stream, or went on with it"
-        raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one that an earlier copy began.")
+        msg = f"{head.stream}: the target has another history of this stream, or has added to it"
+        raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one from an earlier copy.")
 
 
 async def _copy_stream(source: Journal, target: Journal, head: Head, there: Head | None) -> int:
@@ -155,5 +155,5 @@ async def _prove(target: Journal, head: Head) -> None:
     await target.verify(head.stream)
     there = await target.head(head.stream)
     if there is None or (there.seq, there.hash) != (head.seq, head.hash):
-        msg = f"{head.stream}: the copy has another chain than the original"
-        raise ChainBrokenError(msg, remedy="Was the source or the target written to meanwhile? Copy again.")
+        msg = f"{head.stream}: the chain of the copy differs from the original"
+        raise ChainBrokenError(msg, remedy="Something may have written to the source or the target. Copy again.")

@@ -30,7 +30,7 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
     records is not erased: end it first, or erase again. Raises UsageError without a subject.
     """
     if not subject:
-        raise UsageError("an erasure is of a subject", remedy="Name the subject that the streams were made with.")
+        raise UsageError("an erasure needs a subject", remedy="Give the subject that the streams were created with.")
     streams, digests, before = 0, dict[str, None](), None
     while page := await journal.heads(HeadQuery(subject=subject, before=before)):
         for head in page:

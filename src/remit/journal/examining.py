@@ -52,7 +52,7 @@ async def examine(
     prove(head, events, None)
     if said := contradiction(head, events):
         msg = f"{head.stream}: the head is not what its events say: {said}"
-        raise ChainBrokenError(msg, remedy="Someone changed the head; believe the events, and restore a backup.")
+        raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
     erased = 0

@@ -137,7 +137,9 @@ class Journal:
         roots = {draft.writer.root for draft in drafts}
         if len(roots) > 1:
             msg = f"one commit over streams that do not share a root: {', '.join(sorted(roots))}"
-            raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them apart.")
+            raise JournalError(
+                msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them separately."
+            )
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
                 raise copy_error(draft.writer.failure)
@@ -198,7 +200,7 @@ class Journal:
                 except AppendConflictError:
                     continue
                 return writer
-        msg = f"{stream}: too many others write at the same moment"
+        msg = f"{stream}: too many writers at the same moment"
         raise AppendConflictError(msg, remedy="Try again.")
 
     async def wake(self, stream: str) -> None:

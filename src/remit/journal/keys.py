@@ -84,5 +84,5 @@ def _text(keys: Sequence[bytes]) -> bytes:
 
 def _unusable(place: Path, why: str) -> SettingsError:
     return SettingsError(
-        f"{place}: {why}", remedy="Keep it readable for you alone (chmod 600), or name another journal.key_file."
+        f"{place}: {why}", remedy="Make it readable only by you (chmod 600), or choose another journal.key_file."
     )

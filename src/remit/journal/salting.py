@@ -100,7 +100,7 @@ class _Salting:
     def _taken(self, digest: str) -> Blob:
         blob = self._given.get(digest)
         if blob is None:
-            msg = f"the bytes of {digest} are kept elsewhere, where they could not be erased with this stream's subject"
+            msg = f"the bytes of {digest} are stored elsewhere, and could not be erased with this stream's subject"
             raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Record the value with the event.")
         self.replaced.add(digest)
         return blob

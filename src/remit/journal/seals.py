@@ -30,7 +30,7 @@ _DOMAIN: Final = b"remit-seal-1\0"
 _ID_DOMAIN: Final = b"remit-seal-key\0"
 _LEASED: Final = {"pending": "open", "running": "open", "waiting": "open"}
 _fields: Final = msgspec.json.Encoder(order="deterministic").encode
-_LOOK: Final = "Look at the stream with `remit trace`; if it is as it should be, run `remit journal seal`."
+_LOOK: Final = "Check the stream with `remit trace`; if it is right, run `remit journal seal`."
 _FORGED: Final = "Someone without the key wrote to the journal: restore a backup."
 
 Sealer = Callable[[bytes], bytes]
@@ -88,7 +88,7 @@ class Seals:
     def doubt(self, head: Head) -> ChainBrokenError | None:
         """Why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
         if not head.seal:
-            why = f"{head.stream}: its head has no seal, or someone took it away"
+            why = f"{head.stream}: its head has no seal, or someone removed it"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
         key = self._keys.get(head.seal[:ID_BYTES])
         if key is None:
@@ -117,8 +117,8 @@ class _Key:
         try:
             data = _fields(msgspec.structs.replace(fields, state=_LEASED.get(fields.state, fields.state)))
         except UnicodeEncodeError as error:
-            why = f"what a head says cannot be written as JSON: {error.reason}"
-            raise JournalError(why, code=Code.RECORD_INVALID, remedy="Leave lone surrogates out.") from error
+            why = f"the head cannot be written as JSON: {error.reason}"
+            raise JournalError(why, code=Code.RECORD_INVALID, remedy="Remove lone surrogates.") from error
         begun = self._inner.copy()
         begun.update(len(data).to_bytes(4, "big") + data)
         name, inner, outer = self.id, begun.copy, self._outer.copy

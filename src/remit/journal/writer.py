@@ -139,7 +139,7 @@ class StreamWriter:
         if self.doubt is not None:
             raise copy_error(self.doubt)
         if verify(self.stream, events) != (self.seq, self._hash):
-            msg = f"{self.stream}: its events are not those that its head stands for"
+            msg = f"{self.stream}: its events do not match its head"
             raise ChainBrokenError(msg, remedy="Run `remit verify`, and restore the journal from a backup.")
 
     def fail(self, error: JournalError) -> None:
@@ -149,7 +149,7 @@ class StreamWriter:
 
     def supersede(self) -> None:
         """Fall silent because someone else took the stream over."""
-        self.fail(AppendConflictError(f"{self.stream}: another writer took the stream over"))
+        self.fail(AppendConflictError(f"{self.stream}: another writer took over the stream"))
 
 
 def fail_all(writers: Sequence[StreamWriter]) -> Callable[[JournalError], None]:

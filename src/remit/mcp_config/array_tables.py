@@ -81,7 +81,7 @@ class ArrayTables:
             self._of(found)
             if found == wanted:
                 return made
-        what = f"The {self._path[-1]} in remit.toml are written in a way that cannot be changed here"
+        what = f"The {self._path[-1]} in remit.toml are written in a way that Remit cannot edit"
         raise UsageError(what, remedy=remedy)
 
     def _array(self, document: Any) -> Any:

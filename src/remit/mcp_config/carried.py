@@ -65,7 +65,7 @@ def _take(table: dict[str, Any], key: str, value: Any, translation: Translation)
     """Put a value into the table; why that is not possible, or nothing."""
     if key in {"env", "headers"}:
         if not isinstance(value, dict):
-            return f"its {key} is no object"
+            return f"its {key} is not an object"
         table[key] = {
             name: _text(one, translation) for name, one in value.items() if isinstance(one, str | int | float)
         }
@@ -73,13 +73,13 @@ def _take(table: dict[str, Any], key: str, value: Any, translation: Translation)
             translation.notes[f"not carried over: {key} {name}, which is not text"] = None
     elif key == "args":
         if not isinstance(value, list) or not all(isinstance(one, str | int | float) for one in value):
-            return "its args are no list of texts"
+            return "its args are not a list of texts"
         table[key] = [_text(one, translation) for one in value]
     elif isinstance(value, str):
         text = _text(value, translation)
         table[key] = text.replace("${HOME}", "~", 1) if key == "cwd" else text
     else:
-        return f"its {key} is no text"
+        return f"its {key} is not text"
     return ""
 
 

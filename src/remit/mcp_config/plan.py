@@ -76,7 +76,7 @@ def _planned(
     reached = replace(none, transport=server.transport, where=server.where)
     same = next((one for one in known if _is_same(one, server)), None)
     if same is not None:
-        return replace(reached, name=same.name, status="known", notes=(f"{same.name} is there already",)), None
+        return replace(reached, name=same.name, status="known", notes=(f"{same.name} already exists",)), None
     server = replace(server, name=free_name(name, {one.name for one in known}))
     planned = replace(
         reached,
@@ -91,9 +91,9 @@ def _planned(
 
 def _renamed(original: str, name: str, free: str) -> list[str]:
     if free != name:
-        return [f"the name {name} is taken: called {free}"]
+        return [f"the name {name} is taken: renamed to {free}"]
     if free != original:
-        return [f"called {free}, for names are lower-case letters, digits and single underscores"]
+        return [f"renamed to {free}: names are lower-case letters, digits and single underscores"]
     return []
 
 

@@ -27,7 +27,7 @@ class Translation:
         """A text with the references of its client turned into ours."""
         if self._foreign.client == "claude-desktop":
             if "${" in value:
-                self.notes["Claude Desktop takes ${…} as it stands; so it is kept"] = None
+                self.notes["Claude Desktop does not expand ${…}, so it is kept as it is"] = None
             return value.replace("${", "$${")
         return _REFERENCE.sub(self._reference, value)
 

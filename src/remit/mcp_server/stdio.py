@@ -126,7 +126,7 @@ async def _standard_streams() -> AsyncIterator[_Wire]:
             wire.out = writing
             reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
         except ValueError as error:  # asyncio's word for a file
-            remedy = "Have an MCP client start this command, or serve with --http."
+            remedy = "Let an MCP client start this command, or use --http."
             raise UsageError("stdin and stdout are not those of an MCP client", remedy=remedy) from error
         yield wire
     finally:

@@ -43,7 +43,7 @@ def view_of(tools: Sequence[OfferedTool], names: Names) -> View:
             continue
         schema = tool.input_schema
         if schema is None or schema.get("type") != "object":
-            _log.warning("%s is not offered to MCP clients: its schema's root is no object", tool.name)
+            _log.warning("%s is not offered to MCP clients: the root of its schema is not an object", tool.name)
             continue
         definitions[shown], left = fitting(_definition(tool, shown, schema))
         if left:

@@ -99,7 +99,7 @@ class Models:
         names = KEYS.get(name.provider, ())
         key = next((self._environ[one] for one in names if self._environ.get(one)), "")
         if not key and name.provider in _NEEDS_KEY:
-            raise UsageError(f"{name} needs a key", remedy=f"Set {' or '.join(names)} in the environment.")
+            raise UsageError(f"{name} needs an API key", remedy=f"Set {' or '.join(names)} in the environment.")
         return key
 
     def _wire(self, name: ModelName) -> tuple[Wire, str]:

@@ -46,21 +46,21 @@ Kind = Literal[
 Severity = Literal["error", "warning"]
 
 KINDS: Final[dict[Kind, str]] = {
-    "invalid": "The rule cannot be understood; Remit does not start with it.",
+    "invalid": "The rule is not valid; Remit does not start with it.",
     "dead": "The rule matches no tool of the catalog.",
     "dead-pattern": "A pattern of the rule matches no tool of the catalog, though others do.",
     "shadowed": "The rule never decides: wherever it matches, a stricter or earlier one does.",
     "contradiction": "Two rules with the same conditions have different effects; the stricter one counts.",
     "nobody-approves": "Two ask rules about the same tool leave too few people who may approve.",
-    "unknown-argument": "No tool the rule is about has an argument of this name.",
-    "unknown-result": "`where` asks for what no tool returns.",
+    "unknown-argument": "None of the rule's tools has an argument of this name.",
+    "unknown-result": "`where` uses a value that no tool returns.",
     "never-told": "`where` compares values of different types, so its result is always unknown.",
     "unbounded": "The rule allows a tool of level L2 whatever its arguments are.",
-    "loose": "The rule bounds a tool of level L2 only by how a text begins or looks.",
+    "loose": "The rule limits a tool of level L2 only by a prefix or a glob.",
     "open-arguments": "The rule limits a tool that writes, and leaves an argument open that decides what it reaches.",
     "redundant": "The rule allows only what runs without it.",
     "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
-    "idle-taint": "The rule says what becomes of untrusted arguments, but its tools only read.",
+    "idle-taint": "The rule has `taint`, but its tools only read.",
 }
 """What lint looks for."""
 
@@ -182,7 +182,7 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         if rule.wide and any(places_of(tool.input_schema).concern(path, wide=True) for tool in tools):
             continue
         known = {name for tool in tools for name in (tool.input_schema or {}).get("properties", {})}
-        message = f"asks for an argument {path!r} that no tool it is about has"
+        message = f"names the argument {path!r}, which none of its tools has"
         yield _finding("unknown-argument", rule, message, closest(path, known))
 
 
@@ -195,7 +195,7 @@ def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
             yield _finding(cast("Kind", kind), rule, message, remedy)
     summed = rule.limit.sum if rule.limit is not None else ""
     if summed and not any(declares(tool.input_schema, summed) for tool in tools):
-        message = f"asks for an argument {summed!r} that no tool it is about has"
+        message = f"names the argument {summed!r}, which none of its tools has"
         yield _finding("unknown-argument", rule, message)
 
 
@@ -210,8 +210,10 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         message = f"allows {shown} (L2) with any arguments"
         yield _finding("unbounded", rule, message, "Name the arguments it is meant for with `when`.")
     elif operators and operators <= {"glob", "optional", "prefix", "present"}:
-        message = f"allows {shown} (L2) by glob or prefix alone; a command that begins well may go on with another"
-        yield _finding("loose", rule, message, "Use equals or in where the argument is a command.")
+        message = (
+            f"allows {shown} (L2) by glob or prefix alone; a harmless beginning can be followed by another command"
+        )
+        yield _finding("loose", rule, message, "Use equals or in if the argument is a command.")
 
 
 def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
@@ -226,7 +228,7 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         left = sorted(name for name in known if name not in looked_at and _reaches(name, known[name]))
         if left and effective_level(tool) is not Level.L0:
             message = f"limits {', '.join(sorted(looked_at))}, but {left[0]!r} of {tool.name} may be anything"
-            yield _finding("open-arguments", rule, message, "Limit it too, or list with `only` what may be given.")
+            yield _finding("open-arguments", rule, message, "Limit it too, or list the allowed arguments with `only`.")
             return
 
 
@@ -248,7 +250,7 @@ def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Rules whose `taint` gives everything away, or is never looked at."""
     names = [tool.name for tool in scope.of(rule) if effective_level(tool) is not Level.L0]
     if rule.taint is not None and not names:
-        yield _finding("idle-taint", rule, "has taint, but every tool it is about only reads", "Leave taint out.")
+        yield _finding("idle-taint", rule, "has taint, but all of its tools only read", "Leave taint out.")
     elif rule.taint == "allow" and not rule.bounded:
         message = f"lets untrusted text choose the arguments of {names[0]}"
         yield _finding("open-taint", rule, message, "Name the arguments it is meant for with `when`.")
@@ -270,12 +272,15 @@ def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         return
     twin = next((one for one in covering if one.effect != rule.effect and _same_conditions(one, rule)), None)
     if twin is not None:
-        message = f"says {rule.effect} for exactly what {twin.id} says {twin.effect} for"
-        yield _finding("contradiction", rule, message, f"{twin.id} counts; take one of them out.")
+        message = f"has effect {rule.effect}, but {twin.id} has effect {twin.effect} under the same conditions"
+        yield _finding("contradiction", rule, message, f"{twin.id} wins; remove one of them.")
     else:
         ids = ", ".join(other.id for other in covering)
         yield _finding(
-            "shadowed", rule, f"never decides: {ids} does, wherever it matches", "Take it out, or narrow the other."
+            "shadowed",
+            rule,
+            f"never decides: wherever it matches, {ids} decides",
+            "Remove it, or narrow the other rule.",
         )
 
 

@@ -33,13 +33,13 @@ def _argument(path: Path, about: Sequence[ToolMeta]) -> Iterator[Problem]:
     name = str(path.parts[0])
     if not any(declares(tool.input_schema, name) for tool in about):
         names = {one for tool in about for one in (tool.input_schema or {}).get("properties", {})}
-        yield "unknown-argument", f"asks for an argument {name!r} that no tool it is about has", closest(name, names)
+        yield "unknown-argument", f"names the argument {name!r}, which none of its tools has", closest(name, names)
 
 
 def _result(path: Path, known: Mapping[str, ToolMeta]) -> Iterator[Problem]:
     tool = known.get(path.tool)
     if tool is None:
-        yield "unknown-result", f"asks what {path.tool} returned, which no tool is called", closest(path.tool, known)
+        yield "unknown-result", f"uses results of {path.tool}, but no tool has that name", closest(path.tool, known)
     elif tool.output_schema is not None and path.parts:
         name, names = path.parts[0], tool.output_schema.get("properties")
         closed = bool(names) and not tool.output_schema.get("additionalProperties")

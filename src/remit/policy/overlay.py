@@ -51,7 +51,8 @@ def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str
     for rule in parsed:
         if rule.effect == "allow":
             raise PolicyError(
-                f"rule {rule.number} ({rule.id}) of the {source} allows, but what a {source} adds may only restrict",
+                f"rule {rule.number} ({rule.id}) of the {source} allows, but rules that a {source} adds can only "
+                "restrict",
                 remedy='Use effect = "deny" or "ask"; allow rules belong in the policy of remit.toml.',
             )
     named = tuple(msgspec.structs.replace(rule, id=f"{source}:{rule.id}") for rule in parsed)

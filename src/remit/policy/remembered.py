@@ -109,7 +109,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if changed := self._changed(query):
             return changed
         if not self._suffices(asked):
-            return "not enough of those who may approve have done so"
+            return "too few of the allowed approvers have approved"
         return ""
 
     def _changed(self, query: Query) -> str:

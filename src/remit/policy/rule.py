@@ -295,7 +295,7 @@ def _where_of(table: Table) -> Node | None:
     try:
         return parse(table.text("where"))
     except ExpressionError as error:
-        raise table.error("where", str(error), "docs/policy.md says what a condition can hold.") from error
+        raise table.error("where", str(error), "See docs/policy.md for what a condition can contain.") from error
 
 
 def _default(table: Table, effect: Effect) -> bool:
@@ -303,7 +303,11 @@ def _default(table: Table, effect: Effect) -> bool:
     if value not in {None, True, False}:
         raise table.error("default", f"must be true or false, not {describe(value)}")
     if value and effect == "allow":
-        raise table.error("default", 'has no meaning where the effect is "allow"', "Any other rule counts more anyway.")
+        raise table.error(
+            "default",
+            'has no meaning where the effect is "allow"',
+            "Remove `default`: any other rule wins over an allow rule anyway.",
+        )
     return bool(value)
 
 

@@ -356,7 +356,7 @@ def _strictness(ready: _Ready) -> tuple[int, int, float, int]:
 
 _REASONS: Final = {
     "allow": "A rule allows this call.",
-    "ask": "A rule wants a person to approve this call.",
+    "ask": "A rule requires a person to approve this call.",
     "deny": "A rule forbids this call.",
 }
 _DOUBTFUL: Final = "It is unknown whether a rule forbids this call."

@@ -53,9 +53,11 @@ def _constraint(table: Table, where: str, path: str, raw: Mapping[str, Any]) -> 
         raise table.error(where, "asks for nothing", known)
     if "absent" in raw and len(raw) > 1:
         hint = "An absent argument has no value to compare. For what may be left out use optional = true."
-        raise table.error(where, 'asks for "absent" and for more', hint)
+        raise table.error(where, 'has "absent" and other operators', hint)
     if "optional" in raw and (len(raw) == 1 or "present" in raw):
-        raise table.error(where, 'asks for "optional" and nothing of a value', "Say what it must be where it is there.")
+        raise table.error(
+            where, 'has "optional" but no other operator', "Say what the argument must be if it is present."
+        )
     operators = []
     for name in sorted(raw):
         if name == "regex":
@@ -87,7 +89,10 @@ def _constant(value: Any) -> _Read:
     try:
         digest(value)  # what is configured is hashed, so it must have a canonical form
     except NotCanonicalError as error:
-        return (f"holds what JSON cannot: {error.message}", "Use strings, numbers, booleans, lists and tables."), None
+        return (
+            f"contains a value that JSON cannot represent: {error.message}",
+            "Use strings, numbers, booleans, lists and tables.",
+        ), None
     return None, value
 
 

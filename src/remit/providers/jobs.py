@@ -70,7 +70,7 @@ class JobsProvider:
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Start, look at or stop a job. Raise ProviderError."""
         if self._closed:
-            raise ProviderError("jobs are offered no more", cause=Code.ProviderClosed)
+            raise ProviderError("jobs are no longer offered", cause=Code.ProviderClosed)
         try:
             if name in self._offers:
                 return ToolResult(await self._start(self._offers[name], args, ctx))

@@ -77,8 +77,8 @@ class Commands:
         if folder is None or variable is None:
             return Command(program, mounts)
         if not folder.is_dir():
-            why = f"the folder with the packages of {name} is not there: {folder}"
-            raise SandboxUnavailableError(why, "Make it, or correct sandbox.packages.")
+            why = f"the folder with the packages of {name} does not exist: {folder}"
+            raise SandboxUnavailableError(why, "Create it, or correct sandbox.packages.")
         if identity().uid is not None and not reachable(folder):
             raise SandboxUnavailableError(f"the sandbox's user cannot read the packages in {folder}", CLOSED)
         target = f"{PACKAGES}/{name}"

@@ -48,7 +48,9 @@ class SupervisingDriver(abc.ABC):
                 except FailedCheckError as error:
                     self._capability = self._failed(error)
                 except (SandboxUnavailableError, OSError) as error:
-                    self._capability = self._failed(FailedCheckError("run", str(error), "Look whether it runs at all."))
+                    self._capability = self._failed(
+                        FailedCheckError("run", str(error), "Check whether it runs at all.")
+                    )
             return self._capability
 
     async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
@@ -57,7 +59,7 @@ class SupervisingDriver(abc.ABC):
         if not found.usable:
             raise SandboxUnavailableError("; ".join(found.reasons), found.remedy)
         if spec.network:
-            why = f"the driver {self.name} has no network that is filtered"
+            why = f"the driver {self.name} has no filtered network"
             raise SandboxUnavailableError(why, "Use the driver bwrap with sandbox.network.")
         try:
             return await self.run(spec, listener)

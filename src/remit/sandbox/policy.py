@@ -48,7 +48,7 @@ def _isolation(least: Isolation, asked: Any) -> Isolation:
         raise LooserError("min_isolation", f"it must be one of {known}, not {asked!r}")
     level = Isolation[asked]
     if level < least:
-        raise LooserError("min_isolation", f"{asked} is weaker than the {least.name} that is demanded")
+        raise LooserError("min_isolation", f"{asked} is weaker than the required {least.name}")
     return level
 
 
@@ -58,6 +58,6 @@ def _subset(field: str, asked: Any, allowed: set[str]) -> list[str]:
     extra = sorted(set(asked) - allowed)
     if extra:
         raise LooserError(
-            field, f"{', '.join(extra)} is not among what is allowed ({', '.join(sorted(allowed)) or 'nothing'})"
+            field, f"{', '.join(extra)} is not allowed (allowed: {', '.join(sorted(allowed)) or 'nothing'})"
         )
     return sorted(set(asked))

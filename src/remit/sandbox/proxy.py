@@ -105,7 +105,7 @@ class Proxy:
 
     async def _reached(self, asked: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not allowed(self._entries, asked.host, asked.port):
-            raise _RefusedError(403, f"{asked.host}:{asked.port} is not among the hosts that may be reached")
+            raise _RefusedError(403, f"{asked.host}:{asked.port} is not an allowed host")
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 places = await reachable(asked.host, asked.port, self._resolve)

@@ -93,7 +93,7 @@ class Sandbox:
             raise SandboxUnavailableError(f"{found.driver}: {'; '.join(found.reasons)}", found.remedy)
         if found.level < policy.min_isolation:
             raise SandboxUnavailableError(
-                f"{found.driver} isolates by {found.level.name}, but {policy.min_isolation.name} is demanded",
+                f"{found.driver} provides {found.level.name} isolation, but {policy.min_isolation.name} is required",
                 "Choose another sandbox.driver; `remit sandbox probe` shows what each can do here.",
             )
         return found
@@ -106,7 +106,7 @@ class Sandbox:
         policy = merged(self.policy, asked.layer)
         name, *rest = asked.command
         if name not in policy.commands:
-            raise LooserError("command", f"{name} is not among what may be run ({', '.join(sorted(policy.commands))})")
+            raise LooserError("command", f"{name} may not run (allowed: {', '.join(sorted(policy.commands))})")
         command = self._commands.find(name)
         await self.require(policy)
         async with self._held(asked.conversation) as workspace:

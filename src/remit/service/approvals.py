@@ -45,9 +45,9 @@ class Approvals:
         request, now = found.request, self._services.journal.clock.now()
         tool = await self._services.catalog.find(request.tool_name)
         if tool is None:
-            return f"{request.tool_name} is no tool here"
+            return f"{request.tool_name} is not a tool here"
         if found.untrusted and not exact:
-            return "what it reaches comes from untrusted text, so only the very same arguments are covered"
+            return "what it reaches comes from untrusted text, so only the same arguments are covered"
         head = await self._services.journal.head(found.caller)
         job = found.caller.startswith(f"{JOB}/")
         caller = Caller(
@@ -67,7 +67,7 @@ class Approvals:
         )
         decided = self._services.policy.decide(query)
         if decided.effect == "deny":
-            return f"rule {decided.rule_id} denies it by now"
+            return f"rule {decided.rule_id} now denies it"
         asked = Decision(
             effect="ask", rule_id=request.rule_id, reason="", approvals=request.approvals, approvers=request.approvers
         )
@@ -134,9 +134,9 @@ class Approvals:
 def not_rememberable(confirmation: str, tool: str) -> StateError:
     """Why no approval of a question can be remembered here: it is about no call, or the settings say so."""
     if not tool:
-        msg = f"{confirmation} is about no call, so there is nothing to remember"
-        return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Answer it without remembering the answer.")
-    msg = "approvals are not remembered here: policy.remembered is false"
+        msg = f"{confirmation} is not about a call, so there is nothing to remember"
+        return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Answer it without --remember.")
+    msg = "remembered approvals are off here: policy.remembered is false"
     return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Approve each call, or let a policy rule allow it.")
 
 

@@ -71,13 +71,13 @@ class Artifacts:
             return await self._kept(digest)
         if hidden:
             raise PayloadErasedError(f"the artifacts of {job} were erased with everything about its subject")
-        remedy = f"`remit artifacts {job}` lists what there is."
-        raise NotFoundError(f"{job} left no {digest!r:.90}", code=Code.ARTIFACT_NOT_FOUND, remedy=remedy)
+        remedy = f"`remit artifacts {job}` lists all files."
+        raise NotFoundError(f"{job} has no artifact {digest!r:.90}", code=Code.ARTIFACT_NOT_FOUND, remedy=remedy)
 
     async def _kept(self, digest: str) -> bytes:
         data = await self._journal.blob(digest)
         if data is None:
-            why, remedy = f"the bytes of {digest} are not kept any more", "Run the job again."
+            why, remedy = f"the bytes of {digest} are no longer stored", "Run the job again."
             raise ChainBrokenError(why, code=Code.BLOB_MISSING, remedy=remedy)
         if sha256(data) != digest:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")

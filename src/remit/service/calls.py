@@ -46,8 +46,8 @@ _ALIKE: Final = 100
 _NAME: Final = 200
 _UNAVAILABLE: Final = 503
 """HTTP status of refusals that may not hold later."""
-_UNKNOWN: Final = "it may have happened, and nothing records whether it did"
-_LOOK: Final = "Find out what happened; then make the call again, under another key if it had one."
+_UNKNOWN: Final = "the call may have taken effect, and there is no record of it"
+_LOOK: Final = "Find out what happened, then make the call again; if it had a key, use a new one."
 
 Ask = Callable[[str], Awaitable[bool]]
 """Puts a confirmation to the person at the caller; whether it is decided now."""
@@ -167,7 +167,7 @@ class Calls:
         events = await self._journal.read(stream)
         opened = payload_of(events[0].kind, events[0].data) if events else None
         if not isinstance(opened, CallOpened):
-            raise NotFoundError(f"{stream} is no call", code=Code.STREAM_NOT_FOUND)
+            raise NotFoundError(f"{stream} is not a call", code=Code.STREAM_NOT_FOUND)
         return opened, History(events).calls.get(opened.step, CallRecord())
 
     async def _at(self, stream: str, request: Request, live: Live) -> Outcome | None:

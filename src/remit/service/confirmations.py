@@ -66,7 +66,7 @@ class Confirmations:
         found = await self._services.confirmations.find(reference)
         asked = read_question(found.id, await self._journal.read(found.stream))
         if asked is None:
-            raise NotFoundError(f"{reference!r} names no confirmation", code=Code.CONFIRMATION_NOT_FOUND)
+            raise NotFoundError(f"{reference!r} is not the id of a confirmation", code=Code.CONFIRMATION_NOT_FOUND)
         return asked[1]
 
     async def preview(self, reference: str) -> Preview | None:

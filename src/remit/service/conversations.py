@@ -79,9 +79,9 @@ class Conversations:
         found = await self._found(job)
         created = found.created
         if created is None or created.name not in CONVERSATIONS:
-            why = f"{job} is no conversation: it runs {created.name if created else 'nothing'}"
+            why = f"{job} is not a conversation: it runs {created.name if created else 'nothing'}"
             raise StateError(
-                why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs` lists those of the recipe {AGENT}."
+                why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs --recipe {AGENT}` lists conversations."
             )
         options = options or Options()
         if head.state not in ENDED or await self._was_said(job, key):

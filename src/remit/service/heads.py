@@ -19,7 +19,7 @@ PART: Final = "session_part"
 """The kind of the streams of processes that joined a session."""
 CALL: Final = "call"
 """The kind of the streams of calls from outside jobs that outlive a request."""
-_IDENTIFIER: Final = "Give job_ and 26 digits that say which job it is, or nothing for a new one."
+_IDENTIFIER: Final = "Give an id of job_ and 26 digits, or none for a new job."
 _KINDS: Final = {"ses": SESSION, "call": CALL}
 
 
@@ -38,7 +38,9 @@ async def head_of(journal: Journal, identifier: str) -> Head:
 
 
 def _again(job: str, state: str) -> str:
-    return "Start a new one." if state == "completed" else f"Run it again, keeping what is recorded: remit retry {job}"
+    return (
+        "Start a new one." if state == "completed" else (f"Run it again, keeping its finished steps: remit retry {job}")
+    )
 
 
 async def open_job(journal: Journal, job: str) -> Head:

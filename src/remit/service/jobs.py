@@ -107,7 +107,7 @@ class Jobs:
             newest = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
             if newest:
                 return job_row(newest[0]).job
-            raise NotFoundError("there is no job yet", remedy="Start one with `remit run`.")
+            raise NotFoundError("there are no jobs yet", remedy="Start one with `remit run`.")
         if await self._journal.head(stream_named(reference)) is not None:
             return reference
         heads = await self._journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []

@@ -217,8 +217,8 @@ class McpServers:
         pin = await self._pins.load(server)
         today = await self.definitions(server)
         if pin is None or fingerprint(pin, today) != shown:
-            msg = f"the tools of {server} are not those that were shown"
-            raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=f"Look again: remit mcp diff {server}")
+            msg = f"the tools of {server} have changed since they were shown"
+            raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=f"Review them again: remit mcp diff {server}")
         return await self._record(server, today, how="approve", by=by, over=pin)
 
     async def _record(
@@ -228,7 +228,9 @@ class McpServers:
             pin = await self._pins.record(server, definitions, how=how, by=by, over=over)
         except AppendConflictError as error:
             msg = f"someone else pinned {server} at the same moment"
-            raise StateError(msg, code=Code.APPEND_CONFLICT, remedy=f"Look again: remit mcp diff {server}") from error
+            raise StateError(
+                msg, code=Code.APPEND_CONFLICT, remedy=f"Review them again: remit mcp diff {server}"
+            ) from error
         self._catalog.invalidate(PREFIX + server)
         return pin
 
@@ -242,7 +244,7 @@ class McpServers:
 
 
 def _down(error: ProviderError) -> StateError:
-    remedy = "Look at its command or url, and at what it last wrote."
+    remedy = "Check its command or url, and what it last wrote."
     return StateError(str(error), code=Code.TOOL_UNAVAILABLE, remedy=remedy)
 
 

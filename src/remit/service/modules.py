@@ -75,7 +75,7 @@ def _load_file(path: Path) -> ModuleType:
         return known
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        msg = f"{path} is no Python file"
+        msg = f"{path} is not a Python file"
         raise ImportError(msg)
     module = importlib.util.module_from_spec(spec)
     if _is_free(path):

@@ -44,7 +44,7 @@ async def not_retried(journal: Journal, job: str, own: str = "") -> None:
     if others:
         other = others[0]
         verb = "retry" if other.state in {"failed", "cancelled"} else "show" if other.state in ENDED else "resume"
-        remedy = f"Go on with that one: remit {verb} {other.job}"
+        remedy = f"Continue the retry: remit {verb} {other.job}"
         why = f"{job} was retried by {other.job}, which is {other.state}"
         raise StateError(why, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
 
@@ -58,7 +58,7 @@ def checked_step(head: Head, history: History, step: str) -> str:
         why = f"{job} is about the subject {head.subject}, whose values are kept for that job alone"
         raise _not_retryable(why, "Start a new job.")
     if head.state == "completed" and not step:
-        raise _not_retryable(f"{job} is completed", f"Say from which step: remit retry {job} --from STEP")
+        raise _not_retryable(f"{job} is completed", f"Choose a step: remit retry {job} --from STEP")
     if step and step not in history.places:
         raise NotFoundError(f"{job} has no step {step}", code=Code.STEP_NOT_FOUND, remedy=f"See remit show {job}.")
     return step or failing_step(history)
@@ -66,10 +66,8 @@ def checked_step(head: Head, history: History, step: str) -> str:
 
 def repeats(job: str, steps: Sequence[str]) -> StateError:
     """The refusal of a retry that would do again what was done (rule 2)."""
-    why = f"the retry of {job} would make calls with side effects again that ended well: step {', '.join(steps)}"
-    return StateError(
-        why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or say that you want it with --repeat."
-    )
+    why = f"the retry of {job} would repeat calls with side effects that succeeded: step {', '.join(steps)}"
+    return StateError(why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or use --repeat.")
 
 
 def fork_of(head: Head, step: str, taken: int, *, by: str, reason: str) -> JobForked:

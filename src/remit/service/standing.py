@@ -91,14 +91,14 @@ def _waiting(row: JobRow, now: int) -> Standing:
         return Standing(
             word="uncertain",
             tone="asks",
-            why="It is unknown whether a call happened.",
-            todo="Find out, and resolve it.",
+            why="It is unknown whether a call took effect.",
+            todo="Find out, then resolve it.",
         )
     if "confirmation" in words:
         return Standing(word="waiting for a person", tone="asks", why="It asks before it continues.", todo="Answer it.")
     in_time = f" in {duration(row.due_at - now)}" if row.due_at is not None and row.due_at > now else " soon"
     if TIMERS[1] in words:
-        return Standing(word="retrying", tone="bad", why=f"A call failed and is tried again{in_time}.")
+        return Standing(word="retrying", tone="bad", why=f"A call failed and will be retried{in_time}.")
     if TIMERS[0] in words:
         return Standing(word="waiting", tone="busy", why=f"A timer ends{in_time}.")
     return Standing(word="waiting", tone="busy", why=f"It waits for {words}." if words else "It waits.")

@@ -98,7 +98,7 @@ class Steps:
         waits = history.in_doubt(step)
         if waits is None or attempt not in {None, waits}:
             what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
-            msg = f"{what} does not wait for a decision"
+            msg = f"{what} is not waiting for a decision"
             remedy = f"`remit show {job}` lists its steps; resume the job to see which one waits."
             if step not in history.places and step not in history.calls:
                 raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
@@ -117,7 +117,7 @@ class Steps:
         problems = tool.output.problems(value)
         if problems:
             msg = f"this is not what {tool.meta.name} returns: {problems[0]}"
-            raise UsageError(msg, code=Code.INVALID_INPUT, remedy="Give the value as the tool's output schema has it.")
+            raise UsageError(msg, code=Code.INVALID_INPUT, remedy="Give a value that matches the tool's output schema.")
 
 
 async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:

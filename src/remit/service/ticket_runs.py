@@ -86,7 +86,7 @@ class TicketRuns:
             if await self._steps(events[0]) == steps:
                 found[attempt] = RunHistory(events)
             elif attempt == run.attempt:
-                why = f"attempt {attempt} of {line(run.ticket_id)} is a run of other steps"
+                why = f"attempt {attempt} of {line(run.ticket_id)} has other steps"
                 raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt.")
         return found
 

@@ -29,7 +29,9 @@ def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
 
     url = expand(server.url, environ, who)
     if url and not url.startswith(("https://", "http://")):
-        raise SettingsError(f"{who}: its url is not one of http or https", remedy="Correct what it refers to.")
+        raise SettingsError(
+            f"{who}: its url is not one of http or https", remedy="Correct the variable that it refers to."
+        )
     return msgspec.structs.replace(
         server,
         command=tuple([_startable(expand(word, environ, who), who) for word in server.command]),
@@ -51,7 +53,9 @@ def expand(text: str, environ: Mapping[str, str], who: str) -> str:
         if found[0] == "$${":
             return "${"
         if name is None:
-            raise SettingsError(f"{who}: a `${{` leads to no variable", remedy="Write ${NAME}, or $${ for a plain ${.")
+            raise SettingsError(
+                f"{who}: a `${{` does not name a variable", remedy="Write ${NAME}, or $${ for a plain ${."
+            )
         if found["default"] is not None:
             return environ.get(name) or found["default"]
         if name not in environ:

@@ -34,7 +34,7 @@ def find(folder: Path, home: Path | None) -> Path | None:
             if candidate != folder and owner not in {0, os.getuid()}:
                 raise SettingsError(
                     f"{file} belongs to another user (uid {owner})",
-                    remedy=f"Set REMIT_CONFIG={file} to use it all the same, or put a {FILE_NAME} into {folder}.",
+                    remedy=f"Set REMIT_CONFIG={file} to use it anyway, or create a {FILE_NAME} in {folder}.",
                 )
             return file
         if candidate == home:
@@ -65,7 +65,7 @@ def text_of(file: Path, max_bytes: int = MAX_BYTES, what: str = "settings file")
         data = read_plain(file, max_bytes + 1)
     except OSError as exc:
         raise SettingsError(
-            f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and may be read."
+            f"{file}: cannot be read: {exc.strerror}", remedy="Name a file that exists and is readable."
         ) from exc
     if len(data) > max_bytes:
         raise SettingsError(f"{file}: is larger than {max_bytes} bytes", remedy=f"Name a {what}.")

@@ -73,7 +73,9 @@ def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:
     try:
         return Base((cwd or Path()).resolve(), Path(env["HOME"]).resolve() if env.get("HOME") else None)
     except (OSError, RuntimeError) as exc:
-        raise SettingsError(f"The working folder or home is not there: {exc}", remedy="Change to one that is.") from exc
+        raise SettingsError(
+            f"the working folder or your home folder does not exist: {exc}", remedy="Change to a folder that exists."
+        ) from exc
 
 
 def _chosen(here: Base, file: Path | None, env: Mapping[str, str], *, search: bool) -> Path | None:

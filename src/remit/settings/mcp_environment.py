@@ -51,7 +51,7 @@ def _many(value: list[Any], source: str, warnings: list[str]) -> list[Candidate]
         if isinstance(table, dict):
             found.append(Candidate(table, source, where))
         else:
-            warnings.append(f"{where} is no object; it is skipped")
+            warnings.append(f"{where} is not an object; it is skipped")
     return found
 
 
@@ -92,5 +92,5 @@ def _array(text: str, source: str, warnings: list[str]) -> list[Any] | None:
     if isinstance(value, list):
         return value
     shown = line(_SECRETS.sub("…", text, count=1), _SHOWN)
-    warnings.append(f"{source} is not a JSON array: {shown}; it is passed over")
+    warnings.append(f"{source} is not a JSON array: {shown}; it is ignored")
     return None

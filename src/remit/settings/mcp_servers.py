@@ -89,9 +89,9 @@ def _of_environment(candidate: Candidate, base: Base, settings: Settings, origin
     server = read_server(candidate.table, candidate.where, base, str(settings.folder))
     taken = origins.get(server.name)
     if taken == candidate.source:
-        raise SettingsError(f"{candidate.where}: there is a server {server.name} before it")
+        raise SettingsError(f"{candidate.where}: an earlier server has the name {server.name}")
     if taken is not None:
-        raise SettingsError(f"{candidate.where}: {taken} has a server {server.name}, which wins")
+        raise SettingsError(f"{candidate.where}: {taken} already defines the server {server.name}; this one is ignored")
     return server
 
 

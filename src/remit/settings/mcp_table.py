@@ -161,7 +161,9 @@ def _terms(given: bool | SandboxTerms, base: Base, where: str) -> bool | Sandbox
 
 def _folder(key: str, cwd: str, base: Base, where: str) -> str:
     if "${" in cwd:
-        raise SettingsError(f"{where}: {key} takes no ${{NAME}}", remedy="Write the folder itself; ~/ is your home.")
+        raise SettingsError(
+            f"{where}: {key} cannot contain ${{NAME}}", remedy="Write the folder itself; ~/ is your home."
+        )
     try:
         return str(base.path(cwd))
     except (OSError, RuntimeError, ValueError) as exc:

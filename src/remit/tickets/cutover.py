@@ -41,4 +41,4 @@ class Cutover:
             self._legacy.add()
             if self._until_ms is not None and self._clock.now() >= self._until_ms * _MILLI:
                 self._violation.add()
-                _log.warning("%s: its steps stand in the older place, after CUTOVER_UNTIL_MS", ticket.id)
+                _log.warning("%s: its steps are in the older place, after CUTOVER_UNTIL_MS", ticket.id)

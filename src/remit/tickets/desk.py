@@ -39,9 +39,7 @@ class Desk:
         self.settings = settings
         self.intake = Intake(settings.schema_gate, metrics)
         self.cutover = Cutover(metrics, journal.clock, settings.cutover_until_ms)
-        guard = metrics.counter(
-            "ticket_store_guard_reject_total", "Writes on tickets that were refused.", "code", "action"
-        )
+        guard = metrics.counter("ticket_store_guard_reject_total", "Refused writes on tickets.", "code", "action")
 
         def rejected(code: Code, action: str) -> None:
             guard.add(code.name, action)

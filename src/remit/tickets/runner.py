@@ -112,7 +112,7 @@ class Runner:
     async def batch(self) -> int:
         """Lease tickets and work on them; return how many there were.
 
-        Raise RemitError if tickets cannot be leased, or if the work on one broke off: it was given back then.
+        Raise RemitError if tickets cannot be leased, or if the work on one broke off: it was returned then.
         """
         leases = await self._lease(self._config.limit)
         ends = await asyncio.gather(*map(self._work, leases), return_exceptions=True)
@@ -166,7 +166,7 @@ class Runner:
         except RemitError as error:
             if not error.code.retryable:
                 raise
-            _log.warning("tickets cannot be worked on now: %s", error)
+            _log.warning("cannot work on tickets now: %s", error)
             await self._unless(stop, self._clock.sleep(_PAUSE_S))
 
     async def _fill_up(self) -> bool:
@@ -290,7 +290,7 @@ class Runner:
 
     async def _give_back(self, ticket: str, proof: Proof, why: RemitError) -> None:
         """Let another worker go on with a ticket; if that fails too, it does so once the lease has run out."""
-        _log.warning("the work on %s broke off: %s", ticket, why)
+        _log.warning("the work on %s was interrupted: %s", ticket, why)
         self._count("skipped", why.code.name)
         try:
             await self._queue.release(ticket, proof, why.message)

@@ -119,7 +119,7 @@ def _budget(given: Any, number: int) -> StepBudget | None:
         raise _budget_error(number, str(error)) from error
     for name, value in (("max_steps", budget.max_steps), ("max_wall_ms", budget.max_wall_ms)):
         if value is not None and value < 1:
-            raise _budget_error(number, f"{name} is {value}; it is at least 1")
+            raise _budget_error(number, f"{name} is {value}; it must be at least 1")
     return budget
 
 

@@ -196,7 +196,7 @@ class TicketStore(TicketReader):
             if followed:
                 self._kept.put(found)
             return done
-        raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many others write at the same moment")
+        raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many writers at the same moment")
 
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a running ticket failed."""
@@ -253,7 +253,7 @@ class TicketStore(TicketReader):
                 return await self._append(found, note, patch=HeadPatch(labels=labels))
             except AppendConflictError:
                 found = await self.load(ticket)
-        raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many others write at the same moment")
+        raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many writers at the same moment")
 
     # --- common
 
@@ -312,7 +312,9 @@ class TicketStore(TicketReader):
 
     def _check_direct(self, by: str) -> None:
         if not by:
-            raise self._refusal(Code.direct_fill_missing_by, "complete", "a pending ticket is completed without `by`")
+            raise self._refusal(
+                Code.direct_fill_missing_by, "complete", "`by` is required to complete a pending ticket"
+            )
         if by not in DIRECT:
             why = f"{line(by)!r} may not complete a pending ticket; {', '.join(sorted(DIRECT))} may"
             raise self._refusal(Code.direct_fill_not_allowed, "complete", why)
@@ -338,7 +340,7 @@ class TicketStore(TicketReader):
         return f"leased by {found.head.lease_owner}" if running else found.history.status
 
     def _lost(self, ticket: str, action: str) -> StateError:
-        why = f"the lease proof is not the one that holds {ticket}"
+        why = f"the lease proof does not match the lease of {ticket}"
         return self._refusal(Code.lease_owner_mismatch, action, why)
 
     def _state(self, ticket: str, status: str, action: str) -> StateError:

@@ -180,7 +180,7 @@ def _result(value: Any) -> ToolResult:
     try:
         return ToolResult(hints.to_json(value), evidence)
     except (TypeError, ValueError, RecursionError) as error:
-        why = f"the tool returned what JSON cannot hold: {error}"
+        why = f"the tool returned a value that JSON cannot represent: {error}"
         raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE) from error
 
 
@@ -230,7 +230,7 @@ def _check_enclosable(
 
 def _check_callable(name: str, function: object) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{name}: a generator has no one result", remedy="Return a list.")
+        raise UsageError(f"{name}: a generator has no single result", remedy="Return a list.")
     if not inspect.isroutine(function):
         raise UsageError(f"{name}: @tool takes a function, not {function!r}")
 

@@ -127,7 +127,7 @@ class Index:
         known = [each for each in known if ("__" in each) == ("__" in name)]  # models spell names otherwise than people
         why = "".join(f"; the tools of {each} are not known: {why}" for each, why in sorted(missing.items()))
         if any(each.startswith("mcp_") for each in missing):  # it may be there once its server answers
-            remedy = "Try again once the server answers; `remit mcp test` tells what is wrong with it."
+            remedy = "Try again once the server answers; `remit mcp test` shows what is wrong with it."
             return ResolveError(f"no tool is called {name!r:.100}{why}", code=_DOWN, remedy=remedy)
         return ResolveError(f"no tool is called {name!r:.100}{why}", remedy=suggestion(name, known))
 

@@ -104,7 +104,7 @@ class Pins:
         """
         head = await self._journal.head(stream_of(server))
         if over is not None and (head is None or head.seq != over.seq):
-            raise AppendConflictError(f"{server} has another pin by now")
+            raise AppendConflictError(f"{server} has a newer pin")
         return await self._record(server, definitions, head, how=how, by=by or self._principal)
 
     async def withheld(self, server: str, definitions: Definitions) -> dict[str, str]:
@@ -112,7 +112,7 @@ class Pins:
         try:
             pin = await self.load(server)
         except ChainBrokenError as error:
-            why = f"{error.code.name}: {error.message}. Its pins are not believed: `remit verify`"
+            why = f"{error.code.name}: {error.message}. Its pins are not trusted: run `remit verify`"
             return dict.fromkeys(definitions, why)
         if pin is None and self._trust:
             try:
@@ -122,10 +122,10 @@ class Pins:
             else:
                 return {}
         if pin is None:
-            why = f"the MCP server {server} was never pinned. Look at its tools, then: remit mcp pin {server}"
+            why = f"the MCP server {server} was never pinned. Review its tools, then: remit mcp pin {server}"
             return dict.fromkeys(definitions, why)
         changes = pin.compare(definitions)
-        look = f"Look at it: remit mcp diff {server}"
+        look = f"See the change: remit mcp diff {server}"
         return {
             **dict.fromkeys(changes.added, f"it is new since {server} was pinned. {look}"),
             **dict.fromkeys(changes.changed, f"it changed since {server} was pinned. {look}"),

@@ -107,9 +107,9 @@ class Document:
             elif isinstance(place, list) and str(step).isdecimal() and int(step) < len(place):
                 place = place[int(step)]
             else:
-                raise SchemaError(f"a $ref points at {text_of(pointer)}, which is not there")
+                raise SchemaError(f"a $ref points to {text_of(pointer)}, which does not exist")
         if not isinstance(place, dict | bool):
-            raise SchemaError(f"a $ref points at {text_of(pointer)}, which is not a schema")
+            raise SchemaError(f"a $ref points to {text_of(pointer)}, which is not a schema")
         return place
 
     def _pointer(self, reference: str) -> Pointer:
@@ -121,7 +121,7 @@ class Document:
             )
         if fragment and not fragment.startswith("/"):
             if fragment not in self._anchors:
-                raise SchemaError(f"a $ref names the anchor {fragment[:200]!r}, which is not there")
+                raise SchemaError(f"a $ref names the anchor {fragment[:200]!r}, which does not exist")
             return self._anchors[fragment]
         return tuple(_unescaped(step) for step in fragment.split("/")[1:])
 

@@ -12,7 +12,7 @@ MAX_LISTED: Final = 12
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A remedy for a name that is not known."""
-    return did_you_mean(name.lower(), known, most=3) or "List what there is with `remit tools`."
+    return did_you_mean(name.lower(), known, most=3) or "`remit tools` lists the tools."
 
 
 def listed(names: Iterable[str]) -> str:

@@ -148,4 +148,4 @@ def _check_name(meta: ToolMeta) -> None:
     """A valid name; an MCP server's is its own, because another's may carry approvals it must not inherit."""
     check_name(meta.name)
     if meta.provider_id.startswith("mcp_") and provider_of(meta.name) != meta.provider_id:
-        raise NameInvalidError(f"the provider {meta.provider_id} may not offer {meta.name}")
+        raise NameInvalidError(f"the provider {meta.provider_id} cannot offer {meta.name}")

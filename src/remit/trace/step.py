@@ -24,7 +24,7 @@ from remit.redact import line, preview
 
 StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
 _VERDICTS: Final = {
-    "allowed": "{by} let it pass",
+    "allowed": "{by} allowed it",
     "approved": "approved by {by}",
     "asked": "a person is asked",
     "denied": "denied by {by}",

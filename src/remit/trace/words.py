@@ -111,7 +111,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.UuidRecorded: _value,
     k.ChildStarted: lambda one: _joined(one.step, one.name, one.version),
     k.RecoveryStarted: lambda one: _joined(one.owner, f"after {one.previous_owner}" if one.previous_owner else ""),
-    k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps given back",
+    k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps returned",
     k.VersionMismatchRecorded: lambda one: _drift(one.subject, one.recorded, one.current),
     k.SchemaDriftRecorded: lambda one: _drift(one.tool_name, one.recorded, one.current),
     k.ModelDriftRecorded: lambda one: _joined(one.step, _drift(one.subject, one.recorded, one.current)),

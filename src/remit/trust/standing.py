@@ -66,7 +66,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         """Raise SettingsError if a file is not as it was when it was looked at: someone saw another one."""
         if self.claims and digests(self.settings, env) != self.digests:
             why = f"{self.settings.file} or a file that it names was changed while you looked at it"
-            raise SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy="Look at it again.")
+            raise SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy="Review it again.")
 
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
@@ -126,10 +126,10 @@ def untrusted(found: Standing) -> SettingsError:
         names = ", ".join(Path(name).name for name in found.changed)
         why = f"{place} was trusted, and has changed since: {names}"
     elif found.settings_trusted:
-        why = f"{place} is not trusted: it came with the folder, or was made under REMIT_TRUST=1"
+        why = f"{place} is not trusted: it came with the folder, or was created under REMIT_TRUST=1"
     else:
         why = f"{place} is not trusted: it would run code or loosen what is allowed"
-    remedy = "Look at it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
+    remedy = "Review it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
     return SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)
 
 

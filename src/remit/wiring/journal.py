@@ -26,7 +26,9 @@ def open_journal(settings: Settings, clock: Clock) -> Journal:
     place = key_place(settings)
     seals = load(place) if place is not None else None
     if seals is None and settings.journal.key_file:
-        raise SettingsError(f"journal.key_file: {place} is not there", remedy="Run `remit journal seal` to make it.")
+        raise SettingsError(
+            f"journal.key_file: {place} does not exist", remedy="Run `remit journal seal` to create it."
+        )
     return Journal(open_store(settings.journal.url, clock), clock, seals=seals)
 
 
@@ -38,7 +40,7 @@ def key_place(settings: Settings) -> Path | None:
     if journal.key_file:
         place = Path(journal.key_file)
         if settings.file is not None and settings.folder in place.parents:
-            why = f"journal.key_file: {place} lies in the project folder, next to the journal that it protects"
+            why = f"journal.key_file: {place} is in the project folder, next to the journal that it protects"
             raise SettingsError(why, remedy="Keep it elsewhere, such as ~/.config/remit/journal.keys.")
         return place
     return default_place(data_folder(os.environ), journal.file) if journal.file is not None else None

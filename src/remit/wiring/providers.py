@@ -151,7 +151,7 @@ async def _stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]
 def probes_for(servers: Sequence[McpServer], settings: Settings, providers: Sequence[ToolProvider]) -> dict[str, Probe]:
     """What tells whether each provider is ready."""
     if settings.tools.no_mcp:
-        return unavailable([f"mcp.{server.name}" for server in servers], "switched off by NO_MCP")
+        return unavailable([f"mcp.{server.name}" for server in servers], "turned off by NO_MCP")
     return probes_of(providers)
 
 

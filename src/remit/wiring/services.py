@@ -57,7 +57,7 @@ def services_of(
 def _metrics(journal: Journal) -> Registry:
     """The metrics of this process: first how long commits take, and what waits to be written."""
     metrics = Registry()
-    commits = metrics.histogram("journal_commit_seconds", "Seconds that a commit took that was waited for.")
+    commits = metrics.histogram("journal_commit_seconds", "Seconds that an awaited commit took.")
     journal.took = commits.taker()
     metrics.gauge("journal_backlog_bytes", "Bytes submitted to the journal and not yet written.", journal.backlog)
     return metrics

@@ -290,7 +290,7 @@ async def test_a_failure_without_an_answer_may_be_undone_as_a_person_decides(
         job = (await remit.start(fails())).id
         await until(remit, job, lambda row: row.waiting_for == "a decision on step undo:1")
         (wait,) = (await remit.service.jobs.view(job)).waits
-        assert wait.reason == "step 1 failed and may have had its effect: is it to be undone?"
+        assert wait.reason == "step 1 failed and may have taken effect: undo it?"
         await remit.service.steps.decide(job, "undo:1", decision)
         with pytest.raises(JobEndedError, match="TOOL_UNAVAILABLE"):
             await remit.job(job)

@@ -78,7 +78,7 @@ def test_two_functions_of_one_name_are_refused() -> None:
     @tool("math.add")
     def other() -> None: ...
 
-    with pytest.raises(NameInvalidError, match=r"two functions are the tool math\.add"):
+    with pytest.raises(NameInvalidError, match=r"two functions define the tool math\.add"):
         FunctionProvider([add, other])
 
 

@@ -175,7 +175,7 @@ async def test_what_another_remit_is_in_doubt_about_is_in_doubt_here(mcp: World,
 
 
 async def test_an_error_without_a_word_is_a_failure(mcp: World) -> None:
-    with pytest.raises(ProviderError, match="without a word"):
+    with pytest.raises(ProviderError, match="without a message"):
         await result_of(mcp, {"isError": True, "content": []})
 
 

@@ -64,7 +64,7 @@ async def test_what_is_not_pinned_is_unavailable_and_what_is_no_servers_unknown(
         for name in ("mcp.unpinned.anything", "mcp__unpinned__anything", "unpinned", "mcp.notes.other"):
             outcome = await remit.call(name, {})
             assert outcome.code is Code.MCP_REQUIRED_UNAVAILABLE, name
-            assert "switched off by NO_MCP" in outcome.reason
+            assert "turned off by NO_MCP" in outcome.reason
         assert (await remit.call("mcp.never.anything", {})).code is Code.UNKNOWN_TOOL
         snapshot = await remit.service.tools.readiness()
     assert snapshot.degraded

@@ -153,7 +153,7 @@ async def test_where_nothing_isolates_nothing_runs(folder: Path) -> None:
 
 async def test_a_stronger_isolation_than_there_is_refuses(folder: Path) -> None:
     provider = sandbox(folder, min_isolation=Isolation.kernel)
-    with pytest.raises(ProviderError, match="isolates by namespaces, but kernel is demanded"):
+    with pytest.raises(ProviderError, match="provides namespaces isolation, but kernel is required"):
         await provider.invoke("sandbox.exec", {"command": ["bash", "-c", ":"]}, call_context())
     await provider.close()
 

@@ -48,7 +48,7 @@ class LeaseOneBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ProofBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The proof of a lease, and why the ticket is given back."""
+    """The proof of a lease, and why the ticket is returned."""
 
     lease_owner: Name
     lease_token: Name

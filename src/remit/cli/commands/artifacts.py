@@ -68,7 +68,7 @@ def command(
         if save is not None:
             state.note(f"saved below {save}")
     else:
-        state.note("it left no such files" if names or step else "it left no files")
+        state.note("it has no such files" if names or step else "it has no files")
     return exit_codes.OK
 
 
@@ -89,8 +89,8 @@ async def _cat(service: ServicePort, job: str, rows: Sequence[ArtifactRow]) -> N
     from remit.errors import UsageError
 
     if len(rows) != 1:
-        remedy = f"`remit artifacts {job}` lists what there is."
-        raise UsageError(f"--cat shows one artifact, and {len(rows)} have that name", remedy=remedy)
+        remedy = f"`remit artifacts {job}` lists all files."
+        raise UsageError(f"--cat prints one file, but {len(rows)} have that name", remedy=remedy)
     sys.stdout.buffer.write(await service.artifacts.read(job, rows[0].sha256))
     sys.stdout.buffer.flush()
 

@@ -86,11 +86,11 @@ def command(
     from remit.cli.values import seconds
 
     if [approve, deny, edit is not None].count(True) > 1:
-        raise click.UsageError("Give only one of --approve, --deny and --edit.", context)
+        raise click.UsageError("Use only one of --approve, --deny and --edit.", context)
     if (remember or time or any_args) and not (approve and remember):
-        raise click.UsageError("--for and --any-args go with --remember, and that with --approve.", context)
+        raise click.UsageError("--for and --any-args need --remember, and --remember needs --approve.", context)
     if confirmation == _LAST and digest is None and (approve or deny or edit is not None):
-        raise click.UsageError("The last question may be another one by now: name it, or give its --digest.", context)
+        raise click.UsageError("The last question may have changed: give its id, or its --digest.", context)
     answer = _Answer(
         approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by, sign
     )

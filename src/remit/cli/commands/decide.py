@@ -50,7 +50,7 @@ def command(
     id, a unique ending of one, or `last`; `remit show JOB` lists its steps.
     """
     if [done is not None, retry, fail].count(True) != 1:
-        raise click.UsageError("Give exactly one of --done, --retry and --fail.", context)
+        raise click.UsageError("Use exactly one of --done, --retry and --fail.", context)
     decision: Literal["done", "retry", "fail"] = "done" if done is not None else "retry" if retry else "fail"
     value: Any = json_value(done, "--done") if done is not None else None
 

@@ -38,7 +38,7 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
 
     if (folder / ".remit").is_symlink():
         raise UsageError(
-            f"{folder / '.remit'} is a link", remedy="Remove it: the journal is kept in the folder itself."
+            f"{folder / '.remit'} is a link", remedy="Remove the link: the journal has to be in the folder itself."
         )
     wishes = _wishes(state, tool, server, approvals)
     files = files_of(wishes)
@@ -68,9 +68,9 @@ def _wishes(state: State, tool: bool | None, server: str | None, approvals: bool
     if tool is None:
         tool = _yes(state, "Write an example: a tool, a recipe that uses it, and a test?") if asks else True
     if server is None:
-        server = _line(state, "Guard an MCP server? Its command, or nothing for no: ") if asks else ""
+        server = _line(state, "MCP server to guard (its command; Enter for none): ") if asks else ""
     if approvals is None:
-        approvals = _yes(state, "Write rules for which calls run without approval?") if asks else True
+        approvals = _yes(state, "Write rules that let some calls run without approval?") if asks else True
     return Wishes(tool=tool, approvals=approvals, server=_words(server))
 
 
@@ -78,7 +78,7 @@ def _words(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"--mcp: {error}", remedy="Write the command as in a shell.") from error
+        raise UsageError(f"--mcp: {error}", remedy="Write the command as you would in a shell.") from error
 
 
 def _yes(state: State, question: str) -> bool:
@@ -110,7 +110,7 @@ def _write(path: Path, text: str) -> bool:
         raise UsageError(f"{path} is already there", remedy="Choose another folder: remit init FOLDER.") from None
     except OSError as error:
         why = f"{path} cannot be written: {error.strerror or error}"
-        raise UsageError(why, remedy="Choose a folder in which you may write.") from error
+        raise UsageError(why, remedy="Choose a folder that you can write to.") from error
     return True
 
 

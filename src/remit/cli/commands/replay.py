@@ -145,7 +145,7 @@ def _print(state: State, report: ReplayReport) -> None:
     from remit.cli.text import clean, one_line
 
     out = state.output.out
-    steps = f"{report.steps} recorded step{'' if report.steps == 1 else 's'} given back"
+    steps = f"{report.steps} recorded step{'' if report.steps == 1 else 's'} returned"
     out.line(f"{report.job}  {out.style(report.verdict, report.verdict)}: {_WORDS[report.verdict]}; {steps}")
     found = report.divergence
     if found is not None:

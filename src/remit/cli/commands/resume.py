@@ -59,5 +59,5 @@ async def _wake(state: State, remit: Opened, job: str) -> None:
 
     row = await remit.service.jobs.row(job)
     if is_held(row):
-        state.note(f"{job} is being worked on by {holder(row)}")
+        state.note(f"{holder(row)} is running {job}")
     await remit.service.jobs.resume(job)

@@ -68,7 +68,7 @@ def _export(state: State, name: str | None, target: Path) -> int:
     from remit.cli.saving import write
 
     if name is not None:
-        msg = "--export writes every tool: leave the name out"
+        msg = "--export writes all tools: omit NAME"
         raise click.UsageError(msg)
 
     async def look() -> tuple[bytes, dict[str, str]]:
@@ -94,7 +94,9 @@ def _incomplete(failures: dict[str, str]) -> UsageError:
 
     provider, why = next(iter(failures.items()))
     msg = f"the tools of {provider} are missing: {one_line(why)}"
-    return UsageError(msg, code=Code.TOOL_UNAVAILABLE, remedy="A catalog is exported whole: fix it, then try again.")
+    return UsageError(
+        msg, code=Code.TOOL_UNAVAILABLE, remedy="An export contains every tool: fix the provider, then try again."
+    )
 
 
 def _list(state: State, tools: list[ToolView]) -> None:
@@ -141,7 +143,7 @@ def _one(state: State, tool: ToolView) -> None:
             ("version", tool.version),
             (
                 "side effects",
-                ("yes, a repetition changes nothing more" if tool.idempotent else "yes")
+                ("yes: repeating a call changes nothing more" if tool.idempotent else "yes")
                 if tool.side_effects
                 else "none",
             ),

@@ -37,7 +37,9 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     found = standing_of(settings, trusted=state.trust)
     widened = edits and found.kept is not None and not found.kept.edits and bool(found.claims)
     if found.trusted and not widened:
-        state.note(f"{settings.folder} is trusted" if found.claims else f"{settings.folder} holds nothing to trust")
+        state.note(
+            f"{settings.folder} is trusted" if found.claims else f"{settings.folder} has nothing that needs trust"
+        )
         return exit_codes.OK
     if not yes and not found.trusted:
         if state.as_json:
@@ -71,5 +73,5 @@ def _revoke(state: State, file: Path | None) -> int:
     from remit.cli.trusting import register
 
     gone = file is not None and register().forget(file)
-    state.note(f"{file} is trusted no longer" if gone else "it was not trusted")
+    state.note(f"{file} is no longer trusted" if gone else "it was not trusted")
     return exit_codes.OK

@@ -36,7 +36,7 @@ def command(state: State, by: By, days: int) -> int:
             return await remit.service.usage.rows(by, since=since)
 
     rows = run_to_end(look())
-    return state.listing(rows, partial(_print, by), f"no model was asked in {days} days")
+    return state.listing(rows, partial(_print, by), f"no model was used in the last {days} days")
 
 
 def _print(by: By, state: State, rows: list[UsageRow]) -> None:

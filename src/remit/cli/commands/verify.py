@@ -74,11 +74,11 @@ def _print(state: State, report: VerifyReport) -> None:
     if report.ok:
         out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
         if report.signed:
-            out.line(f"{report.signed} approvals are signed, and every signature holds")
+            out.line(f"{report.signed} approvals are signed, and every signature is valid")
         if report.unchecked:
-            state.note(f"{report.unchecked} signatures of approvals are not checked: set confirm.allowed_signers")
+            state.note(f"{report.unchecked} signatures of approvals were not checked: set confirm.allowed_signers")
         if not sealed and report.streams:
-            state.note("heads without a seal can be forged by who can write the journal: see `remit journal seal`")
+            state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:

@@ -46,12 +46,12 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
             return exit_codes.OK
         engine.start()
         settings = remit.settings
-        _log.info("works on %s, %d jobs at once", remit.url, settings.jobs.concurrency)
-        _log.info("serves plans and the recipes %s", ", ".join(remit.service.recipes.names()))
+        _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
+        _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))
         await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:
-            _log.info("stops: %d jobs have %d s to end", len(engine.running), drain)
+            _log.info("stopping: %d jobs have %d s to end", len(engine.running), drain)
         try:
             if not await engine.drain(drain):
                 _log.info("gives up %s", ", ".join(engine.running))

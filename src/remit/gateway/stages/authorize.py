@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _TRIES: Final = 10
 """Times that policy decides again because others took what was left of a limit."""
 _PROTECT: Final = (
-    "Declare it @tool(..., sandbox=True). If it is to run in this process, declare it @tool(..., unprotected=True) or "
-    "name it in tools.unprotected."
+    "Declare it with @tool(..., sandbox=True). To run it in this process instead, declare it with @tool(..., "
+    "unprotected=True), or name it in tools.unprotected."
 )
 
 
@@ -69,5 +69,5 @@ class Authorize:
             remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."
             return refused(Code.POLICY_DENIED, decision.reason, remedy)
         if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):
-            return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes, without isolation", _PROTECT)
+            return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes code without isolation", _PROTECT)
         return await proceed(call)

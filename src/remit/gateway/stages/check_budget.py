@@ -50,7 +50,7 @@ class CheckBudget:
         before, calls = writer.announced_before, writer.announced
         spent = _spent(budget, name, before, calls)
         if spent:
-            remedy = "Start a new job, or give it a larger budget; that of a tool is set where it is declared."
+            remedy = "Start a new job, or raise its budget. A tool's budget is set in its declaration."
             return refused(Code.BUDGET_EXCEEDED, spent, remedy)
         calls[name] = calls.get(name, 0) + 1
         call.counted = True
@@ -66,11 +66,11 @@ def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, i
     if budget.max_calls is not None:
         made = before.get(name, 0) + calls.get(name, 0)
         if made >= budget.max_calls:
-            return f"{name} was called {made} times here, and may be {budget.max_calls} times"
+            return f"{name} was called {made} times; its budget allows {budget.max_calls}"
     if budget.max_steps is not None:
         made = sum(before.values()) + sum(calls.values())
         if made >= budget.max_steps:
-            return f"{made} calls were made here, of {budget.max_steps} that may be"
+            return f"{made} calls were made; the budget allows {budget.max_steps}"
     return ""
 
 

@@ -18,8 +18,8 @@ from remit.journal.kinds import ConfirmationRequested
 if TYPE_CHECKING:
     from remit.gateway.services import Services
 
-_CHANGED = "what would run, or what policy asks for, is not what was shown"
-_AGED = "the approval was not used before its question would have expired"
+_CHANGED = "the call, or what policy requires, has changed since it was shown"
+_AGED = "the approval was not used before its question expired"
 
 
 class Confirm:
@@ -172,21 +172,21 @@ def _too_many(principal: str, most: int) -> Outcome:
 
 
 def _not_asked(tool: str) -> Outcome:
-    return refused(Code.CONFIRMATION_REQUIRED, f"{tool} needs a person's approval, and none was asked")
+    return refused(Code.CONFIRMATION_REQUIRED, f"{tool} needs a person's approval, and no one was asked")
 
 
 def _closed(call: Call, found: Confirmation) -> Outcome:
     name = call.tool.meta.name
     if found.state == "expired":
-        reason = f"no one answered in time whether {name} may run"
-        return refused(Code.CONFIRMATION_EXPIRED, reason, "Run it again to ask again.", confirmation=found.id)
+        reason = f"no one approved {name} in time"
+        return refused(Code.CONFIRMATION_EXPIRED, reason, "Make the call again to ask again.", confirmation=found.id)
     last = found.last
     reason = f"{last.by if last else 'somebody'} refused {name}" + (f": {last.reason}" if last and last.reason else "")
-    remedy = "Do without this call, or ask for another one."
+    remedy = "Continue without this call, or make a different one."
     return refused(Code.CONFIRMATION_DENIED, reason, remedy, confirmation=found.id)
 
 
 def _spent(call: Call, found: Confirmation) -> Outcome:
     call.confirmation = None  # it belongs to another call
     reason = f"the approval of {call.tool.meta.name} was already used"
-    return refused(Code.CONFIRMATION_MISMATCH, reason, "Run it again to ask again.", confirmation=found.id)
+    return refused(Code.CONFIRMATION_MISMATCH, reason, "Make the call again to ask again.", confirmation=found.id)

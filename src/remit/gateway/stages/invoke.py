@@ -88,9 +88,9 @@ class Invoke:
                 _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
         told = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
         uncertain = failure.doubt and (told or not meta.repeatable)
-        remedy = "Look at the reason; the same call will fail again."
+        remedy = "See the reason: the same call will fail again."
         if uncertain:
-            remedy = "It may have happened: find out before it is done again."
+            remedy = "The call may have taken effect: find out before you repeat it."
         elif failure.code.retryable:
             remedy = "Try again."
         why = f"{meta.name}: {failure.why}"
@@ -114,7 +114,7 @@ def _failure(error: BaseException) -> _Failure:
     if isinstance(error, ConnectionError):
         return _Failure(Code.TOOL_UNAVAILABLE, Code.ConnectionError, words(error), doubt=True)
     if isinstance(error, asyncio.CancelledError):
-        return _Failure(Code.TOOL_UNAVAILABLE, None, "the provider gave the call up", doubt=True)
+        return _Failure(Code.TOOL_UNAVAILABLE, None, "the provider gave up the call", doubt=True)
     return _Failure(Code.TOOL_EXEC_FAILED, None, words(error))
 
 

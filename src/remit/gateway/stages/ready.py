@@ -28,6 +28,6 @@ class Ready:
     async def _if_ready(self, required: Sequence[str], call: Call, proceed: Proceed) -> Outcome:
         missing = await self._readiness.missing(required)
         if missing:
-            remedy = "Start what is missing, then try again; `remit doctor` tells more."
+            remedy = "Start the missing dependencies, then try again. `remit doctor` shows more."
             return refused(Code.MCP_REQUIRED_UNAVAILABLE, f"{call.tool.meta.name} needs {named(missing)}", remedy)
         return await proceed(call)

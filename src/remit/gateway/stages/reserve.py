@@ -40,8 +40,8 @@ class Reserve:
         name = asking.model.name
         cost = self._prices.cost(name, name.model, most, self._clock.now())
         if cost is None and (asking.request.budget.cost is not None or self._allowance.limits.cost is not None):
-            why = f"no price of {name} is known, so a budget in dollars cannot hold"
-            return refused(Code.INVALID_BUDGET, why, "Set its price in models.prices, or a budget of tokens.")
+            why = f"no price is known for {name}, so a budget in dollars cannot be enforced"
+            return refused(Code.INVALID_BUDGET, why, "Set its price in models.prices, or use a budget in tokens.")
         asking.reserved_tokens, asking.reserved_cost = most.total, cost.amount if cost else 0.0
         claim = asking.claim = Claim(
             principal=asking.request.principal,
@@ -53,7 +53,7 @@ class Reserve:
         try:
             over = over or self._over_budget(asking)  # nothing else can run between this look and the reservation
             if over:
-                return refused(Code.BUDGET_EXCEEDED, over, "Raise the budget, or start again with less.")
+                return refused(Code.BUDGET_EXCEEDED, over, "Raise the budget, or start again with a smaller request.")
             asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
             return await proceed(call)
         finally:
@@ -65,7 +65,10 @@ class Reserve:
         if budget.calls is not None and spent.calls + 1 > budget.calls:
             return f"the job has asked models {spent.calls} times; its budget is {budget.calls}"
         if budget.tokens is not None and spent.tokens + tokens > budget.tokens:
-            return f"the job took {spent.tokens} tokens and may take {tokens} more now; its budget is {budget.tokens}"
+            return (
+                f"the job used {spent.tokens} tokens, and this call may use {tokens} more; its budget is "
+                f"{budget.tokens}"
+            )
         if budget.cost is not None and spent.cost + cost > budget.cost:
-            return f"the job took ${spent.cost:.4f} and may take ${cost:.4f} more now; its budget is ${budget.cost:g}"
+            return f"the job spent ${spent.cost:.4f} and may cost ${cost:.4f} more now; its budget is ${budget.cost:g}"
         return ""

@@ -34,8 +34,8 @@ class Resolve:
         """
         given: object = call.args
         if not isinstance(given, dict):
-            why = f"arguments are an object, not {type(given).__name__}"
-            return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {why}", "Give them by name.")
+            why = f"arguments must be an object, not {type(given).__name__}"
+            return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {why}", "Pass them by name.")
         try:
             call.tool, args = await self._catalog.resolve(call.request.tool, call.args)
         except ResolveError as error:
@@ -51,8 +51,8 @@ class Resolve:
             return refused(error.code, error.message, error.remedy)
         before, meta = call.request.repeats, call.tool.meta
         if before and meta.side_effects and not (meta.idempotent and meta.provider_id == before):
-            why = f"{meta.name} is not what it was when {before} was called, so the call cannot be repeated safely"
-            return in_doubt(why, "Find out whether it happened.")
+            why = f"{meta.name} has changed since {before} was called, so the call cannot be repeated safely"
+            return in_doubt(why, "Find out whether the call took effect.")
         return await proceed(call)
 
     def _repeat(self, call: Call) -> None:
@@ -78,6 +78,6 @@ class Resolve:
         missing = await self._readiness.missing_for(request.tool)
         if not missing:
             return refused(error.code, error.reason, error.remedy)
-        why = f"{error.reason}; it may be one that needs {named(missing)}"
-        remedy = "Start what is missing, then try again; `remit doctor` tells more."
+        why = f"{error.reason}; the tool may need {named(missing)}"
+        remedy = "Start the missing dependencies, then try again. `remit doctor` shows more."
         return refused(Code.MCP_REQUIRED_UNAVAILABLE, why, remedy)

@@ -37,7 +37,7 @@ class ResolveModel:
         """
         asking, models = _asking(call), self._services.models
         if models is None:
-            return refused(Code.MODEL_UNAVAILABLE, "this process asks no models", "Ask from one that does.")
+            return refused(Code.MODEL_UNAVAILABLE, "this process has no models", "Run it in a process that has.")
         request = asking.request
         tools = await self._offered(call, request)
         missing = _unknown(request.tools, tools)

@@ -31,4 +31,4 @@ class TakeLimits:
         if call.confirmation is not None:
             self._confirmations.unclaim(call.confirmation)
         limits = ", ".join(f"{part.taken.rule_id} ({part.limit})" for part in call.parts)
-        return refused(Code.POLICY_DENIED, f"others took what was left: {limits}", "Try again later.")
+        return refused(Code.POLICY_DENIED, f"other calls used up the limit: {limits}", "Try again later.")

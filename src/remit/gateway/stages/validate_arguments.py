@@ -25,9 +25,11 @@ class ValidateArguments:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Refuse with INVALID_TOOL_ARGS or INVALID_BUDGET, or set `misfit`."""
         if not call.arguments_hash:
-            return _refuse(call, "the arguments hold something JSON cannot: NaN, a huge integer or an unknown type")
+            return _refuse(
+                call, "the arguments contain a value that JSON cannot represent: NaN, a huge integer or an unknown type"
+            )
         if len(call.encoded) > self._max_bytes:
-            return _refuse(call, f"the arguments take {len(call.encoded)} bytes; the limit is {self._max_bytes}")
+            return _refuse(call, f"the arguments have {len(call.encoded)} bytes; the limit is {self._max_bytes}")
         timeout: object = call.request.timeout_s
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             return refused(Code.INVALID_BUDGET, f"a timeout of {timeout} s is not positive", "Give a positive timeout.")

@@ -82,8 +82,8 @@ class Asks:
         await self._recorder.record(drift)
         if self._mismatch == "warn":
             return None
-        why = f"step {started.step} was asked of {recorded}; now it would be {current}"
-        return VersionError(why, code=Code.MODEL_DRIFT, remedy="Name that model, or set jobs.mismatch to warn.")
+        why = f"step {started.step} was recorded with {recorded}, and would now use {current}"
+        return VersionError(why, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn.")
 
     async def _taken_up(self, question: Question, record: ModelRecord) -> int:
         """Go on where an earlier execution left the question; how many attempts were made."""

@@ -78,7 +78,7 @@ class Compensation:
             why = ErrorInfo(code=Code.STEP_FAILED.name, message="it did not happen")
             return StepCompensated(step=step, undo_step=undo_step(step), outcome="skipped", error=why)
         if record.finished is not None and record.finished.step_outcome == "compensatable_failure":
-            reason = f"step {step} failed and may have had its effect: is it to be undone?"
+            reason = f"step {step} failed and may have taken effect: undo it?"
         return await self._until_undone(history, step, reason)
 
     async def _until_undone(self, history: History, step: str, reason: str) -> StepCompensated:

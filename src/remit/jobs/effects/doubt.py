@@ -63,7 +63,7 @@ class Doubts:
 
     async def decided(self, request: CallRequest, invocation_id: str, attempt: int) -> Outcome | None:
         """Wait until a person decides on an uncertain attempt; None if it is to be made again."""
-        why = f"{request.tool} {preview_of(request.args)} may have happened; its outcome is unknown"
+        why = f"{request.tool} {preview_of(request.args)} may have taken effect; its outcome is unknown"
         wait = Wait(step=request.step, type="human", key=doubt_of(attempt), reason=why, attempt=attempt)
         answer = await self._waits.until(wait)
         if answer.payload["decision"] == "retry":

@@ -199,7 +199,7 @@ class _PlanExecution:
                 raise
             raise VersionError(
                 f"{where}: it has started, and its input no longer fits: {error.message}",
-                remedy="Resume where the recipe takes it, or cancel the job.",
+                remedy="Resume the job where the recipe accepts its input, or cancel it.",
             ) from error
 
     async def _signal(self, node: Node, signal: Signal, where: str) -> Any:

@@ -33,7 +33,7 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     def words(self) -> str:
         """The finding in one line, without the text around it."""
         if self.seen == "nowhere":
-            return f"{self.path} ({self.role}) stands in nothing that the model was given"
+            return f"{self.path} ({self.role}) appears in nothing that the model was given"
         where = f"{self.tool}, step {self.step}" if self.step else self.tool
         return f"{self.path} ({self.role}) comes from {where}, which is not trusted"
 

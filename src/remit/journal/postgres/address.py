@@ -38,7 +38,7 @@ class Address(msgspec.Struct, frozen=True):
         given = dict(query)
         schema = given.get("schema", _SCHEMA)
         if not _NAME.fullmatch(schema):
-            msg = f"{schema!r} is no name for a schema: lower case letters, digits and _, at most 50"
+            msg = f"{schema!r} is not a valid schema name: use at most 50 lower-case letters, digits and _"
             raise SettingsError(msg, code=Code.SETTINGS_INVALID, remedy=_REMEDY)
         rest = urlencode([(key, value) for key, value in query if key != "schema"], safe="/")
         return cls(urlunsplit(parts._replace(query=rest)), schema, given.get("application_name", "remit"))

@@ -18,19 +18,19 @@ _TLS: Final = (
     "Check the server's certificate, and sslmode and sslrootcert in the journal's URL; nothing recorded was lost."
 )
 _URL: Final = "Correct the part of the journal's URL that is named, or leave it out."
-_ALLOW: Final = "Let the journal's user write there, or name another server."
+_ALLOW: Final = "Give the journal's user write access, or use another server."
 _GRANT: Final = (
-    "Grant the journal's user CREATE on the database where the schema is to be made; where it is there, "
-    "USAGE on it and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables."
+    "Grant the journal's user CREATE on the database to create the schema. If the schema exists, grant USAGE on it "
+    "and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables."
 )
 _FREE: Final = "Free space on the server's disk, then resume; nothing recorded was lost."
-_RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
+_RESTORE: Final = "Restore the journal from a backup; `remit doctor` shows what can be read."
 _HEAR: Final = (
-    "End the session on the server that listens and stays in a transaction, have the server look with "
-    "SELECT pg_notification_queue_usage(), then resume; nothing recorded was lost."
+    "The NOTIFY queue is full: end the listening session that is idle in a transaction, check with SELECT "
+    "pg_notification_queue_usage(), then resume. Nothing recorded was lost."
 )
-_VALUE: Final = "Nothing was recorded; fix the value that is named."
-_UNKNOWN: Final = "Whether the last commit was recorded is not known; `remit show` tells once the server answers."
+_VALUE: Final = "Nothing was recorded. Fix the value that the message names."
+_UNKNOWN: Final = "It is unknown whether the last commit was recorded; `remit show` tells once the server answers."
 
 _TABLE: Final[tuple[tuple[str, Code, str], ...]] = (
     ("25006", Code.JOURNAL_READ_ONLY, _ALLOW),  # a read-only transaction: a standby, or set so

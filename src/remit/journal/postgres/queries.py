@@ -39,7 +39,7 @@ WITH gone AS (
 _PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days'"
 """Those of processes that ended without a word."""
 _TELL: Final = "pg_notify(current_schema() || '_changed', 'heads')"
-"""Every process hears of leases that are taken or given back, once in a transaction. No process waits for a renewal."""
+"""Every process hears of leases that are taken or returned, once in a transaction. No process waits for a renewal."""
 _CLAIM: Final = f"""
 SELECT {", ".join(f"(head).{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
 FROM claim($1, $2, $3, $4, $5, $6, $7, $8)

@@ -176,7 +176,7 @@ class Readers:
                 try:
                     return await work(connection)
                 except TimeoutError:
-                    connection.terminate()  # It would not answer to being given back either.
+                    connection.terminate()  # It would not answer to being returned either.
                     raise
 
         return await persist(once, self._where)

@@ -11,13 +11,13 @@ from remit.codes import Code
 from remit.errors import JournalError
 
 _UNLOCK: Final = "End the program that holds the file's lock, then try again."
-_ALLOW: Final = "Make the file and its folder writable, or name another journal."
-_FOLDER: Final = "Check that the folder exists and may be written to, or name another journal."
+_ALLOW: Final = "Make the file and its folder writable, or choose another journal."
+_FOLDER: Final = "Check that the folder exists and is writable, or choose another journal."
 _FREE: Final = "Free space on the disk, then resume; nothing recorded was lost."
-_RESTORE: Final = "Restore the journal from a backup; `remit doctor` tells what can be read."
-_FOREIGN: Final = "The file is not a journal; name another one."
+_RESTORE: Final = "Restore the journal from a backup; `remit doctor` shows what can be read."
+_FOREIGN: Final = "The file is not a journal; choose another one."
 _DISK: Final = "Check the disk, then resume; nothing recorded was lost."
-_VALUE: Final = "Nothing was recorded; fix the value that is named."
+_VALUE: Final = "Nothing was recorded. Fix the value that the message names."
 _REOPEN: Final = "Open it again."
 
 _TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (

@@ -109,7 +109,7 @@ def check(connection: apsw.Connection) -> None:
         msg = "the file is a database of another program, not a Remit journal"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Name another file for the journal.")
     if foreign:
-        msg = "the journal holds a trigger or a view, which Remit never makes: they could change what is recorded"
+        msg = "the journal has a trigger or a view, which Remit never creates: it could change the record"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Restore the journal from a backup.")
     if version > VERSION:
         msg = f"the journal has schema {version}; this Remit knows up to {VERSION}"

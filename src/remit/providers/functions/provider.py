@@ -43,7 +43,7 @@ class FunctionProvider:
             other = self._tools.setdefault(each.meta.name, each)
             if other is not each:
                 raise NameInvalidError(
-                    f"two functions are the tool {each.meta.name}: {other.function!r} and {each.function!r}",
+                    f"two functions define the tool {each.meta.name}: {other.function!r} and {each.function!r}",
                     remedy="Give one of them another name.",
                 )
 

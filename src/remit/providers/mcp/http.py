@@ -211,7 +211,7 @@ class Http:
                     return
                 failures = 0
             except _FAILURES as error:
-                _log.debug("a stream cannot be taken up again: %r", error)
+                _log.debug("a stream cannot be resumed: %r", error)
                 failures += 1
 
     async def _stream(self, events: Events, wanted: Callable[[], bool]) -> bool:

@@ -52,7 +52,7 @@ async def listing_of(session: Session) -> Listing:
             if name in found:
                 refused[name] = "the server lists it twice"
             elif why := find_invalid_x_mcp_header(tool.get("inputSchema")):
-                refused[name] = f"the server must not word it so: {why}"
+                refused[name] = f"the server's definition is not valid: {why}"
             found[name] = tool
         if len(found) > MAX_TOOLS:
             raise ProviderError(f"it offers more than {MAX_TOOLS} tools", cause=Code.BadGateway)

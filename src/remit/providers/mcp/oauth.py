@@ -49,7 +49,7 @@ class Nobody:
 
     async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature
         """Raises OAuthFlowError."""
-        raise OAuthFlowError(f"someone has to log in: remit mcp login {self._server}")
+        raise OAuthFlowError(f"a login is required: remit mcp login {self._server}")
 
     async def callback(self) -> Authorized:
         """Raises OAuthFlowError."""

@@ -128,7 +128,7 @@ class McpProvider:
             await self.list_tools()
         own = self._own_names.get(name)
         if own is None:
-            raise ProviderError(f"the MCP server {self._server.name} offers no {name}", cause=Code.ToolNotFound)
+            raise ProviderError(f"the MCP server {self._server.name} has no tool {name}", cause=Code.ToolNotFound)
         connection = await self._supervisor.connection()
         if own in self._withheld:
             raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)

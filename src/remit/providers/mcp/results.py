@@ -32,7 +32,7 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ProviderError(f"{source}: its result has no list of content blocks", cause=Code.BadGateway)
     if raw.get("isError") is True:
-        why = _reason(content) or "the tool reported an error without a word"
+        why = _reason(content) or "the tool reported an error without a message"
         raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]

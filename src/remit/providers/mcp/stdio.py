@@ -63,7 +63,7 @@ class Stdio(Child):
             if self.exit_status is not None:
                 why = self.why_ended if why in {_MUTE, _DEAF} else why
         if self.dispatcher.invalid_messages:
-            why += f"; {self.dispatcher.invalid_messages} lines of its stdout were no messages"
+            why += f"; {self.dispatcher.invalid_messages} lines of its stdout were not messages"
         said = line(self.shown(self.err)[-SHOWN:], SHOWN)
         return f"{why}; it last wrote: {said}" if said else why
 

@@ -207,7 +207,7 @@ def _failure(error: BaseException, server: McpServer) -> ProviderError:
     elif isinstance(error, Exception):
         why = str(translated(error, server.name)).removeprefix(f"{server.name}: ")
     else:
-        why = "the attempt was given up"
+        why = "the attempt was abandoned"
     said = f"the MCP server {server.name}: {why}"
     if isinstance(error, ListFailedError):
         _log.error("mcp.list_tools.failed server=%s: %s", server.name, why)

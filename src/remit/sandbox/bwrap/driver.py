@@ -28,10 +28,10 @@ from remit.sandbox.seccomp import filter as seccomp
 from remit.sandbox.spec import Spec
 from remit.sandbox.stdin import stdin_of
 
-_SOFT: Final = "looked at every 50 ms (soft)"
+_SOFT: Final = "checked every 50 ms (soft)"
 _HELD: Final = {
     "wall_ms": "timer",
-    "cpu_ms": "rlimit for each process, cgroup or a look every 50 ms for all",
+    "cpu_ms": "rlimit for each process, cgroup or a check every 50 ms for all",
     "descriptors": "rlimit",
     "file_bytes": "rlimit",
     "tmp_bytes": "size of the tmpfs",
@@ -45,14 +45,14 @@ _HELD: Final = {
 _NO_CGROUP: Final = {
     "memory_bytes": f"rlimit for each process; all together {_SOFT}",
     "pids": "rlimit within the user namespace",
-    "cpu_percent": "not held: no cgroup can be made here",
+    "cpu_percent": "not enforced: no cgroup can be created here",
 }
 _SIGNALLED: Final = 128
 """bwrap reports a program that a signal ended as 128 and its number, as shells do."""
 _TRIAL: Final = ("/bin/sh", "-c", "test $$ -lt 9 && echo isolated")
 _SAYS: Final = b"isolated\n"
 _PROBE_MS: Final = 10_000
-_ODD: Final = "Tell us which system this is: the same command line runs on others."
+_ODD: Final = "Please report this system: the same command line works on others."
 
 
 class BwrapDriver:
@@ -117,7 +117,7 @@ class BwrapDriver:
 
     async def _exec(self, spec: Spec, listener: Listener, version: str) -> Execution:
         if self._found is None:
-            raise AssertionError("nothing is run before the probe")
+            raise AssertionError("nothing runs before the probe")
         if spec.network and not network.python():
             why = f"a network needs {' or '.join(network.PYTHONS)}"
             raise SandboxUnavailableError(why, "Install the system's Python 3, or leave sandbox.network empty.")
@@ -161,7 +161,7 @@ class BwrapDriver:
     async def _warmed(self, warm: Warm) -> None:
         """Start a sandbox in which an interpreter waits. Raises SandboxUnavailableError or OSError."""
         if self._found is None:
-            raise AssertionError("nothing is run before the probe")
+            raise AssertionError("nothing runs before the probe")
         warm.leaf = self._cgroups().take()
         warm.run = Run(warm.spec(), warm.leaf, quiet)
         filter_ = seccomp.encoded(platform.machine())
@@ -220,7 +220,7 @@ class BwrapDriver:
             raise FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container or wasm.")
         if machine not in seccomp.ARCHITECTURES:
             known = " or ".join(seccomp.ARCHITECTURES)
-            raise FailedCheckError("seccomp", f"there is no filter for {machine}", f"Run Remit on {known}.")
+            raise FailedCheckError("seccomp", f"there is no seccomp filter for {machine}", f"Run Remit on {known}.")
         checks.append(Check("seccomp", ok=True, detail=seccomp.digest(machine)))
         try:
             self._found = await asyncio.to_thread(find, self._given)

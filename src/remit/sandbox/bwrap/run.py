@@ -301,7 +301,7 @@ class Run:
         if self._first is not None:
             await self._first.wait()
         said = (await self._stderr.ended()).data.decode(errors="replace").strip()
-        return SandboxUnavailableError(said[:1_000] or "bwrap ended without a word")
+        return SandboxUnavailableError(said[:1_000] or "bwrap ended without a message")
 
     # --- its outcome
 

@@ -14,7 +14,7 @@ _KNOWN: Final = (
     ("Unable to find image", "Fetch the image: `{program} pull {image}`."),
     (
         "permission denied while trying to connect",
-        "Let this user use the service of containers: make it a member of the group docker, or use podman.",
+        "Add this user to the group docker, or use podman.",
     ),
     ("Cannot connect to the Docker daemon", "Start the service: `systemctl start docker`."),
     (
@@ -35,6 +35,6 @@ def remedy_for(message: str, program: str, image: str) -> str:
     """What to do about a message of docker or podman; how to look further, if it is not known."""
     found = next((remedy for part, remedy in _KNOWN if part in message), "")
     unknown = (
-        "See whether it runs at all: `{program} run --rm {image} /bin/sh -c true`. Start its service if it has one."
+        "Check whether it runs at all: `{program} run --rm {image} /bin/sh -c true`. Start its service if it has one."
     )
     return (found or unknown).format(program=program, image=image)

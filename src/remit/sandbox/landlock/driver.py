@@ -39,7 +39,7 @@ _READS: Final = (
 )
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _KERNEL: Final = "It needs Linux 5.13 or newer, started with landlock among lsm=…."
-_SOFT: Final = "looked at every 50 ms (soft)"
+_SOFT: Final = "checked every 50 ms (soft)"
 _HELD: Final = {
     "wall_ms": "timer",
     "cpu_ms": f"rlimit for each process; all together {_SOFT}",
@@ -82,7 +82,7 @@ class LandlockDriver(SupervisingDriver):
             spec = Spec(id="probe", argv=("/bin/sh", "-c", code), workspace=folder, limits=Limits(wall_ms=10_000))
             execution = await self.run(spec, quiet)
         if execution.stdout.data != b"isolated\n":
-            why = execution.stderr.data.decode(errors="replace").strip() or "a program read what it must not"
+            why = execution.stderr.data.decode(errors="replace").strip() or "a program could read forbidden files"
             raise FailedCheckError("run", why, _KERNEL)
         check = Check("run", ok=True, detail=f"Landlock version {_version()}")
         version = str(_version())

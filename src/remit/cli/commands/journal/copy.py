@@ -68,7 +68,7 @@ async def _copy(state: State, begin: str, end: str) -> tuple[Copied, str]:
 
         source = opened(begin)
         if not await source.heads(HeadQuery(limit=1)):
-            raise UsageError(f"there is nothing in {source.url}", remedy="Correct FROM.")
+            raise UsageError(f"{source.url} is empty", remedy="Correct FROM.")
         await refuse_busy(source)
         target = opened(end)  # not before: if FROM cannot be copied, nothing is made
         with _progress(state) as progress:

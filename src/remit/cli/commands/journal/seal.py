@@ -78,4 +78,4 @@ def _print(state: State, done: Resealed, place: Path) -> None:
         out.line(f"  had no seal: {clean(stream)}")
     if len(done.unsealed) > _SHOWN:
         out.line(f"  and {len(done.unsealed) - _SHOWN} more")
-    state.note("keep a copy of the key file apart from backups of the journal")
+    state.note("keep a copy of the key file separate from backups of the journal")

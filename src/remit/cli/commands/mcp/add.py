@@ -119,14 +119,16 @@ def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     _, secrets = SecretReplacer().table(server.name, table)
     if secrets:
         raise UsageError(
-            f"this looks like a secret: {', '.join(one.place for one in secrets)}; nothing was written",
-            remedy="\n".join(f"Write '${{{one.variable}}}' for it, and set {one.variable}." for one in secrets),
+            f"these values look like secrets: {', '.join(one.place for one in secrets)}; nothing was written",
+            remedy="\n".join(
+                f"Write '${{{one.variable}}}' instead, and set {one.variable} in the environment." for one in secrets
+            ),
         )
     text = read_text(file)
     if server.name in names(text):
         raise UsageError(
-            f"{file} has a server {server.name}",
-            remedy=f"Take another name, or `remit mcp remove {server.name}` first.",
+            f"{file} already has a server {server.name}",
+            remedy=f"Choose another name, or run `remit mcp remove {server.name}` first.",
         )
     with still_trusted(state.settings, trusted=state.trust):
         replace_text(file, with_server(text, table))
@@ -140,7 +142,7 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
         if not separator or not key:
             raise UsageError(f"{option} takes K=V", remedy=f"Write {option} NAME=VALUE.")  # it may be a secret
         if key in found:
-            raise UsageError(f"{option} {key} is given twice", remedy="Leave one of them out.")
+            raise UsageError(f"{option} {key} appears twice", remedy="Leave one of them out.")
         found[key] = value
     return found
 
@@ -152,7 +154,7 @@ def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
     for text in texts:
         tool, _, value = text.rpartition("=")
         if value not in LEVELS:
-            raise UsageError(f"--level {text} is no level", remedy="Write --level TOOL=L0, L1 or L2.")
+            raise UsageError(f"--level {text} is not a level", remedy="Write --level TOOL=L0, L1 or L2.")
         if tool:
             tools[tool] = value
         else:

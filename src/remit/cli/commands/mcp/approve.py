@@ -43,11 +43,11 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
                 return None
             if state.as_json or not state.output.interactive:
                 raise UsageError(
-                    "there is no terminal to approve the changes at",
-                    remedy=f"Look at `remit mcp diff {name}`, then give --digest {found.digest}.",
+                    "there is no terminal on which to approve the changes",
+                    remedy=f"Review `remit mcp diff {name}`, then pass --digest {found.digest}.",
                 )
             show(state, found)
-            click.confirm(f"Take these tools of {name}?", err=True, abort=True)
+            click.confirm(f"Accept these tools of {name}?", err=True, abort=True)
             seen = found.digest
         pin = await servers.approve(name, seen)
         return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
@@ -59,5 +59,5 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
         state.note(f"nothing has changed in {name} since it was pinned")
     else:
         out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} {name} is used as it is now")
+        out.line(f"{out.style('ok', 'ok')} accepted the tools of {name}")
     return exit_codes.OK

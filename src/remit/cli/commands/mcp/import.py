@@ -73,7 +73,7 @@ def command(
         _print(state, file, planned, found.notes, written=writes)
         warn_of_rival(state, settings, file)
         if not (writes or dry_run) and any(one.status == "new" for one in planned):
-            state.note("nothing was written: name servers, or give --all")
+            state.note("nothing was written: name servers, or use --all")
     return exit_codes.OK
 
 

@@ -37,14 +37,14 @@ def command(state: State, name: str, yes: bool) -> int:
         raise _absent(settings, file, name, names(text))
     changed = without_server(text, name)
     if not yes and not state.as_json and state.output.interactive:
-        click.confirm(f"Take {name} out of {file}?", err=True, abort=True)
+        click.confirm(f"Remove {name} from {file}?", err=True, abort=True)
     with still_trusted(state.settings, trusted=state.trust):
         replace_text(file, changed)
     if state.as_json:
         state.output.json({"name": name, "file": str(file)})
     else:
         out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} {name} is out of {file}")
+        out.line(f"{out.style('ok', 'ok')} removed {name} from {file}")
     return exit_codes.OK
 
 
@@ -54,7 +54,8 @@ def _absent(settings: Settings, file: Path, name: str, names: list[str]) -> Usag
     origin = all_servers(settings).origins.get(name)
     if origin is not None:
         return UsageError(
-            f"{name} comes from the environment ({origin}), not from {file}", remedy=f"Change {origin} where it is set."
+            f"{name} comes from the environment ({origin}), not from {file}",
+            remedy=f"Change {origin} in the environment.",
         )
     remedy = did_you_mean(name, names) or "`remit mcp list` lists the servers."
     return UsageError(f"{file} has no server {name!r}", remedy=remedy)

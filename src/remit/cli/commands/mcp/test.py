@@ -67,7 +67,7 @@ def _print(state: State, found: dict[str, dict[str, Any]]) -> None:
     width = max(map(len, found), default=0)
     for name, one in found.items():
         if one["ok"]:
-            who = f"{one['name']} {one['version']}".strip() or "a server that does not say who it is"
+            who = f"{one['name']} {one['version']}".strip() or "a server that does not say its name"
             told = f"{one_line(who)}, protocol {one['protocol']}, {one['tools']} tools, {one['seconds']:.1f} s"
             out.line(f"{out.style('ok', 'ok')}      {name.ljust(width)}  {told}")
         else:

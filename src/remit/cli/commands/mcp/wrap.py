@@ -55,5 +55,5 @@ def command(
 def _level(text: str) -> tuple[str, str]:
     tool, _, level = text.rpartition("=")
     if not tool or level not in LEVELS:
-        raise click.BadParameter(f"{text!r} is not like get_*=L0", param_hint="--level")
+        raise click.BadParameter(f"{text!r} does not look like get_*=L0", param_hint="--level")
     return tool, level

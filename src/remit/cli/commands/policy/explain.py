@@ -103,7 +103,7 @@ def _tainted(found: Explanation) -> str:
     if found.tainted is None:
         return ""
     arguments = ", ".join(dict.fromkeys(one_line(one.path) for one in found.authority))
-    return f"{found.tainted.effect} ({found.tainted.rule_id}), where an agent read {arguments} in untrusted text"
+    return f"{found.tainted.effect} ({found.tainted.rule_id}), if an agent got {arguments} from untrusted text"
 
 
 def _row(one: Considered) -> tuple[Any, ...]:

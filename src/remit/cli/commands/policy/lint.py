@@ -53,4 +53,4 @@ def _print(state: State, findings: list[Finding], rules: int) -> None:
         if finding.remedy:
             out.line(f"  {out.style('->', 'cyan')} {one_line(finding.remedy)}")
     if not findings:
-        out.line(f"{out.style('ok', 'ok')} {counted(rules, 'rule')}, nothing to say")
+        out.line(f"{out.style('ok', 'ok')} {counted(rules, 'rule')}, no findings")

@@ -29,5 +29,5 @@ def command(state: State, live: bool) -> int:
     else:
         failed_tests(state, results)
         if not results:
-            state.note("there are no tests: add [[policy.tests]] tables to remit.toml")
+            state.note("no tests: add [[policy.tests]] tables to remit.toml")
     return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR

@@ -35,7 +35,7 @@ def command(state: State) -> int:
         state.output.json(rows)
         return exit_codes.OK
     if not rows:
-        state.note("no clients: programs on this machine may connect without a token; `remit token new` makes one")
+        state.note("no clients: programs on this machine can connect without a token; `remit token new` creates one")
         return exit_codes.OK
     columns = (
         Column("CLIENT"),

@@ -57,7 +57,9 @@ def command(
     file = settings_file(state.settings())
     text = read_text(file)
     if numbers(text, name):
-        raise UsageError(f"{file} has a client {name!r}", remedy="Choose another name, or revoke that one first.")
+        raise UsageError(
+            f"{file} already has a client {name!r}", remedy="Choose another name, or revoke this client first."
+        )
     token = token_of(salt(_BYTES))
     table = {
         "name": name,
@@ -74,7 +76,7 @@ def command(
         state.output.json({"name": client.name, "principal": client.principal, "token": token, "file": str(file)})
     else:
         state.output.out.line(token)
-        state.note(f"{name} is in {file}; the token is shown only now")
+        state.note(f"added {name} to {file}; the token is shown only this once")
     return exit_codes.OK
 
 

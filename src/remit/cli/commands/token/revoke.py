@@ -31,14 +31,14 @@ def command(state: State, name: str) -> int:
     if not found:
         raise UsageError(f"{file} has no client {name!r}", remedy="`remit token list` lists the clients.")
     if len(found) > 1:
-        raise UsageError(f"{file} has {len(found)} clients {name!r}", remedy="Give each a name of its own there.")
+        raise UsageError(f"{file} has {len(found)} clients {name!r}", remedy="Give each its own name there.")
     replace_text(file, without_client(text, found[0], name))
     if state.as_json:
         state.output.json({"name": name, "file": str(file)})
     else:
         out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} {name} is out of {file}")
-        state.note("a server that runs refuses it once it is started again")
+        out.line(f"{out.style('ok', 'ok')} removed {name} from {file}")
+        state.note("a running server refuses the token after a restart")
         if not clients(state.settings()).clients:
-            state.note("no client is left: programs on this machine may now connect without a token")
+            state.note("no clients are left: programs on this machine can now connect without a token")
     return exit_codes.OK
