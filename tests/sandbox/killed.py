@@ -13,7 +13,6 @@ import json
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from typing import Final
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
-from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
 from remit.sandbox.landlock.driver import LandlockDriver
@@ -35,11 +33,19 @@ from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.sandbox.workspaces import Workspaces
-from tests.sandbox.abuse.subjects import IMAGE, RUNTIME, module
+from tests.sandbox.abuse.subjects import TRIED, containers, module
 
 _SUBREAPER: Final = 36
 _PATIENCE_S: Final = 20
-_LAST_S: Final = {"bwrap": 0.12, "network": 0.2, "landlock": 0.2, "wasm": 0.6, "warm": 0.4, "container": 1.5}
+_LAST_S: Final = {
+    "bwrap": 0.12,
+    "network": 0.2,
+    "landlock": 0.2,
+    "wasm": 0.6,
+    "warm": 0.4,
+    "podman": 1.5,
+    "docker": 1.5,
+}
 """By then every runtime has its programs running, or waiting."""
 _SLEEP: Final = ("/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
 
@@ -70,9 +76,10 @@ RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "landlock": lambda: _programs(LandlockDriver(), *_SLEEP, network=()),
     "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
-    "container": lambda: _programs(ContainerDriver(image=IMAGE, runtime=RUNTIME), *_SLEEP, network=()),
+    "podman": lambda: _programs(containers("podman"), *_SLEEP, network=()),
+    "docker": lambda: _programs(containers("docker"), *_SLEEP, network=()),
 }
-"""The last one needs an image, which `REMIT_TEST_CONTAINER_IMAGE` names."""
+"""The last two need an image, which tests.sandbox.image makes."""
 
 
 def _started(name: str) -> int:
@@ -125,13 +132,12 @@ def _things(pid: int) -> set[str]:
 
 
 def _containers(ours: str) -> list[str]:
-    """The names of containers; none where none are run."""
-    program = shutil.which("podman") or shutil.which("docker")
-    if not IMAGE or program is None:
-        return []
-    words = [program, "ps", "--all", "--format", "{{.Names}}"]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    return fnmatch.filter(said.split(), ours)
+    """The names of containers; none where none are tried."""
+    found = []
+    for program in TRIED:
+        words = [program, "ps", "--all", "--format", "{{.Names}}"]
+        found += subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    return fnmatch.filter(found, ours)
 
 
 def main(name: str, rounds: int, seed: int) -> None:

@@ -22,7 +22,7 @@ from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.spec import Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
-from tests.sandbox.abuse.subjects import IMAGE, RUNTIME
+from tests.sandbox.abuse.subjects import CONTAINERS, NAMES, containers, skip_untried
 from tests.sandbox.conftest import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -42,15 +42,14 @@ def trial(name: str) -> Trial:
         return Trial(BwrapDriver(), (PYTHON,))
     if name == "landlock":
         return Trial(LandlockDriver(), (PYTHON,))
-    if name == "container":
-        return Trial(ContainerDriver(image=IMAGE, runtime=RUNTIME), ("python3",))
+    if name in CONTAINERS:
+        return Trial(containers(name), ("python3",))
     return Trial(WasmDriver({"python": wasm_module()}), (str(wasm_module()),))
 
 
-@pytest_asyncio.fixture(params=["bwrap", "landlock", "wasm", "container"], scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=NAMES, scope="module", loop_scope="module")
 async def tried(request: pytest.FixtureRequest) -> AsyncIterator[Trial]:
-    if request.param == "container" and not IMAGE:
-        pytest.skip("REMIT_TEST_CONTAINER_IMAGE names no image")
+    skip_untried(request.param)
     made = trial(request.param)
     yield made
     await made.driver.close()
@@ -107,7 +106,8 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         "--pull never",
         "--runtime runsc --user 7:7 --memory 1073741824 --memory-swap 1073741824",
         "--ulimit nofile=1024:1024",
-        "--volume /w:/workspace:rw --workdir /workspace --volume /in:/inputs:ro",
+        "--volume /w:/workspace:rw --workdir /workspace",
+        "--volume /f/resolv.conf:/etc/resolv.conf:ro --volume /in:/inputs:ro",
         "--shm-size 67108864",
         "--env-file /f/variables --entrypoint python3 image -c 1",
     ):
@@ -124,6 +124,7 @@ def test_variables_of_a_container_lie_in_a_file_that_only_we_can_read(tmp_path: 
     files.write({"A": "b = 'c' # d ", "EMPTY": "", "WIDE": "\u00e4"})
     assert files.variables.read_bytes() == "A=b = 'c' # d \nEMPTY=\nWIDE=\u00e4\n".encode()
     assert [path.stat().st_mode & 0o777 for path in (files.variables, tmp_path / "seccomp.json")] == [0o600, 0o600]
+    assert files.resolver.read_bytes() == b""
 
 
 @pytest.mark.parametrize("value", ["two\nlines", "a\rreturn", "nul\0", "x" * 70_000, "\udcff"], ids=repr)
@@ -174,6 +175,8 @@ async def test_a_container_is_deleted_however_its_program_ends(tmp_path: Path, m
         ("crun: cgroups in hybrid mode not supported", "run: ", 'container_runtime = "runc"'),
         ("Error: some-image: image not known", "run: ", "docker pull some-image"),
         ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "run: ", "systemctl start docker"),
+        ('Error: default OCI runtime "crun" not found: invalid argument', "run: ", "Install that runtime"),
+        ("Error response from daemon: Unknown runtime specified runsc.", "run: ", "Install that runtime"),
         ("something else", "run: ", "docker run --rm some-image"),
     ],
 )

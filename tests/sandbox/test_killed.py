@@ -8,16 +8,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from remit.sandbox.scratch import scratch
 from tests.sandbox.abuse.plain import NOBODY, plain_python
-from tests.sandbox.abuse.subjects import HERE, IMAGE, RUNTIME
+from tests.sandbox.abuse.subjects import CONTAINERS, HERE, skip_untried
 from tests.sandbox.killed import RUNTIMES
 
 ROUNDS = int(os.environ.get("REMIT_TEST_SANDBOX_KILLS", "3"))
 """Runtimes that are killed, of each sort; `REMIT_TEST_SANDBOX_KILLS=500` takes some minutes."""
+
+_KEPT: Final = (
+    "PATH",
+    "DOCKER_HOST",
+    "REMIT_TEST_CONTAINER_RUNTIME",
+)
 
 
 @pytest.fixture
@@ -34,8 +41,9 @@ def kill(python: str, name: str, temporary: Path, user: int | None = None) -> No
     done = subprocess.run(
         [python, "-m", "tests.sandbox.killed", name, str(ROUNDS), str(seed)],
         cwd=HERE,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
-        | {"REMIT_TEST_CONTAINER_IMAGE": IMAGE if name == "container" else "", "REMIT_TEST_CONTAINER_RUNTIME": RUNTIME},
+        env={"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+        | {variable: os.environ[variable] for variable in _KEPT if variable in os.environ}
+        | {"REMIT_TEST_CONTAINERS": name if name in CONTAINERS else ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -52,8 +60,7 @@ def kill(python: str, name: str, temporary: Path, user: int | None = None) -> No
 @pytest.mark.timeout(60 + ROUNDS * 3)
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_nothing_is_left_of_a_runtime_that_is_killed(name: str, temporary: Path) -> None:
-    if name == "container" and not IMAGE:
-        pytest.skip("REMIT_TEST_CONTAINER_IMAGE names no image")
+    skip_untried(name)
     kill(sys.executable, name, temporary)
 
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,23 +15,22 @@ import pytest
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.commands import Commands
-from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
-from tests.sandbox.abuse.subjects import IMAGE, RUNTIME
+from tests.sandbox.abuse.subjects import CONTAINERS, containers, skip_untried
 
 RUNS = int(os.environ.get("REMIT_TEST_SANDBOX_RUNS", "64"))
 """Executions by each driver; `REMIT_TEST_SANDBOX_RUNS=10000` takes two minutes with bwrap."""
-CONTAINERS = 500
+MOST = 500
 """Of containers not more than these: each takes half a second."""
 MARK = f"1000.{os.getpid()}"
 DRIVERS: dict[str, Callable[[], Driver]] = {
     "bwrap": BwrapDriver,
-    "container": lambda: ContainerDriver(image=IMAGE, runtime=RUNTIME),
+    **{program: partial(containers, program) for program in CONTAINERS},
     "landlock": LandlockDriver,
 }
 WAYS: tuple[tuple[str, dict[str, int], str, str], ...] = (
@@ -87,9 +87,8 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRIVERS)
 async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> None:
-    if name == "container" and not IMAGE:
-        pytest.skip("REMIT_TEST_CONTAINER_IMAGE names no image")
-    runs = min(RUNS, CONTAINERS) if name == "container" else RUNS
+    skip_untried(name)
+    runs = min(RUNS, MOST) if name in CONTAINERS else RUNS
     with scratch() as folder:
         folder.chmod(0o711)
         driver = DRIVERS[name]()

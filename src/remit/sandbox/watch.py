@@ -16,7 +16,14 @@ _EVERY_S: Final = 0.05
 _SELDOM_S: Final = 1.0
 """For a program that lasts."""
 _SHARE: Final = 10
-"""Measuring a workspace may take one part in so many of the time."""
+"""Measuring a workspace may take one part in so many of the time …"""
+_MOST: Final = 20
+"""… but is not put off for longer than so many looks: on a busy machine it takes long, and files go on coming."""
+
+
+def wait_after(took: float, every: float) -> float:
+    """Seconds from one measuring of a workspace to the next, if it took so long and looks come `every` so many."""
+    return min(max(every, took * _SHARE), every * _MOST)
 
 
 class Watch:
@@ -68,7 +75,7 @@ class Watch:
                 if found := await self._measured():
                     self._stop(found)
                 took = self._clock.monotonic() - began
-                measured = began + max(every, took * _SHARE)
+                measured = began + wait_after(took, every)
 
     async def _measured(self) -> str:
         """The limit that the workspace or `/tmp` passed, if one did."""

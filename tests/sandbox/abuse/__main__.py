@@ -14,7 +14,7 @@ import sys
 from tests.sandbox.abuse.battery import battery
 from tests.sandbox.abuse.page import write
 from tests.sandbox.abuse.plain import NOBODY, plain_python
-from tests.sandbox.abuse.subjects import HERE, IMAGE, NAMES, Finding
+from tests.sandbox.abuse.subjects import CONTAINERS, HERE, NAMES, TRIED, Finding
 
 
 def as_nobody(name: str) -> list[Finding] | None:
@@ -41,11 +41,11 @@ def main(words: list[str]) -> None:
         sys.stdout.write(json.dumps(asyncio.run(battery(words[1]))))
         return
     user = "root" if os.geteuid() == 0 else "user"
-    if not IMAGE:
-        raise SystemExit("REMIT_TEST_CONTAINER_IMAGE names no image: the pages would lose the driver container")
+    if missing := ", ".join(sorted({*CONTAINERS} - {*TRIED})):
+        raise SystemExit(f"REMIT_TEST_CONTAINERS does not name {missing}: the pages would lose it")
     found = {(name, user): asyncio.run(battery(name)) for name in ("none", *NAMES)}
     if user == "root":
-        for name in ("none", *(name for name in NAMES if name != "container")):
+        for name in ("none", *(name for name in NAMES if name not in CONTAINERS)):
             rows = as_nobody(name)
             if rows is not None:
                 found[name, "user"] = rows

@@ -46,6 +46,8 @@ class Check(NamedTuple):
     everywhere: bool
     watched: bool
     """Whether the machine is looked at while the program runs."""
+    alone: bool
+    """Whether nothing else may run, for the machine after it is compared with the machine before it."""
 
 
 CHECKS: Final[list[Check]] = []
@@ -54,10 +56,10 @@ SLEEPER: Final = f"1000.{os.getpid()}"
 
 
 def check(
-    title: str, code: str, *, everywhere: bool = False, watched: bool = False, **limits: int
+    title: str, code: str, *, everywhere: bool = False, watched: bool = False, alone: bool = False, **limits: int
 ) -> Callable[[Judge], Judge]:
     def add(judge: Judge) -> Judge:
-        CHECKS.append(Check(title, code, judge, limits, everywhere, watched))
+        CHECKS.append(Check(title, code, judge, limits, everywhere, watched, alone))
         return judge
 
     return add
@@ -114,20 +116,24 @@ DAEMON: Final = (
     "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
     f"        os.execv('/bin/sleep', ['sleep', '{SLEEPER}'])\n    os._exit(0)\nos.wait()"
 )
-check("a daemon with a session of its own stays", DAEMON)(_left)
+check("a daemon with a session of its own stays", DAEMON, alone=True)(_left)
 check(
     "a process that ignores signals stays",
     "import os, signal\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\n"
     f"if os.fork() == 0: os.execv('/bin/sleep', ['sleep', '{SLEEPER}'])",
+    alone=True,
 )(_left)
 check(
     "a process that stopped itself stays",
     f"import os, signal\nif os.fork() == 0:\n    os.kill(os.getpid(), signal.SIGSTOP)\n    os.execv('/bin/sleep', "
     f"['sleep', '{SLEEPER}'])",
+    alone=True,
 )(_left)
 check(
-    "a program that stops itself is never ended", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", wall_ms=300
-)(_ended_for("wall_ms"))
+    "a program that stops itself is never ended",
+    "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nprint('went on')",
+    wall_ms=300,
+)(lambda seen: "" if "went on" in seen.said else _ended_for("wall_ms")(seen))
 check(
     "a program that closed its output is never ended",
     "import os\nos.close(1); os.close(2)\nfor _ in range(10**10): pass",
@@ -141,6 +147,7 @@ check("a program that does nothing is never ended", "for _ in range(10**10): pas
 @check(
     "a program ends the sandbox's first process and goes on",
     "import os\nos.kill(1, 9) if os.getpid() < 900 else 0\nprint('alive')",
+    alone=True,
 )
 def first(seen: Seen) -> str:
     return _left(seen)
@@ -344,6 +351,6 @@ def _unchanged(kind: str) -> Judge:
 
 
 BUSY: Final = "f = open('x', 'w'); f.write('x'); f.close(); print('x')"
-check("the runtime keeps a descriptor", BUSY, everywhere=True)(_unchanged("descriptors"))
-check("a mount stays", BUSY, everywhere=True)(_unchanged("mounts"))
-check("a process stays", BUSY, everywhere=True)(_left)
+check("the runtime keeps a descriptor", BUSY, everywhere=True, alone=True)(_unchanged("descriptors"))
+check("a mount stays", BUSY, everywhere=True, alone=True)(_unchanged("mounts"))
+check("a process stays", BUSY, everywhere=True, alone=True)(_left)

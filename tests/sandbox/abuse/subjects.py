@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pytest
+
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
@@ -26,10 +28,13 @@ PYTHON: Final = "/usr/bin/python3"
 HERE: Final = Path(__file__).parents[3]
 INSIDE: Final = "tests/sandbox/abuse/inside"
 LIMITS: Final = Limits(wall_ms=60_000, memory_bytes=512 * 1024 * 1024)
-IMAGE: Final = os.environ.get("REMIT_TEST_CONTAINER_IMAGE", "")
-"""An image with `/usr/bin/python3` that podman or docker holds here; without one their driver is not tried."""
+CONTAINERS: Final = ("podman", "docker")
+"""The programs of the driver `container`."""
+TRIED: Final = tuple(os.environ.get("REMIT_TEST_CONTAINERS", "").split())
+"""Those that are tried here; tests.sandbox.image makes the image."""
+IMAGE: Final = "remit-sandbox-test"
 RUNTIME: Final = os.environ.get("REMIT_TEST_CONTAINER_RUNTIME", "")
-NAMES: Final = ("bwrap", "container", "landlock", "wasm")
+NAMES: Final = ("bwrap", *CONTAINERS, "landlock", "wasm")
 _PORTABLE: Final = """
 import json, os, sys
 facts = json.loads({facts!r})
@@ -64,12 +69,23 @@ def module() -> Path:
     return Path(package.submodule_search_locations[0], "artifacts", "micropython-wasi.wasm")
 
 
+def skip_untried(name: str) -> None:
+    """Skip a test of podman or docker that nobody asked for."""
+    if name in CONTAINERS and name not in TRIED:
+        pytest.skip(f"REMIT_TEST_CONTAINERS does not name {name}")
+
+
+def containers(program: str) -> ContainerDriver:
+    """The driver `container` with podman or docker."""
+    return ContainerDriver(program, IMAGE, RUNTIME)
+
+
 def trial(name: str) -> Trial:
     """A driver, and how it runs Python."""
     if name == "wasm":
         return Trial(WasmDriver({"python": module()}), (str(module()),))
-    if name == "container":
-        return Trial(ContainerDriver(image=IMAGE, runtime=RUNTIME), (PYTHON,))
+    if name in CONTAINERS:
+        return Trial(containers(name), (PYTHON,))
     drivers: Mapping[str, type[BwrapDriver | LandlockDriver]] = {"bwrap": BwrapDriver, "landlock": LandlockDriver}
     return Trial(drivers[name](), (PYTHON,))
 

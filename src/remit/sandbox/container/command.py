@@ -35,7 +35,7 @@ _CLOSED: Final = [
     "sandbox",
 ]
 _PODMAN: Final = ["--read-only-tmpfs=false", "--security-opt", "mask=/proc/cmdline:/proc/keys:/proc/key-users"]
-"""It would make `/run` and `/var/tmp` writable, without a limit, and show what docker hides."""
+"""It would make `/run` and `/var/tmp` writable, without a limit, and show what of `/proc` is the machine's."""
 _LINE_BYTES: Final = 60_000
 """Longer lines of a file of variables are not read."""
 _PROCESSES: Final = 16_384
@@ -50,6 +50,8 @@ class RunFiles:
         """Write them to a folder; without a profile the service's own holds."""
         self.profile = folder / "seccomp.json" if profile else None
         self.variables = folder / "variables"
+        self.resolver = folder / "resolv.conf"
+        """Empty: docker shows a container without a network the machine's."""
         self._folder = folder
         self._profile = profile
 
@@ -57,6 +59,8 @@ class RunFiles:
         """Write them. Raises SandboxUnavailableError for a variable that such a file cannot hold, and OSError."""
         lines = [_line(name, value) for name, value in env.items()]
         self._write(self.variables, b"".join(lines))
+        self._write(self.resolver, b"")
+        self.resolver.chmod(0o444)
         if self.profile is not None:
             self._write(self.profile, self._profile)
 
@@ -100,6 +104,7 @@ class Container:
         elif podman:
             words += ["--userns", "keep-id"]
         words += [*_limits(spec), "--volume", f"{spec.workspace}:{WORKSPACE}:rw", "--workdir", spec.cwd]
+        words += ["--volume", f"{files.resolver}:/etc/resolv.conf:ro"]
         for mount in spec.mounts:
             words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
         return [*words, "--env-file", str(files.variables), "--entrypoint", spec.argv[0], self.image, *spec.argv[1:]]

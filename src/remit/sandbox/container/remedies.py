@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+_RUNTIME: Final = "Install that runtime and make it known to the service, or leave sandbox.container_runtime empty."
 _KNOWN: Final = (
     (
         "cgroups in hybrid mode",
@@ -17,6 +18,9 @@ _KNOWN: Final = (
         "Add this user to the group docker, or use podman.",
     ),
     ("Cannot connect to the Docker daemon", "Start the service: `systemctl start docker`."),
+    ("OCI runtime", _RUNTIME),
+    ("runtime name", _RUNTIME),
+    ("Unknown runtime", _RUNTIME),
     (
         "newuidmap",
         (

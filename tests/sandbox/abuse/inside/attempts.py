@@ -48,7 +48,8 @@ def attempt(title, facts, os):  # type: ignore[no-untyped-def]
         path = path.replace("{" + name + "}", facts[name])
     if how in {READ, FOLLOW}:
         with open(path) as file:
-            return "read " + path + ": " + (file.read(20) or "nothing")
+            said = file.read(20)  # an empty file tells nothing
+        return said and "read " + path + ": " + said
     if how == LIST:
         return "listed " + path + ": " + " ".join(os.listdir(path)[:3])
     if how == MAKE:
