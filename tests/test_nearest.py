@@ -11,6 +11,7 @@ def test_the_closest_names_come_first() -> None:
     assert nearest("serch", ["reach", "search"], most=2) == ["search", "reach"]
     assert nearest("serch", ["reach", "search"]) == ["search"]
     assert nearest("zzz", ["search"]) == []
+    assert nearest("shop.credit", ["fs.edit"]) == []
 
 
 @pytest.mark.parametrize(

@@ -176,13 +176,15 @@ class ProviderError(Exception):
         cause: Code | None = Code.InvalidInput,
         code: Code | None = None,
         detail: object = None,
+        frames: tuple[str, ...] = (),
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
         `code` overrides the outcome code that the gateway would derive from the cause, if it is one that a call can
         end with; any other code is taken as the cause. `detail` is JSON for faces that
-        speak the provider's language.
+        speak the provider's language; `frames` say where an exception behind it came from.
         """
+        self.frames = frames
         self.cause = cause
         self.code = code
         self.detail = detail

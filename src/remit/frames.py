@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
+from collections.abc import Callable
+from inspect import unwrap
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,12 @@ def frames_of(error: BaseException) -> tuple[str, ...]:
     own = [text for file, text in found if _is_own(file)]
     shown = own or [text for file, text in found if not file.startswith(_OURS)][-1:]
     return tuple(shown if len(shown) <= MOST else [shown[0], *shown[1 - MOST :]])
+
+
+def place_of(function: Callable[..., object]) -> str:
+    """Where a function stands, as `file:line in function`."""
+    code = getattr(unwrap(function), "__code__", None)
+    return f"{_near(code.co_filename)}:{code.co_firstlineno} in {code.co_qualname}" if code else repr(function)
 
 
 def _is_own(file: str) -> bool:

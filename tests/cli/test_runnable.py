@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Project
 
 RECIPES = """
@@ -81,6 +83,44 @@ def test_a_file_without_a_recipe_and_one_that_is_not_there_are_refused(project: 
     write(project, "empty.py", "x = 1\n")
     assert "has no recipe" in project.here("run", "empty.py", "--json").error["message"]
     assert project.here("run", "missing.py", "--json").error["code"] == "MODULE_UNLOADABLE"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "remedy"),
+    [
+        ('@tool("Ax")\ndef a() -> int: ...', "'Ax' is not a tool's name", "lower-case letters"),
+        ('@tool("a.x", level="L9")\ndef a() -> int: ...', "'L9' is not a level", "Use L0, L1 or L2."),
+        ("1 / 0", "ZeroDivisionError", "--module"),
+    ],
+)
+def test_what_is_wrong_in_a_module_says_what_is_right(project: Project, code: str, said: str, remedy: str) -> None:
+    write(project, "bad.py", f"from remit import tool\n{code}\n")
+    error = project.here("run", "bad.py", "--json").error
+    assert error["code"] == "MODULE_UNLOADABLE"
+    assert "bad.py:2" in error["message"] or "bad.py:3" in error["message"]
+    assert said in error["message"]
+    assert remedy in error["remedy"]
+
+
+def test_hints_are_shown_without_quotes_where_annotations_are_texts(project: Project) -> None:
+    write(project, "mine.py", f"from __future__ import annotations\n{RECIPES}")
+    error = project.here("run", "mine.py", "--word", "a", "--times", "x", "--json").error
+    assert error["message"] == "first: times: Expected `int`, got `str`"
+    assert error["remedy"] == "Its parameters are: word: str, times: int = 2."
+
+
+def test_recipes_of_one_name_are_refused_with_their_places(project: Project) -> None:
+    write(project, "one.py", RECIPES)
+    write(project, "two.py", RECIPES)
+    project.configure('[app]\nmodules = ["one.py", "two.py"]\n', modules=False)
+    error = project.here("run", "first", "--word", "a", "--json").error
+    assert error["code"] == "NAME_INVALID"
+    assert "one.py:4 in first and two.py:4 in first" in error["message"]
+
+
+def test_a_plan_or_an_input_that_is_not_there_says_so(project: Project) -> None:
+    assert project.here("run", "none.yaml", "--json").error["remedy"] == "Check the path."
+    assert project.here("run", "greet", "--input", "@none", "--json").error["remedy"] == "Check the path."
 
 
 def test_a_file_of_an_untrusted_folder_lends_its_trust_to_nothing_else(project: Project) -> None:

@@ -19,7 +19,7 @@ def test_a_step_is_shown_with_everything_that_decided_about_it(project: Project)
         r"asked by +alice",
         r"rule +default:L1",
         rf"approval +{name}",
-        r"provider +local, version",
+        r"provider +local\n",
         r"schema of arguments +sha256:[0-9a-f]{64}\n",
         r"side effect +write: committed",
         r"idempotency key +[0-9a-f]{64}\n",
@@ -56,3 +56,9 @@ def test_what_is_masked_of_a_step_is_counted(project: Project) -> None:
     assert "0123456789" not in out
     assert "arguments (1 masked: --json shows everything)" in out
     assert "sk-live-0123456789abcdef0123" in project.here("show", job, "1", "--json").out
+
+
+def test_a_call_that_waits_is_shown_with_the_arguments_that_are_asked_about(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt", "--text", "one")
+    assert project.here("show", job, "1", "--json").json["args"] == {"path": "n.txt", "text": "one"}
+    assert '"path": "n.txt"' in project.here("show", job, "1").out

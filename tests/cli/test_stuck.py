@@ -106,3 +106,9 @@ def test_a_replay_says_that_a_tool_is_gone(project: Project, job: str) -> None:
 def test_a_name_that_no_server_has_is_a_mistake_in_the_command(project: Project) -> None:
     done = project.here("mcp", "test", "nosuch")
     assert (done.status, "there is no MCP server 'nosuch'" in done.out) == (2, True)
+
+
+def test_a_stuck_job_is_called_so_where_it_cannot_be_retried(project: Project, job: str) -> None:
+    write(project, CODE.replace("run.now()", "run.uuid()"))
+    assert project.apart("resume", job).status == 1
+    assert "it is stuck" in project.apart("retry", job, "--json").error["message"]

@@ -55,6 +55,7 @@ def test_ctrl_c_leaves_the_job_to_be_resumed_and_says_how(project: Project) -> N
         screen.expect("a read is under way")
         screen.expect(r"patience 1/2")
         screen.type(CTRL_C)
+        screen.expect(r"forever  stopped")
         screen.expect(rf"resume with: remit resume {job}")
         screen.expect(rf"cancel with: remit cancel {job}")
         assert screen.end() == 130
@@ -95,6 +96,7 @@ def test_a_second_ctrl_c_gives_it_no_time(project: Project) -> None:
         screen.type(CTRL_C)
         screen.expect("it has 20 s to end")
         screen.type(CTRL_C)
+        screen.expect("whether it happened is unknown")
         screen.expect("resume with:")
         assert screen.end() == 130
 

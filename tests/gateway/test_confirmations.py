@@ -167,7 +167,7 @@ async def test_a_closed_question_stays_as_it_was_decided(first: str, second: str
             with pytest.raises(StateError) as raised:
                 await settle(world, seen, second, "carol")
             assert raised.value.code is Code.CONFIRMATION_CLOSED
-            assert ("replaced it" in raised.value.remedy) is (first == "edit")
+            assert ("remit confirm c_" in raised.value.remedy) is (first == "edit")
         assert (await world.confirmations.find(found.id)).state == state
 
 

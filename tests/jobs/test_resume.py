@@ -134,6 +134,25 @@ async def test_a_safe_call_is_retried_with_backoff_and_gives_up_after_its_attemp
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
+async def test_a_call_is_retried_on_the_exceptions_that_its_tool_names(remit_in: OpenRemit) -> None:
+    calls = 0
+
+    @tool("net.get", level="L0", retry=Retry(attempts=3, first_delay_ms=1), retry_on=(LookupError,))
+    async def get() -> int:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise KeyError("busy")
+        return calls
+
+    @recipe("fetch")
+    async def fetch(run: Run) -> int:
+        return await run.call(get)
+
+    async with remit_in(tools=[get], recipes=[fetch]) as remit:
+        assert await remit.run(fetch()) == 3
+
+
 async def test_a_call_keeps_its_arguments_through_retries_whatever_the_recipe_does_to_them(remit_in: OpenRemit) -> None:
     heard: list[list[int]] = []
     shared: dict[str, Any] = {"numbers": [1]}

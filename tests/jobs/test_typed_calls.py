@@ -74,7 +74,25 @@ async def test_arguments_of_a_name_are_one_dict(given: tuple[object, ...]) -> No
 
 
 def test_a_recipe_shows_its_name_and_parameters() -> None:
-    assert repr(plain) == "<recipe plain(word: 'str') -> 'int'>"
+    assert repr(plain) == "<recipe plain(word: str) -> int>"
+    assert repr(plain("tea")) == '<call of the recipe plain with {"word":"tea"}>'
+
+
+async def test_a_run_and_remit_say_what_they_are() -> None:
+    seen: list[str] = []
+
+    @recipe
+    async def look(run: Run) -> None:
+        seen.append(repr(run))
+
+    remit = Remit(":memory:", recipes=[look], policy=[])
+    assert repr(remit) == "<Remit on :memory:, closed>"
+    async with remit:
+        job = await remit.start(look())
+        await job
+        assert repr(remit) == "<Remit on :memory:, open>"
+        (shown,) = seen
+        assert shown.startswith(f"<run of {job.id} by ")
 
 
 EXAMPLE = """

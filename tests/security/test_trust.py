@@ -162,7 +162,10 @@ def test_anything_but_yes_is_no(clone: Folder, answer: str) -> None:
 
 
 def test_a_pipe_cannot_answer(clone: Folder) -> None:
-    assert clone.run("trust", stdin="yes\n").status == 2
+    done = clone.run("trust", stdin="yes\n")
+    assert done.status == 2
+    assert "It would " in done.err
+    assert "remit trust --yes" in done.err
     assert "FOLDER_NOT_TRUSTED" in clone.run("tools", stdin="yes\n").err
 
 

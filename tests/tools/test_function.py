@@ -285,3 +285,25 @@ def test_a_ready_schema_that_does_not_fit_the_function_is_an_error() -> None:
 
         @tool("weather.two", level="L0", input_schema=READY)
         async def two(city: str, days: int) -> None: ...
+
+
+async def test_exceptions_that_retry_on_names_count_as_failed_connections() -> None:
+    class HttpError(Exception):
+        pass
+
+    @tool("net.get", level="L0", retry_on=(HttpError,))
+    def get(good: bool) -> int:
+        raise HttpError("502") if good else KeyError("k")
+
+    with pytest.raises(ProviderError, match="HttpError: 502") as caught:
+        await invoke(get, good=True)
+    assert (caught.value.cause, caught.value.code) == (Code.NetworkError, Code.TOOL_UNAVAILABLE)
+    assert caught.value.frames
+    assert "test_function.py" in caught.value.frames[-1]
+    with pytest.raises(KeyError):
+        await invoke(get, good=False)
+
+
+def test_a_tool_in_the_sandbox_has_no_retry_on() -> None:
+    with pytest.raises(UsageError, match="come out of it as text"):
+        tool("net.get", level="L2", sandbox=True, retry_on=(OSError,))(count.function)

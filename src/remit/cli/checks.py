@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -47,6 +49,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
     """
     yield _python()
     yield _sqlite()
+    yield _extras()
     try:
         settings = state.settings()
     except RemitError as error:
@@ -95,6 +98,30 @@ def _sqlite() -> Check:
             "sqlite", "warn", f"{version} may lose a write under load", f"Upgrade apsw: SQLite {least} or newer."
         )
     return Check("sqlite", "ok", f"{version}, built into apsw")
+
+
+def _extras() -> Check:
+    """Which extras are here: everything that each needs is installed."""
+    here: dict[str, bool] = {}
+    for line in requires("remit") or ():
+        needs, _, condition = line.partition(";")
+        extra = re.search(r'extra == "([\w-]+)"', condition)
+        foreign = re.search(r'sys_platform == "(\w+)"', condition)
+        if extra and extra[1] != "dev" and (not foreign or foreign[1] == sys.platform):
+            name = re.match(r"[\w.-]+", needs)
+            here[extra[1]] = here.get(extra[1], True) and name is not None and _installed(name[0])
+    missing = [extra for extra, there in here.items() if not there]
+    said = [", ".join(extra for extra, there in here.items() if there) or "none"]
+    said += [f"not installed: {', '.join(missing)} (`pip install 'remit[{missing[0]}]'`)"] if missing else []
+    return Check("extras", "ok", "; ".join(said))
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _terminal(state: State) -> Check:

@@ -60,6 +60,8 @@ class State:
         self.color: Color | None = None
         self.quiet = False
         self.verbose = 0
+        self.reported = ""
+        """The part of Remit whose failures the command itself reports."""
         self.logs = 0
         """How much is logged without -v."""
         self.as_json = False
@@ -113,7 +115,7 @@ class State:
 
         if self.server:
             raise not_there()
-        log_to_stderr(max(self.verbose, self.logs))
+        log_to_stderr(max(self.verbose, self.logs), self.reported)
         runs = code in {"needed", "wanted"}
         settings = self.trusted(flags) if runs or writes or creates or servers else self.looked_at(flags)
         if self.modules and runs:
@@ -171,7 +173,7 @@ class State:
         from remit.cli.logs import log_to_stderr
         from remit.client.remote import RemoteRemit
 
-        log_to_stderr(max(self.verbose, self.logs))
+        log_to_stderr(max(self.verbose, self.logs), self.reported)
         if self.principal is not None:
             from remit.client.person import only_oneself
 

@@ -124,6 +124,7 @@ class LiveView(Silent):
         )
         self._unicode = (channel.stream.encoding or "").lower().startswith("utf")
         self._paused = False
+        self._stopped = False
         self._live: Live | None = None
         self._frames: asyncio.Task[None] | None = None
 
@@ -132,8 +133,9 @@ class LiveView(Silent):
         self._frames = asyncio.create_task(self._draw(), name="remit:view")
         return self
 
-    async def __aexit__(self, *_raised: object) -> None:
-        """Leave the last picture on the screen."""
+    async def __aexit__(self, *raised: object) -> None:
+        """Leave the last picture on the screen; what was under way is no longer if something was raised."""
+        self._stopped = bool(raised) and raised[0] is not None
         if self._frames is not None:
             self._frames.cancel()
             await asyncio.wait([self._frames])
@@ -215,7 +217,7 @@ class LiveView(Silent):
         row = job.row
         steps = self._steps[job.job]
         taken = duration(int((self._clock.monotonic() - self._began) * SECOND))
-        parts = [row.state if row.worker or row.state != "running" else "stopped"]
+        parts = ["stopped" if row.state == "running" and (self._stopped or not row.worker) else row.state]
         parts.append(f"{len(steps)} steps" if len(steps) != 1 else "1 step")
         parts.append(taken)
         if row.state == "waiting":
@@ -264,7 +266,7 @@ class LiveView(Silent):
         return duration(int((now - since) * SECOND))
 
     def _mark(self, state: str) -> str:
-        if state == "running":
+        if state == "running" and not self._stopped:
             frames = _SPINNER if self._unicode else _ASCII_SPINNER
             return frames[int(self._clock.monotonic() / _FRAME_S) % len(frames)]
         return self._sign(_MARKS.get(state, "·"))

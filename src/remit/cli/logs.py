@@ -24,9 +24,14 @@ class _StderrHandler(logging.Handler):
             self.handleError(record)
 
 
-def log_to_stderr(verbose: int) -> None:
-    """Log from now on: warnings, with 1 what happens, with 2 and more everything."""
+def log_to_stderr(verbose: int, reported: str = "") -> None:
+    """Log from now on: warnings, with 1 what happens, with 2 and more everything.
+
+    What the part `reported` warns of is left out without -v: the command itself says it.
+    """
     handler = _StderrHandler()
+    if reported and not verbose:
+        handler.addFilter(lambda record: record.name != reported)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("remit")
     logger.handlers[:] = [handler]

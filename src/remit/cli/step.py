@@ -18,8 +18,10 @@ from remit.redact import MASK, mask
 
 if TYPE_CHECKING:
     from remit.cli.context import State
+    from remit.cli.opened import Opened
     from remit.cli.output import Channel
     from remit.service.views import StepView, TaskError
+    from remit.trace.narrative import Narrative
     from remit.trace.step import StepNarrative
 
 
@@ -29,12 +31,22 @@ async def show_step(state: State, reference: str, step: str) -> int:
         job = await remit.service.jobs.find(reference)
         view = await remit.service.steps.view(job, step)
         told = await remit.service.streams.narrative(job)
+        view = await _asked(remit, view, told)
     found = next((one for one in told.steps if one.step == step), None)
     if state.as_json:
         state.output.json({**msgspec.structs.asdict(view), "narrative": found})
         return exit_codes.OK
     _print(state.output.out, job, view, found)
     return exit_codes.OK
+
+
+async def _asked(remit: Opened, view: StepView, told: Narrative) -> StepView:
+    """The step with the arguments that people are asked about, if it has not been announced."""
+    asked = next((one.confirmations for one in told.steps if one.step == view.row.step and one.confirmations), ())
+    if view.args is not None or not asked or not view.row.name.startswith("tool"):
+        return view
+    question = await remit.service.confirmations.view(asked[-1].confirmation)
+    return msgspec.structs.replace(view, args=question.args)
 
 
 def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -> None:
@@ -74,7 +86,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
     ]
     if tool is not None:
         said += [
-            ("provider", f"{tool.provider}, version {tool.version}"),
+            ("provider", f"{tool.provider}, version {tool.version}" if tool.version else tool.provider),
             ("schema of arguments", tool.request_schema_hash),
             ("schema of result", tool.response_schema_hash),
         ]

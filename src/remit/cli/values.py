@@ -62,4 +62,5 @@ def _text(text: str, what: str) -> str:
         return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"{what}: {name} cannot be read: {why}", code=Code.INVALID_INPUT) from error
+        remedy = "Check the path." if isinstance(error, OSError) else "Convert it, such as with iconv."
+        raise UsageError(f"{what}: {name} cannot be read: {why}", code=Code.INVALID_INPUT, remedy=remedy) from error

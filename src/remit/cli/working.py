@@ -139,7 +139,10 @@ async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[Follow
         state.note(f"a call with side effects is under way; it has {seconds} s to end. Once more stops at once.")
         await engine.drain(seconds)
     await engine.stop()
-    return [await followed(remit, job) for job in chosen]
+    jobs = [await followed(remit, job) for job in chosen]
+    if any(job.risky for job in jobs):
+        state.note("the call was cut off: whether it happened is unknown, and you are asked when the job is resumed")
+    return jobs
 
 
 def _view(state: State) -> Silent:

@@ -267,7 +267,9 @@ class Confirmations:
             raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
         if found.state != "pending":
             remedy = (
-                "Answer the question that replaced it." if found.replaced_by else ("There is nothing left to decide.")
+                f"Answer the question that replaced it: remit confirm {found.replaced_by}"
+                if found.replaced_by
+                else "There is nothing left to decide."
             )
             raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
         request = found.request

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.redact import preview_of
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -55,6 +56,9 @@ class RecipeCall(Generic[T]):
     def __init__(self, recipe: RecipeDefinition[T], arguments: dict[str, Any]) -> None:
         self.recipe = recipe
         self.input = arguments
+
+    def __repr__(self) -> str:
+        return f"<call of the recipe {self.recipe.name} with {preview_of(self.input)}>"
 
 
 def args_of(tool: str, given: tuple[Any, ...]) -> tuple[Any, ...]:

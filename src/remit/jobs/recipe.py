@@ -12,6 +12,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, UsageError
+from remit.frames import place_of
 from remit.jobs.bound import RecipeCall
 from remit.jobs.code import code_digest, code_version, folder_of, text_digest
 from remit.nearest import did_you_mean
@@ -117,7 +118,10 @@ class Recipe(Generic[P, T]):
             return {}
 
     def __repr__(self) -> str:
-        return f"<recipe {self.name}{self.signature}>"
+        returned = self.signature.return_annotation
+        written = "" if returned is inspect.Signature.empty else inspect.formatannotation(returned).strip("'")
+        result = f" -> {written}" if written else ""
+        return f"<recipe {self.name}({', '.join(map(shown, self.signature.parameters.values()))}){result}>"
 
     @property
     def execution_version(self) -> str:
@@ -153,7 +157,7 @@ class Recipe(Generic[P, T]):
         self.deployed = code_version(setting, folder_of(self.function)) if setting else ""
 
     def _misfit(self, why: str) -> UsageError:
-        parameters = ", ".join(str(parameter) for parameter in self.signature.parameters.values())
+        parameters = ", ".join(map(shown, self.signature.parameters.values()))
         return UsageError(
             f"{self.name}: {why}", code=Code.INVALID_INPUT, remedy=f"Its parameters are: {parameters or 'none'}."
         )
@@ -190,6 +194,12 @@ def recipe(
     return wrap
 
 
+def shown(parameter: inspect.Parameter) -> str:
+    """A parameter as Python writes it; a hint without quotes, as where annotations are texts."""
+    text, hint = str(parameter), parameter.annotation
+    return text.replace(repr(hint), hint, 1) if isinstance(hint, str) else text
+
+
 class Recipes:
     """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name."""
 
@@ -208,7 +218,8 @@ class Recipes:
             one.deploy(self._code_version)
             versions[one.version] = one
         elif known is not one and known.function is not one.function:
-            msg = f"two recipes are named {one.name!r} and have the version {one.version!r}"
+            places = f"{place_of(known.function)} and {place_of(one.function)}"
+            msg = f"two recipes are named {one.name!r} and have the version {one.version!r}: {places}"
             raise NameInvalidError(msg, remedy="Rename one of them, or give it another version.")
 
     def get(self, name: str, recorded: str = "") -> Recipe[..., Any]:

@@ -61,6 +61,9 @@ class Run:
         self._effects = effects
         self._branches = Branches(effects)
 
+    def __repr__(self) -> str:
+        return f"<run of {self.job_id} by {self.principal or 'nobody'}>"
+
     @overload
     async def call(
         self,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import RemitError, UsageError
 from remit.frames import frames_of
 from remit.jobs.recipe import Recipe
 from remit.redact import mask
@@ -63,9 +63,12 @@ def _load(name: str, folder: Path) -> ModuleType:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except Exception as error:
         where = "".join(f" ({frame})" for frame in frames_of(error)[-1:])
-        why = mask(f"{type(error).__name__}: {error}")
-        remedy = "Fix the module, or remove it from app.modules."
-        raise UsageError(f"cannot import {name}{where}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy) from error
+        why, remedy = f"{type(error).__name__}: {error}", "Fix the module, or leave it out of app.modules and --module."
+        if isinstance(error, RemitError):
+            why, remedy = str(error), error.remedy or remedy
+        raise UsageError(
+            f"cannot import {name}{where}: {mask(why)}", code=Code.MODULE_UNLOADABLE, remedy=remedy
+        ) from error
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
+from remit.jobs.recipe import shown
+
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe, Recipes
 
@@ -84,7 +86,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> ParameterView:
     written = "" if parameter.annotation is parameter.empty else inspect.formatannotation(parameter.annotation)
     return ParameterView(
         name=parameter.name,
-        shown=str(parameter),
+        shown=shown(parameter),
         hint=written.strip("'"),
         default=None if parameter.default is parameter.empty else repr(parameter.default),
         text=str in bare | items,

@@ -14,6 +14,7 @@ from remit.jobs.retry import failing_step
 from remit.jobs.state import ENDED, KIND
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCreated, JobForked
+from remit.service.states import shown_state
 from remit.service.views import job_row
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def checked_step(head: Head, history: History, step: str) -> str:
     """The step from which a job is retried. Raises StateError (JOB_NOT_RETRYABLE) or NotFoundError."""
     job = job_row(head).job
     if head.state not in ENDED:
-        raise _not_retryable(f"{job} has not ended: it is {head.state}", f"Continue it: remit resume {job}")
+        raise _not_retryable(
+            f"{job} has not ended: it is {shown_state(job_row(head))}", f"Continue it: remit resume {job}"
+        )
     if head.subject:
         why = f"{job} is about the subject {head.subject}, whose values are kept for that job alone"
         raise _not_retryable(why, "Start a new job.")

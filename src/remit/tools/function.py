@@ -14,6 +14,7 @@ import msgspec
 from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
+from remit.frames import frames_of
 from remit.large import is_large
 from remit.settings.terms import SandboxTerms, terms_of
 from remit.tools import hints
@@ -34,12 +35,19 @@ class FunctionTool(Generic[P, R_co]):
     """A function that is a tool: called directly it is the function; the gateway calls it through its provider."""
 
     def __init__(
-        self, function: Callable[P, R_co], meta: ToolMeta, signature: hints.Signature, terms: SandboxTerms | None = None
+        self,
+        function: Callable[P, R_co],
+        meta: ToolMeta,
+        signature: hints.Signature,
+        terms: SandboxTerms | None = None,
+        retry_on: tuple[type[Exception], ...] = (),
     ) -> None:
         self.function = function
         self.meta = meta
         self.terms = terms
         """The terms on which its provider runs it in the sandbox; None: it runs in this process."""
+        self.retry_on = retry_on
+        """Exceptions that count as failed connections."""
         self._arguments = signature.arguments
         self._context = signature.context
         self.is_async = inspect.iscoroutinefunction(function)
@@ -84,6 +92,15 @@ class FunctionTool(Generic[P, R_co]):
             given[self._context] = ctx
         call: Callable[..., Any] = self.function
         try:
+            return await self._run(call, given, threads)
+        except self.retry_on as error:
+            why = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ProviderError(
+                why, cause=Code.NetworkError, code=Code.TOOL_UNAVAILABLE, frames=frames_of(error)
+            ) from error
+
+    async def _run(self, call: Callable[..., Any], given: dict[str, Any], threads: Threads | None) -> ToolResult:
+        try:
             if not self.is_async:
                 return await (threads or Threads(1)).run(lambda: _result(_run(call, given)))
             value = await call(**given)
@@ -121,6 +138,7 @@ def tool(
     unprotected: bool = False,
     sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
     output_trusted: bool = True,
+    retry_on: tuple[type[Exception], ...] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
@@ -129,20 +147,19 @@ def tool(
     seconds. `budget`: what calls may use. `input_schema`, `output_schema`: ready JSON schemas in place of the type
     hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
     `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
+    `retry_on`: exceptions that count as failed connections, after which `retry` may try again.
     `output_trusted=False`: what it returns is text that anyone may have written, such as mail or a page.
     Raises NameInvalidError, SchemaError, or UsageError if the options contradict each other.
     """
-    check_name(name)
-    parse_budget(budget)
-    grade = _level(name, level)
+    grade = _level(check_name(name), level)
     effects = grade > Level.L0 if side_effects is None else side_effects
-    _check_options(name, grade, effects=effects, timeout=timeout)
+    _check_options(name, grade, effects=effects, timeout=timeout, budget=budget)
     terms = _terms(name, sandbox, unprotected=unprotected)
 
     def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
         _check_callable(name, function)
         signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
-        _check_enclosable(name, function, signature, terms)
+        _check_enclosable(name, function, signature, terms, retry_on)
         meta = ToolMeta(
             name=name,
             provider_id=PROVIDER_ID,
@@ -161,7 +178,7 @@ def tool(
             budget=None if budget is None else dict(budget),
             output_trusted=output_trusted,
         )
-        return FunctionTool(function, meta, signature, terms)
+        return FunctionTool(function, meta, signature, terms, retry_on)
 
     return decorate
 
@@ -191,7 +208,8 @@ def _level(name: str, level: Level | str) -> Level:
         raise UsageError(f"{name}: {level!r} is not a level", remedy="Use L0, L1 or L2.") from error
 
 
-def _check_options(name: str, grade: Level, *, effects: bool, timeout: float) -> None:
+def _check_options(name: str, grade: Level, *, effects: bool, timeout: float, budget: Mapping[str, int] | None) -> None:
+    parse_budget(budget)
     if effects and grade is Level.L0:
         raise UsageError(f"{name}: L0 means read-only, so it has no side effects", remedy='Give it level="L1".')
     if not (0 < timeout < math.inf):
@@ -216,11 +234,18 @@ def _isolation(grade: Level, terms: SandboxTerms | None, *, unprotected: bool) -
 
 
 def _check_enclosable(
-    name: str, function: Callable[..., Any], signature: hints.Signature, terms: SandboxTerms | None
+    name: str,
+    function: Callable[..., Any],
+    signature: hints.Signature,
+    terms: SandboxTerms | None,
+    retry_on: tuple[type[Exception], ...],
 ) -> None:
     """In the sandbox a process of its own finds it by its name, and has no call to report to."""
     if terms is None:
         return
+    if retry_on:
+        remedy = "Raise ConnectionError there."
+        raise UsageError(f"{name}: exceptions of a tool in the sandbox come out of it as text", remedy=remedy)
     if "<locals>" in function.__qualname__:
         raise UsageError(f"{name}: a function within another cannot run in the sandbox", remedy="Move it to the top.")
     if signature.context is not None:

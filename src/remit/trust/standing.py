@@ -119,7 +119,10 @@ def own_journal(settings: Settings) -> Path | None:
     return settings.journal.file if chosen else None
 
 
-def untrusted(found: Standing) -> SettingsError:
+_LOOK: Final = "Review it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
+
+
+def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:
     """The refusal of what would use an untrusted folder."""
     place = found.settings.file if not found.settings_trusted else found.journal
     if found.changed:
@@ -129,7 +132,6 @@ def untrusted(found: Standing) -> SettingsError:
         why = f"{place} is not trusted: it came with the folder, or was created under REMIT_TRUST=1"
     else:
         why = f"{place} is not trusted: it would run code or loosen what is allowed"
-    remedy = "Review it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
     return SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)
 
 

@@ -78,7 +78,8 @@ def test_two_functions_of_one_name_are_refused() -> None:
     @tool("math.add")
     def other() -> None: ...
 
-    with pytest.raises(NameInvalidError, match=r"two functions define the tool math\.add"):
+    places = r"test_provider.py:\d+ in add and .*:\d+ in test_two_.*other"
+    with pytest.raises(NameInvalidError, match=rf"two functions define the tool math\.add: .*{places}"):
         FunctionProvider([add, other])
 
 

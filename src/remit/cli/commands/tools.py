@@ -42,6 +42,8 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     if target is not None:
         return _export(state, name, target)
 
+    state.reported = "remit.mcp"  # why tools are missing is said below, once
+
     async def look(remit: Opened) -> tuple[list[ToolView], dict[str, str]]:
         found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
         if isinstance(remit, Remit):
@@ -56,10 +58,17 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     else:
         _one(state, found[0])
     for provider, why in failures.items():
-        from remit.cli.text import one_line
-
-        state.note(f"the tools of {provider} are missing: {one_line(why)}")
+        state.note(_missing(provider, why))
     return exit_codes.OK
+
+
+def _missing(provider: str, why: str) -> str:
+    from remit.cli.text import one_line
+
+    name = provider.removeprefix("mcp_")
+    for before in ("SpawnFailed: ", f"the MCP server {name}: "):
+        why = why.removeprefix(before)
+    return f"the tools of {provider} are missing: {one_line(why)}"
 
 
 def _export(state: State, name: str | None, target: Path) -> int:
@@ -90,12 +99,10 @@ def _export(state: State, name: str | None, target: Path) -> int:
 
 
 def _incomplete(failures: dict[str, str]) -> UsageError:
-    from remit.cli.text import one_line
-
-    provider, why = next(iter(failures.items()))
-    msg = f"the tools of {provider} are missing: {one_line(why)}"
     return UsageError(
-        msg, code=Code.TOOL_UNAVAILABLE, remedy="An export contains every tool: fix the provider, then try again."
+        _missing(*next(iter(failures.items()))),
+        code=Code.TOOL_UNAVAILABLE,
+        remedy="An export contains every tool: fix the provider, then try again.",
     )
 
 

@@ -30,7 +30,7 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     settings = state.settings()
     if revoke:
         return _revoke(state, settings.file)
-    from remit.cli.trusting import agreed, lines, register, standing_of
+    from remit.cli.trusting import agreed, lines, register, show, standing_of
     from remit.clock import SystemClock
     from remit.trust.standing import trust, untrusted
 
@@ -45,7 +45,10 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
         if state.as_json:
             state.output.json({"folder": str(settings.folder), "trusted": False, "would": lines(found)})
             return exit_codes.OK
-        if not state.output.interactive or not agreed(state.output, found):
+        if not state.output.interactive:
+            show(state.output, found)
+            raise untrusted(found, "If that is right: remit trust --yes")
+        if not agreed(state.output, found):
             raise untrusted(found)
     trust(found, register(), edits=edits, now=SystemClock().now())
     if state.as_json:

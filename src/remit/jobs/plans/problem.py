@@ -47,17 +47,22 @@ class PlanProblem(msgspec.Struct, frozen=True):
         return f"{where}: {self.message}, expected {self.expected}"
 
 
+_CORRECT: Final = "Correct the plan; nothing has been recorded or run."
+
+
 class InvalidPlanError(PlanError):
     """A plan cannot be read or is not valid; carries every problem that was found, in the order of the file."""
 
-    def __init__(self, problems: Iterable[PlanProblem], file: str, *, code: Code = Code.PLAN_INVALID) -> None:
+    def __init__(
+        self, problems: Iterable[PlanProblem], file: str, *, code: Code = Code.PLAN_INVALID, remedy: str = _CORRECT
+    ) -> None:
         """Keep the problems; the message has one line for each."""
         self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
         self.file = file
         lines = [problem.at(file) for problem in self.problems[:_SHOWN]]
         if len(self.problems) > _SHOWN:
             lines.append(f"… and {len(self.problems) - _SHOWN} more")
-        super().__init__("\n".join(lines), code=code, remedy="Correct the plan; nothing has been recorded or run.")
+        super().__init__("\n".join(lines), code=code, remedy=remedy)
 
 
 class Marks(msgspec.Struct, frozen=True):

@@ -34,7 +34,8 @@ def load_plan(
         data = read_plain(FilePath(path), MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise _unreadable(file, f"cannot be read: {why}", "a file with a plan") from error
+        problem = PlanProblem(0, 0, "", f"cannot be read: {why}", "a file with a plan")
+        raise InvalidPlanError([problem], file, code=Code.PLAN_UNREADABLE, remedy="Check the path.") from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

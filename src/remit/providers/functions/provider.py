@@ -11,6 +11,7 @@ import msgspec
 from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
+from remit.frames import place_of
 from remit.providers.functions.enclosed import call_enclosed
 from remit.sandbox.enclosure import Enclosures
 from remit.tools.function import PROVIDER_ID, FunctionTool
@@ -43,7 +44,8 @@ class FunctionProvider:
             other = self._tools.setdefault(each.meta.name, each)
             if other is not each:
                 raise NameInvalidError(
-                    f"two functions define the tool {each.meta.name}: {other.function!r} and {each.function!r}",
+                    f"two functions define the tool {each.meta.name}: "
+                    f"{place_of(other.function)} and {place_of(each.function)}",
                     remedy="Give one of them another name.",
                 )
 

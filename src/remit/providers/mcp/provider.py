@@ -239,7 +239,8 @@ class McpProvider:
             raise self._failed from None
         except ProviderError as error:
             self._failed = error
-            _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, error)
+            if error.cause is not Code.SpawnFailed:  # else the supervisor has logged it
+                _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, error)
             raise
         self._failed = None
         return connection

@@ -83,6 +83,8 @@ class ConnectionSupervisor:
         self._attempt: asyncio.Future[Connection] | None = None
         self._needed = asyncio.Event()
         self._failures = 0
+        self._told = ""
+        """Why there was no connection, as it was logged last."""
         self._resting = False
         self._up_since: float | None = None
         self._last: ProviderError | None = None
@@ -134,7 +136,7 @@ class ConnectionSupervisor:
             except (Exception, asyncio.CancelledError) as error:  # whatever goes wrong in there is this server's alone
                 if isinstance(error, asyncio.CancelledError) and (self._closed or cancelled()):
                     raise  # leaving a scope of anyio's, a cancellation may lose its mark: being closed is proof enough
-                self._fail(_failure(error, self._server))
+                self._report(_failure(error, self._server))
             if self._up_since is None:
                 self._era = self._known_era  # it may be another program now
             self._failures = 0 if self._lived() >= STABLE_S else self._failures + 1
@@ -192,25 +194,39 @@ class ConnectionSupervisor:
         finally:
             self._resting = False
 
+    def _report(self, error: ProviderError) -> None:
+        """Tell those who wait why there is no connection, and the log unless it was told the same before."""
+        why = _bare(str(error), self._server)
+        kind = "list_tools" if isinstance(error, ListFailedError) else "spawn"
+        level = logging.INFO if why == self._told else logging.ERROR
+        _log.log(level, "mcp.%s.failed server=%s: %s", kind, self._server.name, why)
+        self._told = why
+        self._fail(error)
+
+
+def _bare(why: str, server: McpServer) -> str:
+    """A reason without the server's name before it, which stands there already."""
+    for before in (f"{server.name}: ", f"the MCP server {server.name}: ", f"MCP server {server.name} "):
+        why = why.removeprefix(before)
+    return why
+
 
 def _failure(error: BaseException, server: McpServer) -> ProviderError:
-    """Why there is no connection, logged as the contract names it."""
+    """Why there is no connection."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         why = f"no connection within {CONNECT_S:g} s"
     elif isinstance(error, UsageError):
-        why = ". ".join(part for part in (error.message, error.remedy) if part)
+        why = _bare(". ".join(part for part in (error.message, error.remedy) if part), server)
     elif isinstance(error, OSError):
         what = "its folder " + server.cwd if server.cwd and not Path(server.cwd).is_dir() else server.where
         why = f"cannot be started: {error.strerror or error}: {what}"
     elif isinstance(error, Exception):
-        why = str(translated(error, server.name)).removeprefix(f"{server.name}: ")
+        why = _bare(str(translated(error, server.name)), server)
     else:
         why = "the attempt was abandoned"
     said = f"the MCP server {server.name}: {why}"
     if isinstance(error, ListFailedError):
-        _log.error("mcp.list_tools.failed server=%s: %s", server.name, why)
         return ListFailedError(said, cause=error.cause)
-    _log.error("mcp.spawn.failed server=%s: %s", server.name, why)
     return ProviderError(said, cause=Code.SpawnFailed)
