@@ -1,11 +1,14 @@
-"""Closes connections whose request does not get past its headers: a client that dribbles bytes holds nothing for long.
+"""Closes connections that hold others up: a client that dribbles bytes, or opens many, holds nothing for long.
 
-uvicorn times out idle connections, but only between requests, and one of its parsers takes headers of any length.
+A connection whose request does not get past its headers is closed in time: uvicorn times out idle connections, but only
+between requests, and one of its parsers takes headers of any length. If there are too many connections, a new one takes
+the place of the oldest without a request under way, so that nobody takes every descriptor of the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import resource
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -21,11 +24,18 @@ HEAD_BYTES: Final = 64 * 1024
 """How much of a request is taken before its headers end; a little more if it comes at once."""
 
 
+_MOST: Final = 4_096
+_KEPT_BACK: Final = 256
+"""Descriptors of the process that are not for clients: the journal, servers, programs."""
+
+
 class _Patient(asyncio.Protocol):
     """Passes on what a connection brings."""
 
-    def __init__(self, head_s: float, *args: Any, **given: Any) -> None:
+    def __init__(self, head_s: float, most: int, others: dict[_Patient, None], *args: Any, **given: Any) -> None:
         self._head_s = head_s
+        self._most = most
+        self._others = others
         self._inner: Any = AutoHTTPProtocol(*args, **given)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -37,6 +47,21 @@ class _Patient(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._inner.connection_made(transport)
         self._timer = self._loop.call_later(self._head_s, self._late)
+        self._others[self] = None
+        if len(self._others) > self._most:
+            next((one for one in self._others if one.idle), self).close()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way."""
+        cycle = self._inner.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    def close(self) -> None:
+        """End the connection at once."""
+        self._others.pop(self, None)
+        if self._transport is not None:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._began = True
@@ -45,8 +70,7 @@ class _Patient(asyncio.Protocol):
         if self._head > HEAD_BYTES:
             self._refuse(Problem(Code.REQUEST_TOO_LARGE, f"The headers are larger than {HEAD_BYTES} bytes."))
             return
-        cycle = self._inner.cycle
-        if cycle is not None and not cycle.response_complete:
+        if not self.idle:
             self._rest()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._head_s, self._late)
@@ -56,6 +80,7 @@ class _Patient(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._rest()
+        self._others.pop(self, None)
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -86,9 +111,17 @@ class _Patient(asyncio.Protocol):
             self._transport.close()
 
 
-def patient(head_s: float) -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, with so many seconds for the headers of each request."""
-    return cast("type[asyncio.Protocol]", partial(_Patient, head_s))
+def patient(head_s: float, most: int = 0) -> type[asyncio.Protocol]:
+    """Uvicorn's protocol, with so many seconds for the headers of each request, and `most` connections at once.
+
+    0 stands for as many as the descriptors of this process allow.
+    """
+    return cast("type[asyncio.Protocol]", partial(_Patient, head_s, most or _allowed(), {}))
+
+
+def _allowed() -> int:
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST if descriptors == resource.RLIM_INFINITY else max(64, min(_MOST, descriptors - _KEPT_BACK))
 
 
 def _answer(problem: Problem) -> bytes:

@@ -50,14 +50,16 @@ async def serve(
     *,
     tls: ssl.SSLContext | None = None,
     head_s: float = HEAD_S,
+    most: int = 0,
 ) -> None:
     """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end.
 
-    With `tls` connections are encrypted. The headers of a request have `head_s` seconds to arrive.
+    With `tls` connections are encrypted. The headers of a request have `head_s` seconds to arrive. There are `most`
+    connections at once; 0: as many as the descriptors of this process allow.
     """
     config = uvicorn.Config(
         app,
-        http=patient(head_s),
+        http=patient(head_s, most),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
