@@ -32,7 +32,7 @@ class Application:
     def close_streams(self) -> None:
         """There are none."""
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG002 - ASGI's
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request (ASGI)."""
         self.asked.release()
         if self.held is not None:

@@ -2,7 +2,7 @@
 
 A connection whose request does not get past its headers is closed in time: uvicorn times out idle connections, but only
 between requests, and one of its parsers takes headers of any length. If there are too many connections, a new one takes
-the place of the oldest without a request under way, so that nobody takes every descriptor of the process.
+the place of the oldest without a request under way, so that no client takes every descriptor of the process.
 """
 
 from __future__ import annotations
