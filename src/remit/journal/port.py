@@ -26,13 +26,8 @@ from typing import Protocol
 from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
 
 
-class Store(Protocol):
-    """A backend that keeps streams, heads and blobs."""
-
-    @property
-    def url(self) -> str:
-        """Where the journal is, without secrets, as `remit doctor` shows it."""
-        ...
+class Writing(Protocol):
+    """What is written."""
 
     def submit(self, commit: Commit) -> None:
         """Queue a commit; returns at once. Its callbacks are called on the event loop, `on_error` before `on_done`.
@@ -49,6 +44,14 @@ class Store(Protocol):
     def backlog(self) -> int:
         """Bytes submitted and not yet written."""
         ...
+
+    async def prune(self, now: int, limit: int) -> int:
+        """Erase at most `limit` blobs that are kept `until` now or earlier; how many."""
+        ...
+
+
+class Reading(Protocol):
+    """What was written."""
 
     async def head(self, stream: str) -> Head | None:
         """The newest head, with everything this process submitted before taken into account."""
@@ -90,9 +93,9 @@ class Store(Protocol):
         """Blobs with a digest > `after`, in the order of digests, at most `limit`."""
         ...
 
-    async def prune(self, now: int, limit: int) -> int:
-        """Erase at most `limit` blobs that are kept `until` now or earlier; how many."""
-        ...
+
+class Leasing(Protocol):
+    """Who works on which stream."""
 
     async def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
@@ -121,6 +124,10 @@ class Store(Protocol):
         """Every stream of a kind that someone holds, lapsed or not."""
         ...
 
+
+class Watching(Protocol):
+    """What has changed."""
+
     async def changed(self, since: int) -> int:
         """Wait until this journal was written to, by any process, after the mark `since`; return the new mark.
 
@@ -133,6 +140,15 @@ class Store(Protocol):
 
         May be told of other processes' changes a little later than `changed`, while this one writes much.
         """
+        ...
+
+
+class Store(Writing, Reading, Leasing, Watching, Protocol):
+    """A backend that keeps streams, heads and blobs."""
+
+    @property
+    def url(self) -> str:
+        """Where the journal is, without secrets, as `remit doctor` shows it."""
         ...
 
     async def integrity(self) -> list[str]:
