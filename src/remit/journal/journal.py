@@ -8,14 +8,12 @@ from itertools import islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-import msgspec
 from msgspec.structs import replace
 
-from remit.canonical import sha256
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError
-from remit.journal.blobs import BlobRef
+from remit.journal import values
 from remit.journal.event import (
     NO_PATCH,
     Append,
@@ -34,7 +32,7 @@ from remit.journal.event import (
 from remit.journal.examining import Examined, examine, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
-from remit.journal.salting import Salt, erasure_of, reveal, salted
+from remit.journal.salting import Salt, erasure_of, salted
 from remit.journal.seals import Seals
 from remit.journal.waiting import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
@@ -48,7 +46,6 @@ _POST_ATTEMPTS: Final = 100
 _BLOB_PAGE: Final = 16
 _PRUNED: Final = 100
 """Blobs erased in one transaction."""
-_RESTORE: Final = "Restore the journal from a backup."
 
 
 class Journal:
@@ -300,13 +297,7 @@ class Journal:
         Raises PayloadErasedError if it was erased with its subject, ChainBrokenError if the bytes are not those that
         were recorded, or gone (BLOB_MISSING).
         """
-        if isinstance(ref, BlobRef):
-            data = await self._store.blob(ref.digest)
-            if data is None:
-                msg = f"the bytes of {ref.digest} ({ref.bytes} bytes) are gone"
-                raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
-            return reveal(ref, data)
-        return bytes(inline) if isinstance(inline, msgspec.Raw) else None
+        return await values.value(self._store, inline, ref)
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes kept under a digest."""
@@ -317,12 +308,7 @@ class Journal:
 
         Raises ChainBrokenError if it is not the one that was recorded.
         """
-        data = await self._store.blob(digest)
-        if data is None:
-            return None
-        if sha256(data) != digest:
-            raise ChainBrokenError(f"the schema kept as {digest} has another digest", remedy=_RESTORE)
-        return msgspec.json.decode(data)
+        return await values.schema(self._store, digest)
 
     async def blobs(self, after: str = "") -> list[Blob]:
         """A page of blobs with a digest > `after`, in the order of digests; empty: there are no more."""
@@ -359,7 +345,7 @@ class Journal:
         examined = await examine(head, events, self.seals, self.value, self.clock.now())
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
-            raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
+            raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
         return examined
 
     def prove(self, head: Head, events: Sequence[Event]) -> None:

@@ -111,18 +111,7 @@ def open_runtime(
     migrating = Migrations((*found.migrations, *migrations))
     services = services_of(settings, journal, catalog, policy, probes_for(servers, settings, every), migrating)
     gateway = Gateway(services)
-    runner = Runner(
-        journal=journal,
-        gateway=gateway,
-        programs=programs,
-        versions=Versions(journal, catalog, settings.jobs.mismatch, services.migrations),
-        max_value_bytes=settings.tools.max_value_bytes,
-        chance=chance,
-        report=report or (lambda _job, _done, _total, _message: None),
-        worker=Owner.this().words,
-        step_by_step=step_by_step,
-    )
-    engine = LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
+    engine = _engine(settings, gateway, programs, chance, report, step_by_step=step_by_step)
     desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
     service = service_over(gateway, programs, pins, desk, servers, principal=principal(settings), wake=engine.wake)
     catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
@@ -149,6 +138,30 @@ def _catalog(settings: Settings, providers: Sequence[ToolProvider]) -> Catalog:
         choose=settings.tools.choose,
         closed=settings.tools.schema_gate != "off",
     )
+
+
+def _engine(
+    settings: Settings,
+    gateway: Gateway,
+    programs: Programs,
+    chance: RandomSource,
+    report: Report | None,
+    *,
+    step_by_step: bool,
+) -> LocalEngine:
+    services = gateway.services
+    runner = Runner(
+        journal=services.journal,
+        gateway=gateway,
+        programs=programs,
+        versions=Versions(services.journal, services.catalog, settings.jobs.mismatch, services.migrations),
+        max_value_bytes=settings.tools.max_value_bytes,
+        chance=chance,
+        report=report or (lambda _job, _done, _total, _message: None),
+        worker=Owner.this().words,
+        step_by_step=step_by_step,
+    )
+    return LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
 
 
 def _desk_settings(settings: Settings) -> DeskSettings:
