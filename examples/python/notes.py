@@ -1,4 +1,4 @@
-"""A recipe that uses the tools of an MCP server: it writes a note once a person approved it, and reads it unasked."""
+"""A recipe that uses the tools of an MCP server: it writes a note once a person approved it, and reads it without asking."""
 
 import asyncio
 import sys

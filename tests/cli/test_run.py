@@ -278,7 +278,7 @@ def test_a_job_may_be_given_stricter_rules(project: Project) -> None:
         ("[[policy.rules]]\neffect = 'deny'\ntools = ['@nobody']\n", "names the group '@nobody'"),
         ("[policy]\n", "holds no [[policy.rules]]"),
         ("[[policy.rules\n", "job.toml"),
-        (None, "is no file"),
+        (None, "is not a file"),
     ],
 )
 def test_rules_that_cannot_be_a_job_s_are_refused_before_it_starts(

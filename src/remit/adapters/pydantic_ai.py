@@ -43,7 +43,7 @@ class RemitToolset(AbstractToolset[Any]):
         """Offer tools whose full names fit one of `tools`.
 
         A call that needs a person waits for `patience_s` seconds (None: as long as it takes), and then ends the run
-        with `DeferredToolRequests`, whose metadata name the confirmation. Once it is decided in Remit, go on with
+        with `DeferredToolRequests`, whose metadata name the confirmation. Once it is decided in Remit, continue with
         `DeferredToolResults(approvals={id: True})`: what Remit's person decided is what happens.
         """
         self._governed = Governed(remit, tools, patience_s)

@@ -1,6 +1,6 @@
 """A conversation that goes on in another job, which refers to it and does not hold it again.
 
-So a thousand jobs that go on with each other record what one job of a thousand turns does. The reference names the job
+So a thousand jobs that continue each other record what one job of a thousand turns does. The reference names the job
 that recorded the conversation, and the digest of all of its messages.
 """
 
@@ -132,7 +132,7 @@ async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalle
 
 
 def _before(events: list[Event]) -> tuple[str, str]:
-    """The job whose conversation a job went on with, and how it stood then; empty: it began one."""
+    """The job whose conversation a job continued with, and how it stood then; empty: it began one."""
     for event in events:
         payload = decode(event.kind, event.data) if event.kind == CommandStarted.KIND else None
         if isinstance(payload, CommandStarted) and payload.after_job:

@@ -42,7 +42,7 @@ class Agent:
     """One agent at work in a run."""
 
     def __init__(self, run: Run, goal: Goal, thread: Thread = EMPTY, results: Mapping[str, str] = NO_RESULTS) -> None:
-        """Go on with the conversation `thread`, or begin one. `results` are those that are cut in it, whole, by id."""
+        """Continue the conversation `thread`, or begin one. `results` are those that are cut in it, whole, by id."""
         if not len(thread) and goal.instructions:
             thread = thread.add(system(goal.instructions))
         self.thread = thread.add(user(goal.task)) if goal.task else thread
@@ -190,7 +190,7 @@ class Agent:
         return True
 
     def _replace(self, shorter: Thread) -> None:
-        """Go on with another conversation; what the model read in this one still counts."""
+        """Continue another conversation; what the model read in this one still counts."""
         self._before = (*self._before, self.thread)
         self.thread = shorter
 

@@ -38,7 +38,7 @@ class Prompts:
     def __init__(self, journal: Journal, *, own: bool, base: Thread = EMPTY) -> None:
         """`own`: only what the job's recipe asks itself, and no summaries, as an agent's conversation.
 
-        `base` is the conversation of an earlier job that this one goes on with.
+        `base` is the conversation of an earlier job that this one continues with.
         """
         self.answers: Answers = []
         """The calls of every answer, with the step of its question."""

@@ -89,7 +89,7 @@ def waiting(state: State, job: Followed) -> None:
 
 
 def _stuck(state: State, job: Followed) -> None:
-    """Why no code here can go on with a job; no signal and no answer helps it until that has changed."""
+    """Why no code here can continue a job; no signal and no answer helps it until that has changed."""
     err, code = state.output.err, job.row.code
     error = task_error(job.history, job.row) or TaskError(code=code, message="")
     failed(state, job.job, msgspec.structs.replace(error, remedy=error.remedy or _STUCK.get(code, "")))

@@ -19,7 +19,7 @@ _DEFECT: Final = "Run it with -v before the command to see where it happened."
 
 
 class InterruptedByUserError(RemitError):
-    """Someone stopped this process from outside; `hints` are commands to go on with."""
+    """Someone stopped this process from outside; `hints` are commands to continue with."""
 
     default = Code.INTERRUPTED
 

@@ -65,7 +65,7 @@ def rules_in(file: Path) -> tuple[dict[str, Any], ...]:
 
     try:
         if not file.is_file():
-            raise UsageError(f"--policy: {file} is no file", remedy="Name a TOML file with [[policy.rules]].")
+            raise UsageError(f"--policy: {file} is not a file", remedy="Name a TOML file with [[policy.rules]].")
         with file.open("rb") as opened:
             said = tomllib.loads(opened.read(_LARGEST + 1).decode()[:_LARGEST])
     except (OSError, ValueError) as error:  # which TOML and Unicode errors are, too

@@ -63,7 +63,7 @@ class Followed:
 
     @property
     def stuck(self) -> bool:
-        """Whether the code at hand cannot go on with it."""
+        """Whether the code at hand cannot continue it."""
         return self.row.state == "waiting" and bool(self.row.code)
 
     @property

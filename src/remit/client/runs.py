@@ -23,7 +23,7 @@ class RemoteRuns:
         self._connection = connection
 
     async def execute(self, run: RunRequest) -> RunReport:
-        """Run the steps, or go on with this run.
+        """Run the steps, or continue this run.
 
         A request that was lost is sent again: the same ticket and attempt is the same run.
         """

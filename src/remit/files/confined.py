@@ -109,7 +109,7 @@ class ConfinedDirectory:
         """Everything below a folder, each folder's content by name, a folder before what it holds.
 
         A folder for which `enter` says no, or that lies deeper than `depth`, is met and not entered. Raises
-        ProviderError where `path` is no folder.
+        ProviderError if `path` is not a folder.
         """
         parts = parts_of(path)
         with self.folder(parts, path) as fd, translated(path):
@@ -178,7 +178,7 @@ def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
             _make_folder(fd, part)
         return os.open(part, _FOLDER, dir_fd=fd)
     except FileNotFoundError:
-        raise ProviderError(f"{path!r}: there is no folder {part!r}.", code=Code.FOLDER_NOT_FOUND) from None
+        raise ProviderError(f"{path!r}: the folder {part!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from None
     except OSError:
         # Systems answer ELOOP or ENOTDIR for a link here: look, so that the refusal says what it is.
         if kind_of(os.lstat(part, dir_fd=fd).st_mode) == "link":

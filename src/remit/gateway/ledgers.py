@@ -21,7 +21,7 @@ _FROM_A_MODEL: Final = Source("", "a task that a model wrote")
 
 
 class _Open(NamedTuple):
-    """A ledger, and what it takes to go on with it."""
+    """A ledger, and what it takes to continue it."""
 
     ledger: Ledger
     arguments: dict[str, str]

@@ -112,7 +112,7 @@ def failed(
 
 
 def in_doubt(reason: str, remedy: str) -> Outcome:
-    """An outcome for an attempt that may have happened and cannot be made again unasked."""
+    """An outcome for an attempt that may have happened and cannot be made again without a decision."""
     return failed(Code.OUTCOME_UNKNOWN, reason, remedy, uncertain=True)
 
 

@@ -31,7 +31,7 @@ _TRIES: Final = 3
 _PAUSES: Final = 8
 """How often a provider may want an answer sent back to go on."""
 _VALUE: Final = "value"
-"""The property that holds an answer whose form is no object."""
+"""The property that holds an answer whose form is not an object."""
 _REF: Final = "#/$defs/"
 
 

@@ -29,7 +29,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker's pass came to."""
 
     how: Literal["completed", "failed", "cancelled", "parked", "stuck", "lost"]
-    """`stuck`: the code of this process cannot go on with the job; `lost`: another worker holds it."""
+    """`stuck`: the code of this process cannot continue the job; `lost`: another worker holds it."""
     encoded: bytes = b"null"
     """What the recipe returned, as JSON."""
     error: ErrorInfo | None = None

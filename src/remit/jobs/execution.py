@@ -60,7 +60,7 @@ _log: Final = logging.getLogger("remit.jobs")
 _LINGER: Final = SECOND // 5
 """Microseconds an execution stays for a timer about to fire, rather than park and replay."""
 _STUCK: Final = (NondeterminismError, VersionError, LackingError)
-"""Errors of this process, not of the job: another one may go on with it."""
+"""Errors of this process, not of the job: another one may continue it."""
 
 
 class JobExecution:
@@ -148,7 +148,7 @@ class JobExecution:
             await running.end()
 
     async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
-        """Effects on the history: what is recorded is returned, the rest is done in the name of a program."""
+        """Effects on the history: what is recorded is returned, the rest is done under the name of a program."""
         recorder = Recorder(
             self._journal, self.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
@@ -278,7 +278,7 @@ class JobExecution:
         return Ended(how="cancelled")
 
     def _route_to(self, error: BaseException) -> str:
-        """Which workers can go on with a job that this process cannot; empty if only a person can help."""
+        """Which workers can continue a job that this process cannot; empty if only a person can help."""
         if isinstance(error, LackingError):
             return error.route
         created = self._history.created

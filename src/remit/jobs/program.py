@@ -36,7 +36,7 @@ class Program(msgspec.Struct, frozen=True):
     runs: Callable[[str], bool]
     """Whether it is the code of a recorded execution version."""
     migrates: Callable[[str], bool]
-    """Whether it goes on with jobs of a recorded execution version that is another."""
+    """Whether it continues jobs of a recorded execution version that is another."""
 
 
 class Programs:

@@ -136,7 +136,7 @@ class Recipe(Generic[P, T]):
         return recorded == self.execution_version or recorded in self.carries
 
     def migrates(self, recorded: str) -> bool:
-        """Whether this code goes on with jobs that a recorded execution version began."""
+        """Whether this code continues jobs that a recorded execution version began."""
         return not self._migrates.isdisjoint({recorded, declared(recorded)})
 
     @property
@@ -181,7 +181,7 @@ def recipe(
 ) -> Recipe[P, T] | Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
     """Make a recipe of an async function whose first parameter is the run; without a name, it takes the function's.
 
-    `migrates` names earlier versions whose jobs this code goes on with (setting `jobs.mismatch = "migrate"`): declared
+    `migrates` names earlier versions whose jobs this code continues (setting `jobs.mismatch = "migrate"`): declared
     versions, or whole execution versions as they are recorded. `run.version` says which one a job began under.
     Raises NameInvalidError, or UsageError if the function cannot be a recipe.
     """

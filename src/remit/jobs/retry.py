@@ -113,7 +113,7 @@ def _effective(history: History, place: str) -> bool:
 
 def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:
     if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith(stuck_by("")):
-        return False  # the code of then could not go on; the new job finds out for itself
+        return False  # the recorded code could not continue; the new job finds out for itself
     place = _place(payload)
     return place not in again and not is_undo(place)
 

@@ -111,7 +111,7 @@ class History:
         self.execution = ""
         """The version of the code that recorded the last effect, or is to record the first."""
         self.under = ""
-        """The version that goes on with the job: the next effect is recorded under it."""
+        """The version that continues the job: the next effect is recorded under it."""
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded, as subject and current version."""
         self.undos: dict[str, k.UndoDeclared] = {}
@@ -124,9 +124,9 @@ class History:
         """Steps with an undo whose calls have ended, in the order of their ends."""
         self.recovering = False
         self.stuck: k.JobWaiting | None = None
-        """Why code at hand could not go on with it the last time; whether that still holds, the head says."""
+        """Why code at hand could not continue it the last time; whether that still holds, the head says."""
         self.times_left = 0
-        """How often a worker could not go on with it."""
+        """How often a worker could not continue it."""
         self.end: End | None = None
         self.fold(events)
 

@@ -36,7 +36,7 @@ Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provide
 _CODE: Final = frozenset({"execution", "planner", "recipe"})
 """Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
 _OF_JOB: Final = frozenset({"execution", "planner"})
-"""Subjects of which one at a time goes on with a job, and may do so again after another one."""
+"""Subjects of which one at a time continues a job, and may do so again after another one."""
 _HARMLESS: Final = frozenset({"identical", "annotation_only", "compatible"})
 
 

@@ -134,9 +134,7 @@ class Journal:
         roots = {draft.writer.root for draft in drafts}
         if len(roots) > 1:
             msg = f"one commit over streams that do not share a root: {', '.join(sorted(roots))}"
-            raise JournalError(
-                msg, code=Code.RECORD_INVALID, remedy="Name them below one root, or commit them separately."
-            )
+            raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Use one root, or commit them separately.")
         for draft in drafts:  # all before the first: a writer that has given out a place must use it
             if draft.writer.failure is not None:
                 raise copy_error(draft.writer.failure)

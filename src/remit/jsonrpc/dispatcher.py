@@ -106,7 +106,7 @@ class Dispatcher:
             if "id" not in message:
                 self._notified(Inbound(via or self._wire, None, params, asking=self, caller=caller), method, params)
             else:
-                self._invalid(INVALID_REQUEST, "the id is no text or number")
+                self._invalid(INVALID_REQUEST, "the id is neither text nor a number")
         elif request_id is not None:
             self._answered(request_id, message)
         else:

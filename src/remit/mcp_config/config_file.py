@@ -11,7 +11,7 @@ from remit.errors import UsageError
 
 
 def read_text(file: Path) -> str:
-    """The text of a file, its line ends as they are; nothing where there is no file. Raises UsageError."""
+    """The text of a file, its line ends as they are; empty if it does not exist. Raises UsageError."""
     try:
         return file.read_bytes().decode()
     except FileNotFoundError:

@@ -34,7 +34,7 @@ class Calls:
     ) -> OutcomeView:
         """Make a call. One that waits for a person is put to the person at the client, if `access` says there is one.
 
-        If not, it stays pending; the same call made again goes on with what was decided meanwhile, and runs once.
+        If not, it stays pending; the same call made again continues with what was decided meanwhile, and runs once.
         """
 
         async def ask(confirmation: str) -> bool:

@@ -58,7 +58,7 @@ def fitting(definition: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def for_older(definition: dict[str, Any]) -> dict[str, Any]:
-    """The same for clients before 2026-07-28: they take no output schema whose root is no object."""
+    """The same for clients before 2026-07-28: they take no output schema whose root is not an object."""
     schema = definition.get("outputSchema")
     if schema is None or schema.get("type") == "object":
         return definition

@@ -50,7 +50,7 @@ class Parking:
             await asyncio.wait(ending)
 
     def _resumed(self, params: Mapping[str, Any], peer: ClientPeer) -> Parked | None:
-        """The work that a repeated request goes on with; its state was sealed by us and for this very request.
+        """The work that a repeated request continues with; its state was sealed by us and for this very request.
 
         A state is good for once: a request that brings an old one is not taken for a new call, which might do
         what was done a second time.

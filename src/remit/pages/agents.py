@@ -128,10 +128,10 @@ async def moved(asked: PageRequest) -> object:
 
 
 async def say(asked: PageRequest) -> Agent | See:
-    """Say something: to this job if it is at work, else to a new one that goes on with the conversation."""
+    """Say something: to this job if it is at work, else to a new one that continues the conversation."""
     job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
     if (await service.jobs.row(job)).state not in ENDED:
-        asked.access.require("decide")  # it goes on with what it may do, not with what the token is for
+        asked.access.require("decide")  # it continues with what it may do, not with what the token is for
     text: str = asked.form.text.replace("\r\n", "\n")
     options = Options(principal=asked.principal, tools=asked.access.tools or None)
     try:

@@ -87,9 +87,9 @@ class Job(View, frozen=True, kw_only=True):
     retries: tuple[str, ...]
     """Jobs that took over its steps, newest first."""
     continues: str
-    """The job whose conversation it goes on with; empty: none."""
+    """The job whose conversation it continues with; empty: none."""
     continued: tuple[str, ...]
-    """Jobs that go on with its conversation, newest first."""
+    """Jobs that continue its conversation, newest first."""
     ticket: str
     """The ticket whose steps it runs; empty: none."""
     events: int

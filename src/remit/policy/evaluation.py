@@ -1,7 +1,7 @@
 """What a condition comes to: true, false, or unknown. A tree of `expression` becomes a function of a call.
 
 Unknown is what is missing, has another type than an operator takes, or differs only as two texts may that a reader
-takes for the same. `and`, `or` and `not` go on with it as Kleene's logic does: `false and unknown` is false.
+takes for the same. `and`, `or` and `not` continue it as Kleene's logic does: `false and unknown` is false.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def parse_groups(raw: Mapping[str, Any]) -> Groups:
     for name, members in raw.items():
         listed = (members,) if isinstance(members, str) else tuple(members) if isinstance(members, list | tuple) else ()
         if not _NAME.fullmatch(name):
-            raise PolicyError(f"policy.groups: {name!r} is no name", remedy="Use letters, digits, '_' and '-'.")
+            raise PolicyError(f"policy.groups: {name!r} is not a name", remedy="Use letters, digits, '_' and '-'.")
         if not listed or not all(isinstance(one, str) and one for one in listed):
             raise PolicyError(f"policy.groups.{name} must list names", remedy=f'Write {name} = ["ann", "bob"].')
         if nested := next((one for one in listed if one.startswith(_SIGN)), None):

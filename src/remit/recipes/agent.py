@@ -42,7 +42,7 @@ async def agent(
 
     It may also run `recipes`, named likewise, as parts of its own job.
     `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
-    `messages` is a conversation to go on with, in OpenAI's format. `earlier` refers to one that another job recorded,
+    `messages` is a conversation to continue, in OpenAI's format. `earlier` refers to one that another job recorded,
     as `remit chat` does; jobs of older versions hold its messages, and in `results` those that are cut in it, whole.
     """
     goal = Goal(

@@ -1,4 +1,4 @@
-"""The recipe conversation: keeps a conversation from elsewhere as a job, to be gone on with by `remit chat`."""
+"""The recipe conversation: keeps a conversation from elsewhere as a job, to be continued by `remit chat`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remit.jobs.run import Run
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken in: the conversation, and what the agent that goes on with it is given."""
+    """What was taken in: the conversation, and what the agent that continues it is given."""
 
     messages: int
     tools: tuple[str, ...]
@@ -34,7 +34,7 @@ async def conversation(
 ) -> Kept:
     """Keep a conversation in OpenAI's message format.
 
-    The agent that goes on with it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
+    The agent that continues it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
     """
     found = from_openai(messages)
     return Kept(messages=len(found), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars)

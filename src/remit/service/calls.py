@@ -1,10 +1,10 @@
 """Calls from outside jobs that outlive the request that made them, each in a stream of its own: `call/<id>`.
 
 These are the calls under an idempotency key, and those that ask a person. Whichever process meets such a call again
-goes on with it: with the answer of the person, the recorded outcome, or what the provider knows of an announced call.
+continues it: with the answer of the person, the recorded outcome, or what the provider knows of an announced call.
 
     running     made by the process that holds the stream's lease; without a lease, its process died
-    waiting     asks a person; the same call made again goes on with it
+    waiting     asks a person; the same call made again continues it
     uncertain   may have had its effect; asked about again when the call is made again
     done        the outcome is recorded; closed
 """
@@ -79,7 +79,7 @@ class Calls:
     # --- calls that ask
 
     async def asking(self, session: str, request: Request, live: Live) -> Outcome:
-        """Make a call that policy wants a person to approve, or go on with one like it that waits."""
+        """Make a call that policy wants a person to approve, or continue one like it that waits."""
         opened = self._opened(session, request, new_id("call"))
         for stream in await self._alike(opened):
             outcome = await self._alone(stream, request, live)
@@ -90,11 +90,11 @@ class Calls:
             outcome = await self._alone(f"{CALL}/{opened.call}", request, live)
             if outcome is not None:
                 return outcome
-            # another process was faster to go on with it
+            # another process was faster to continue it
             opened = msgspec.structs.replace(opened, call=new_id("call"), step=new_id("s"))
 
     async def _alone(self, stream: str, request: Request, live: Live) -> Outcome | None:
-        """Go on with a call that no other one of this process is at; None if it is not ours to go on with."""
+        """Continue a call that no other one of this process is at; None if it is not ours to continue with."""
         if stream in self._taken:
             return None
         self._taken.add(stream)
@@ -171,12 +171,12 @@ class Calls:
         return opened, History(events).calls.get(opened.step, CallRecord())
 
     async def _at(self, stream: str, request: Request, live: Live) -> Outcome | None:
-        """Go on with a call until it ends or waits for people elsewhere; None if it is not ours to go on with."""
+        """Continue a call until it ends or waits for people elsewhere; None if it is not ours to continue with."""
         while True:
             try:
                 outcome = await self._turn(stream, request, live)
             except AppendConflictError:
-                return None  # the lease was lost: another process goes on with it
+                return None  # the lease was lost: another process continues it
             if outcome is None or outcome.confirmation is None or outcome.status != "pending" or live.ask is None:
                 return outcome
             if not await live.ask(outcome.confirmation):
@@ -245,7 +245,7 @@ class Calls:
 
 
 def _state_after(outcome: Outcome, opened: CallOpened) -> str:
-    """Where a call stands after it was made: to be gone on with while it waits, is in doubt, or was refused for now."""
+    """Where a call stands after it was made: to be continued while it waits, is in doubt, or was refused for now."""
     refused_for_now = outcome.status == "blocked" and outcome.code is not None and outcome.code.http == _UNAVAILABLE
     if outcome.status == "pending" or refused_for_now:
         return _WAITING

@@ -1,4 +1,4 @@
-"""Conversations of agents, out of the journal: to be shown, exported, and gone on with."""
+"""Conversations of agents, out of the journal: to be shown, exported, and continued with."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ AGENT: Final = "agent"
 IMPORTED: Final = "conversation"
 """The recipe that keeps a conversation from elsewhere."""
 CONVERSATIONS: Final = frozenset({AGENT, IMPORTED})
-"""The recipes whose jobs can be gone on with."""
+"""The recipes whose jobs can be continued with."""
 CONTINUES: Final = "remit.continues"
-"""Label of a job that goes on with another one's conversation: which."""
+"""Label of a job that continues another one's conversation: which."""
 _OWN: Final = frozenset({"task", "earlier", "messages", "results"})
 """What another task is not given again."""
 _TITLE: Final = 60
@@ -68,7 +68,7 @@ class Conversations:
     async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
         """Say something to an agent; the job that answers.
 
-        An agent at work hears it before its next question. If its job has ended, a new one goes on with the
+        An agent at work hears it before its next question. If its job has ended, a new one continues the
         conversation, with the same model, tools and limits, and within what the old one was allowed. What is said to
         an agent at work under the same `key` is said once. Raises NotFoundError, UsageError, or StateError for what is
         not a conversation.
@@ -106,7 +106,7 @@ class Conversations:
         return inbox.has(key)
 
     async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
-        """The input of a job that goes on with a conversation."""
+        """The input of a job that continues a conversation."""
         given = await found.input(self._journal)
         kept = {name: value for name, value in given.items() if name not in _OWN}
         earlier = await referring(found.job, found.events, self._journal)

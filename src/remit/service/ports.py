@@ -127,7 +127,7 @@ class StepsPort(Protocol):
     ) -> None:
         """Resolve a step whose outcome is unknown; the first decision on an attempt counts.
 
-        `replace` corrects it, as long as no worker has gone on with it.
+        `replace` corrects it, as long as no worker has continued it.
         """
         ...
 

@@ -200,7 +200,7 @@ class _Open:
         return writer
 
     async def _begun(self) -> StreamWriter:
-        """Begin the stream, or go on with it after the storage failed."""
+        """Begin the stream, or continue it after the storage failed."""
         before = self._writer
         if before is not None and before.failure is None:
             return before  # another call was faster

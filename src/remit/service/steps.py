@@ -76,7 +76,7 @@ class Steps:
         """Resolve a step whose outcome is unknown (rule 3); the first decision on an attempt counts.
 
         `attempt` is the one that was shown; without it, the attempt that waits now. `replace` corrects the decision
-        that stands, as long as no worker has gone on with it. Raises NotFoundError or StateError, and UsageError
+        that stands, as long as no worker has continued it. Raises NotFoundError or StateError, and UsageError
         (INVALID_INPUT) if the tool is known here and does not return what `value` is.
         """
         result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None

@@ -34,7 +34,7 @@ class JobStory:
         """Without previews, which are made for those that are shown."""
         self.waits: tuple[OpenWait, ...] = ()
         self.error: TaskError | None = None
-        """Why it failed, was cancelled, or cannot go on with the code at hand."""
+        """Why it failed, was cancelled, or cannot continue the code at hand."""
         self.input: Any = None
         self.result: Any = None
         self._seq = 0

@@ -19,7 +19,7 @@ _LINES: Final = 1_000
 
 
 def task_error(history: History, row: JobRow) -> TaskError | None:
-    """Why a job failed, was cancelled, or cannot go on with the code at hand; None if it did not."""
+    """Why a job failed, was cancelled, or cannot continue the code at hand; None if it did not."""
     end, stuck = history.end, history.stuck
     if isinstance(end, JobFailed):
         return error_view(end.error)

@@ -46,7 +46,7 @@ class TicketRuns:
         self._chosen = chosen if chosen is not None else set[str]()
 
     async def execute(self, run: RunRequest) -> RunReport:
-        """Run the steps, or go on with this run; see ToolExecutor."""
+        """Run the steps, or continue this run; see ToolExecutor."""
         attempt = await self._begin(run)
         job = job_of(run.ticket_id, attempt)
         self._chosen.add(stream_of(job))

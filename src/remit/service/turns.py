@@ -1,4 +1,4 @@
-"""Taking turns on a stream that any process may go on with: one holds it by a lease, the others wait or give way."""
+"""Taking turns on a stream that any process may continue with: one holds it by a lease, the others wait or give way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Turn:
     """A stream held by this task."""
 
     def __init__(self, journal: Journal, head: Head) -> None:
-        """Go on with the stream from its head."""
+        """Continue the stream from its head."""
         self.writer: StreamWriter = journal.writer(head.stream, head.kind, head)
         self.over = False
         self._journal = journal

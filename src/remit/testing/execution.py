@@ -192,7 +192,7 @@ async def check_a_later_attempt_leaves_out_what_was_done(reach: Reach) -> None:
 
 
 async def check_a_step_that_asks_blocks_the_run_until_a_person_answers(reach: Reach) -> None:
-    """The report says what it waits for; the next attempt goes on with the answer."""
+    """The report says what it waits for; the next attempt continues the answer."""
     async with place(reach) as one:
         report = await one.run(step("desk_ask", text="a"), ticket="tkt_one")
         assert (report.status, report.code) == ("blocked", "CONFIRMATION_REQUIRED")

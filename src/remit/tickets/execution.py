@@ -42,7 +42,7 @@ class ToolExecutor(Protocol):
     async def execute(self, run: RunRequest) -> RunReport:
         """Run the steps in order and report on them. A refusal or failure of a step is part of the report.
 
-        Asked again for the same ticket and attempt, go on with that run: what was done is not done again (rule 2).
+        Asked again for the same ticket and attempt, continue that run: what was done is not done again (rule 2).
         Raise StateError (IDEMPOTENCY_MISMATCH) if that run has other steps, and any other RemitError only if the run
         could not be started or followed.
         """

@@ -1,7 +1,7 @@
 """Works on TOOL tickets: lease, run the steps, complete or fail or block, and say what was done.
 
 A ticket is leased for a while, and the lease is renewed while its steps run. If this process dies, another worker takes
-the ticket once the lease has run out, and goes on with the same run.
+the ticket once the lease has run out, and continues with the same run.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class Runner:
         self._done(ticket, "blocked", code.name, 0)
 
     async def _give_back(self, ticket: str, proof: Proof, why: RemitError) -> None:
-        """Let another worker go on with a ticket; if that fails too, it does so once the lease has run out."""
+        """Let another worker continue a ticket; if that fails too, it does so once the lease has run out."""
         _log.warning("the work on %s was interrupted: %s", ticket, why)
         self._count("skipped", why.code.name)
         try:

@@ -10,7 +10,7 @@ from remit.trace.step import Drift, StepNarrative
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """Another worker went on with the job."""
+    """Another worker continued the job."""
 
     at: int
     owner: str

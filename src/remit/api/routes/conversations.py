@@ -30,7 +30,7 @@ async def say(asked: ApiRequest) -> JobRow:
     job = await asked.service.jobs.find(asked.path["job"])
     row = await asked.service.jobs.row(job)
     if row.state not in ENDED:
-        asked.access.require("decide")  # it goes on with what it may do, not with what the token is for
+        asked.access.require("decide")  # it continues with what it may do, not with what the token is for
     options = body.options(asked)
     saying = asked.service.conversations.say(job, body.text, options, key=asked.identifier("say"))
     return await held_row(asked, await body.met(options, saying))

@@ -154,7 +154,7 @@ async def retry(asked: ApiRequest) -> Retried:
 
 
 async def may_retry(jobs: Jobs, job: str, access: Access) -> None:
-    """Raise Problem unless a token may have a job run again: all that it may, and in the name of who asked for it."""
+    """Raise Problem unless a token may have a job run again: all that it may, under the requester's name."""
     access.require_all_tools("the job")
     if access.principal is not None and await jobs.principal(job) != access.principal:
         access.require("decide")
@@ -299,7 +299,7 @@ ROUTES: Final = (
         path=f"{_ONE}/resume",
         name="jobs.resume",
         scope="decide",
-        summary="Go on with a job now.",
+        summary="Continue a job now.",
         handler=resume,
         answer=JobRow,
         codes=_OPEN,

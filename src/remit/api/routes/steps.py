@@ -20,7 +20,7 @@ class StepDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The attempt that was shown; null: the one that waits now."""
     reason: str = ""
     replace: bool = False
-    """Correct the decision that stands, as long as no worker has gone on with it."""
+    """Correct the decision that stands, as long as no worker has continued it."""
 
 
 async def decide(asked: ApiRequest) -> None:

@@ -90,7 +90,7 @@ async def execute(asked: ApiRequest) -> Answer:
     """Call a tool through the gateway, or run a ticket's steps.
 
     A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
-    approve first: the outcome names the confirmation, and the same call made again goes on with it. 503 while a
+    approve first: the outcome names the confirmation, and the same call made again continues it. 503 while a
     required dependency is missing.
 
     A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated. What a missing

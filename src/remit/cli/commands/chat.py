@@ -1,4 +1,4 @@
-"""`remit chat`: go on with an agent's conversation, or show it."""
+"""`remit chat`: continue an agent's conversation, or show it."""
 
 from __future__ import annotations
 

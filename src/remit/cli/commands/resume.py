@@ -1,4 +1,4 @@
-"""`remit resume`: go on with jobs."""
+"""`remit resume`: continue jobs."""
 
 from __future__ import annotations
 

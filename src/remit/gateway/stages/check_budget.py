@@ -1,7 +1,7 @@
 """CheckBudget: is there anything left of what the tool, the job and the call may use?
 
-Calls are counted by what the stream's events say, so that a job which is resumed goes on with what it had left. Another
-attempt at a call is no call of its own.
+Calls are counted from the stream's events, so a resumed job continues with what it had left. Another
+attempt at a call is not another call.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, i
 
 
 async def _recorded(journal: Journal, writer: StreamWriter) -> dict[str, int]:
-    """How often each tool was called before this writer went on with the stream."""
+    """How often each tool was called before this writer continued the stream."""
     counts: Counter[str] = Counter()
     seq = 0
     while seq < writer.began and (page := await journal.page(writer.stream, seq)):

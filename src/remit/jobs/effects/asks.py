@@ -39,7 +39,7 @@ class Asks:
         tails: Tails,
         mismatch: str,
     ) -> None:
-        """Ask in the name of `caller`."""
+        """Ask under the name of `caller`."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits

@@ -50,7 +50,7 @@ class Calls:
         mismatch: str,
         progress: Progress,
     ) -> None:
-        """Call in the name of `caller`, within its limits; `mismatch` is the policy for other versions."""
+        """Call under the name of `caller`, within its limits; `mismatch` is the policy for other versions."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits

@@ -38,7 +38,7 @@ class LiveEffects:
         progress: Progress,
         find_undo: FindUndo,
     ) -> None:
-        """Go on with a job where its history ends."""
+        """Continue a job where its history ends."""
         self._recorder = recorder
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)

@@ -111,14 +111,14 @@ class EffectHandler(Protocol):
     """Does what is not recorded yet."""
 
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:
-        """Make a call, or go on with one that has begun."""
+        """Make a call, or continue one that has begun."""
         ...
 
     default_model: str
     """Name of the model that is asked if a question names none; empty: not known."""
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
-        """Ask a model, or go on with a question that was begun."""
+        """Ask a model, or continue a question that was begun."""
         ...
 
     async def model_differs(self, started: CommandStarted, current: str) -> VersionError | None:

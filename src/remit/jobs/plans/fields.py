@@ -22,7 +22,7 @@ class FieldReader:
         self._findings = findings
 
     def fields(self, value: Any, path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an object of this schema; none where it is no object."""
+        """The fields of an object of this schema; none if it is not an object."""
         known, required = tuple(schema["properties"]), tuple(schema.get("required", ()))
         if not isinstance(value, dict):
             self._findings.add(path, f"found {kind_of(value)}", f"an object with {listed(required or known)}")

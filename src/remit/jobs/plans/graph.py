@@ -189,7 +189,7 @@ class _PlanExecution:
         return msgspec.json.decode(encoded_result(returned))  # references point into JSON
 
     def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> RecipeCall[Any]:
-        """The recipe with its arguments. Raises VersionError where it is other code that can go on with the plan."""
+        """The recipe with its arguments. Raises VersionError where it is other code that can continue the plan."""
         try:
             return self.recipes.get(name).bind(given)
         except NotFoundError as error:

@@ -1,4 +1,4 @@
-"""Events of a job as a whole: how it began, who went on with it, how it ended."""
+"""Events of a job as a whole: how it began, who continued it, how it ended."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class CompensationCompleted(Payload, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(Payload, frozen=True, kw_only=True):
-    """Another worker goes on with the job after its last one disappeared."""
+    """Another worker continues the job after its last one disappeared."""
 
     KIND: ClassVar[str] = "recovery_started"
     owner: str

@@ -2,7 +2,7 @@
 
 `heads` leaves room in its pages and keeps what appends change out of its indexes, so that a head moves without touching
 one. Migrations change tables; the functions (functions.py) are made again after them. A function that got other
-arguments stays beside the new one, or is made to call it: processes of an older Remit that still run go on with it.
+arguments stays beside the new one, or is made to call it: processes of an older Remit that still run continue it.
 """
 
 from __future__ import annotations

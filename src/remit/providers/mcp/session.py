@@ -98,7 +98,7 @@ class Session(ClientSession):
     async def ask(
         self, method: str, params: Mapping[str, Any], opts: CallOptions | None = None, peer: Peer | None = None
     ) -> dict[str, Any]:
-        """The raw result of a request, made in the name of `peer`. Raises MCPError."""
+        """The raw result of a request, made under the name of `peer`. Raises MCPError."""
         body, opts = dict(params), {} if opts is None else opts
         self._stamp({"method": method, "params": body}, opts)  # the SDK offers no other way to the era's envelope
         if peer is not None and is_modern(self.protocol_version):

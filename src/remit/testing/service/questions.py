@@ -10,7 +10,7 @@ from remit.testing.service.world import Check, Reach, refused, world
 
 
 async def check_a_question_is_approved_by_its_digest(reach: Reach) -> None:
-    """The job goes on with the call that was shown; the same question is not answered twice."""
+    """The job continues the call that was shown; the same question is not answered twice."""
     async with world(reach) as one:
         job = await one.ran("writes")
         (question,) = await one.service.confirmations.pending()
