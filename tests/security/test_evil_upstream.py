@@ -17,6 +17,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.oauth import Login, Origins
 from remit.settings.mcp import McpServer
+from remit.tools.remote import Authorized
 from tests.gateway.world import opened
 from tests.providers.mcp.authority import Authority
 from tests.providers.mcp.test_oauth import Person
@@ -252,3 +253,18 @@ async def test_a_browser_is_sent_to_the_server_s_own_pages_alone(mcp: World, tmp
         with suppress(ProviderError):  # what is no URL at all is passed over, and the login goes on at home
             await mcp.provider(server, login=Login(tmp_path, person)).list_tools()
         assert all(page.startswith(f"{authority.origin}/authorize?") for page in person.pages)
+
+
+class Elsewhere(Person):
+    """Comes back with a code of another program, in answer to nothing that we asked."""
+
+    async def callback(self) -> Authorized:
+        return Authorized("evil-code", "wrong-state")
+
+
+async def test_a_code_that_comes_with_another_state_is_not_exchanged(mcp: World, tmp_path: Path) -> None:  # s10/O10
+    async with Authority() as authority:
+        server = McpServer(name="hosted", url=authority.url, oauth={})
+        with pytest.raises(ProviderError):
+            await mcp.provider(server, login=Login(tmp_path, Elsewhere())).list_tools()
+        assert "/token" not in authority.asked

@@ -45,6 +45,7 @@ TOMLS = {
     "T05 two megabytes": "#" * 2_000_000,
     "T06 table and array": "[mcp]\n[[mcp]]\n",
     "T07 byte order mark": "\ufeff[app]\n",
+    "T08 half a character": '[app]\nprincipal = "\\ud800"\n',
     "T09 not a number": "[jobs]\ndrain_seconds = nan\n",
     "T10 date": "[app]\nprincipal = 2024-01-01\n",
     "T11 escapes in a key": '"\\u001b[2J\\u202e" = 1\n',

@@ -199,7 +199,8 @@ class ToolServer:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
-            raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
+            said = f"{tool}: {told['message']}"  # the server's words, which could be ours
+            raise MCPError(code=told["code"], message=said, data=told.get("data"))
         known = known or await self._service.tools.known(tool)
         return await reply_of(outcome, self._service.streams, known, self._confirm)
 

@@ -1,6 +1,7 @@
 """What a server hears when it asks something: the caller may answer, where policy lets it; else policy does.
 
-    elicitation   declined, answered with the defaults its schema names, or put to the caller
+    elicitation   declined, answered with the defaults its schema names, or put to the caller as the server's question;
+                  one for a secret, or that leads to a page without https, is declined
     sampling      refused, or put to the caller: a server does not get to use our models
     roots         none, or those of the caller
 
@@ -13,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from remit.jsonrpc.protocol import INVALID_REQUEST, MCPError
+from remit.redact.clues import names_secret
+from remit.redact.visible import visible
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
 
 if TYPE_CHECKING:
@@ -27,8 +31,9 @@ Sampling = Literal["refuse", "forward"]
 class Answers:
     """Answers one server's questions."""
 
-    def __init__(self, elicitation: Elicitation, sampling: Sampling) -> None:
-        """Answer as the settings say."""
+    def __init__(self, server: str, elicitation: Elicitation, sampling: Sampling) -> None:
+        """Answer the server of this name as the settings say."""
+        self._server = server
         self._elicitation = elicitation
         self._forwarded = {ELICIT: elicitation == "forward", SAMPLE: sampling == "forward", ROOTS: True}
         self._peers: list[Peer | None] = []
@@ -55,7 +60,11 @@ class Answers:
     async def all(self, requests: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """The answers to what a call needs to go on, by the request's key. Raises MCPError for what is refused."""
         asked = {key: _request(request) for key, request in requests.items()}
-        forwarded = {key: request for key, request in asked.items() if self._goes_to(peer, request["method"])}
+        forwarded = {
+            key: _marked(request, self._server)
+            for key, request in asked.items()
+            if self._goes_to(peer, request["method"]) and not _deceives(request)
+        }
         answers: dict[str, Any] = {}
         if peer is not None and forwarded:
             try:
@@ -111,3 +120,32 @@ def _request(request: object) -> dict[str, Any]:
     if not isinstance(method, str):
         raise MCPError(code=INVALID_REQUEST, message="it asks for something that is not a request")
     return {"method": method, "params": params if isinstance(params, dict) else {}}
+
+
+def _marked(request: dict[str, Any], server: str) -> dict[str, Any]:
+    """The request as the caller is to see it: a question of the server, which could use Remit's own words."""
+    if request["method"] != ELICIT:
+        return request
+    params = request["params"]
+    message = f"The MCP server {server} asks, not Remit:\n\n{visible(str(params.get('message', '')))}"
+    return {**request, "params": {**params, "message": message}}
+
+
+def _deceives(request: dict[str, Any]) -> bool:
+    """Whether a question asks for a secret, or leads anywhere except to a page over https."""
+    if request["method"] != ELICIT:
+        return False
+    params = request["params"]
+    if params.get("mode") == "url" or "url" in params:
+        return not _is_page(str(params.get("url", "")))
+    schema = params.get("requestedSchema")
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    return isinstance(fields, dict) and any(names_secret(str(name)) for name in fields)
+
+
+def _is_page(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname) and parts.username is None

@@ -68,7 +68,7 @@ class McpProvider:
         self._awaiting = 0
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
-        self._answers = Answers(settings.elicitation, settings.sampling)
+        self._answers = Answers(server.name, settings.elicitation, settings.sampling)
         self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
         self._supervisor = ConnectionSupervisor(
             server,
