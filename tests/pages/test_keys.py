@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served
@@ -97,6 +99,27 @@ async def test_a_step_is_opened_and_closed_and_the_focus_follows(served: Served,
         await page.keyboard.press("Escape")
         await expect(page.locator("#step-name")).to_have_count(0)
         await expect(page.locator("#step-rows a").nth(1)).to_be_focused()
+
+
+async def test_a_step_that_is_long_in_coming_says_so(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(looks(count=1))
+        await job
+        page = await shown.open(f"/jobs/{job.id}")
+        answer = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await answer.wait()
+            await route.continue_()
+
+        await page.route(re.compile(r"step=1\b"), hold)
+        link = page.locator("#step-rows a").first
+        await link.click()
+        await expect(link).to_have_class(re.compile("htmx-request"))
+        assert "loading" in await link.evaluate("(one) => getComputedStyle(one, '::after').content")
+        answer.set()
+        await expect(page.locator("#step")).to_be_visible()
+        await expect(page.locator(".htmx-request")).to_have_count(0)
 
 
 async def test_keys_can_be_turned_off_and_nothing_approves_by_a_key(served: Served, browser: Browser) -> None:

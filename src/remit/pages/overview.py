@@ -14,6 +14,7 @@ from remit.service.views import ConfirmationView
 _SHOWN: Final = 10
 _LOOKED_AT: Final = 200
 """Open jobs that are looked at for trouble."""
+_OPEN: Final = ("running", "waiting", "pending")
 _STATES: Final = ("running", "waiting", "pending", "completed", "failed", "cancelled")
 
 
@@ -35,6 +36,8 @@ class Overview(View, frozen=True, kw_only=True):
     """Jobs that need someone for another reason than a question."""
     trouble: tuple[Line, ...]
     troubled: int
+    looked_at: int
+    """How many of the newest open jobs were looked at for trouble, if there are more; 0: all of them."""
     counts: tuple[Count, ...]
     newest: tuple[Line, ...]
     hours: Chart
@@ -44,10 +47,10 @@ class Overview(View, frozen=True, kw_only=True):
 
 
 async def overview(asked: PageRequest) -> Overview:
-    """Look at the open questions, the newest open jobs, the newest failures, and the counts."""
+    """Look at the open questions, the newest open jobs, the counts, and the last day."""
     jobs, now = asked.service.jobs, asked.now
     questions = await asked.service.confirmations.pending()
-    opened = await jobs.rows(("running", "waiting", "pending"), limit=_LOOKED_AT)
+    opened = await jobs.rows(_OPEN, limit=_LOOKED_AT)
     lines = [line_of(row, now) for row in opened]
     trouble = [line for line in lines if line.standing.tone == "bad"]
     asking = [line for line in lines if line.standing.word == "uncertain"]
@@ -60,6 +63,7 @@ async def overview(asked: PageRequest) -> Overview:
         asking=tuple(asking[:_SHOWN]),
         trouble=tuple(trouble[:_SHOWN]),
         troubled=len(trouble),
+        looked_at=len(opened) if len(opened) == _LOOKED_AT < sum(counts.get(state, 0) for state in _OPEN) else 0,
         counts=tuple(Count(state, counts.get(state, 0)) for state in _STATES),
         newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
         hours=by_hour(day, since),
