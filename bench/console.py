@@ -191,14 +191,32 @@ async def _painted(url: str) -> list[Result]:
         page = await browser.new_page()
         await page.goto(url)
 
-        async def ours() -> Reading:
-            await page.goto(url)
+        async def painted(address: str) -> Reading:
+            await page.goto(address)
             return Reading(await page.evaluate(_PAINT))
 
-        try:
-            return await against("console, first paint, 100,000 jobs", "ms", ours, None, mark=Mark(100))
-        finally:
-            await browser.close()
+        async with _bare() as bare:
+            name = "console, first paint, 100,000 jobs"
+            try:
+                return await against(
+                    name, "ms", lambda: painted(url), lambda: painted(bare), "floor: a page of one line", mark=Mark(100)
+                )
+            finally:
+                await browser.close()
+
+
+@asynccontextmanager
+async def _bare() -> AsyncIterator[str]:
+    """The address of a page of one line."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<!doctype html><p>Hello")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
 
 
 async def _fill(path: Path) -> None:
