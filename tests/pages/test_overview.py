@@ -42,7 +42,7 @@ async def test_a_job_that_tries_a_failed_call_again_is_in_trouble(
         trouble = page.partition('id="in-trouble"')[2].partition("</section>")[0]
         assert "Trouble" in trouble
         assert f'href="/jobs/{started[0].id}"' in trouble
-        assert "A call failed and is tried again" in trouble
+        assert ">retrying</span>" in trouble
         assert "open jobs" not in trouble
 
         monkeypatch.setattr(overview, "_LOOKED_AT", 2)
