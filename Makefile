@@ -73,7 +73,7 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 
 .venv-bench/.ready: requirements/bench.txt bench/peers/package-lock.json
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/bench.txt
 	@mkdir -p build/peers
 	cp bench/peers/package.json bench/peers/package-lock.json build/peers/
 	npm ci --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error \
@@ -82,7 +82,7 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 
 .venv-gateway/.ready: requirements/gateway.txt
 	$(PYTHON) -m venv .venv-gateway
-	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
+	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/gateway.txt
 	@touch $@
 
 peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install servers, packages and frameworks that tests run
