@@ -105,12 +105,12 @@ async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> Non
                     conversation=f"job/{number}",
                     key=str(count),
                     command=("bash", "-c", code),
-                    layer={"limits": limits},
+                    layers=({"limits": limits},),
                 )
                 execution = (await sandbox.run(asked)).execution
                 wrong = status not in {"", execution.status} or limit != execution.limit
                 found[code, execution.status, execution.limit] += wrong
-                await sandbox.collect(f"job/{number}", (), {})
+                await sandbox.collect(f"job/{number}", ())
 
         await asyncio.gather(*(conversation(number) for number in range(4)))
         await sandbox.close()

@@ -15,12 +15,28 @@ LIMIT = st.sampled_from(Limits.__struct_fields__)
 
 
 def test_each_layer_makes_it_stricter() -> None:
-    found = merged(BASE, {"limits": {"wall_ms": 1_000, "pids": 8}, "network": ["example.com"], "commands": ["python"]})
-    found = merged(found, {"limits": {"wall_ms": 500}, "network": [], "min_isolation": "kernel"})
+    skill = {"limits": {"wall_ms": 1_000, "pids": 8}, "network": ["example.com"], "commands": ["python"]}
+    found = merged(BASE, skill, {"limits": {"wall_ms": 500}, "network": [], "min_isolation": "kernel"})
     assert (found.limits.wall_ms, found.limits.pids, found.limits.cpu_ms) == (500, 8, BASE.limits.cpu_ms)
     assert found.network == ()
     assert found.commands == {"python"}
     assert found.min_isolation is Isolation.kernel
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        ({"limits": {"wall_ms": 2_000}}, "limits.wall_ms"),  # the settings would allow it
+        ({"network": ["example.org"]}, "network"),
+        ({"commands": ["bash"]}, "commands"),
+        ({"min_isolation": "namespaces"}, "min_isolation"),
+    ],
+)
+def test_a_call_cannot_loosen_what_a_skill_tightened(call: dict[str, Any], field: str) -> None:
+    skill = {"limits": {"wall_ms": 1_000}, "network": [], "commands": ["python"], "min_isolation": "kernel"}
+    with pytest.raises(LooserError) as refused:
+        merged(BASE, skill, call)
+    assert refused.value.field == field
 
 
 @pytest.mark.parametrize(

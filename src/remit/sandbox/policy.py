@@ -23,8 +23,14 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     commands: frozenset[str] = frozenset({"bash", "node", "python"})
 
 
-def merged(policy: SandboxPolicy, layer: Mapping[str, Any]) -> SandboxPolicy:
-    """The policy with a layer on it. Raises LooserError that names the field that would be looser."""
+def merged(policy: SandboxPolicy, *layers: Mapping[str, Any]) -> SandboxPolicy:
+    """The policy with layers on it, a skill's before a call's. Raises LooserError that names the looser field."""
+    for layer in layers:
+        policy = _with(policy, layer)
+    return policy
+
+
+def _with(policy: SandboxPolicy, layer: Mapping[str, Any]) -> SandboxPolicy:
     for name in layer:
         if name not in LAYERS:
             raise LooserError(name, f"there is no such field; known are {', '.join(LAYERS)}")

@@ -42,8 +42,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The name of an allowed command, and its arguments."""
     stdin: bytes = b""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
-    layer: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What makes the policy stricter for this run."""
+    layers: tuple[Mapping[str, Any], ...] = ()
+    """What makes the policy stricter for this run, a skill's before the call's."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -103,10 +103,11 @@ class Sandbox:
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
         """
-        policy = merged(self.policy, asked.layer)
+        policy = merged(self.policy, *asked.layers)
         name, *rest = asked.command
         if name not in policy.commands:
-            raise LooserError("command", f"{name} may not run (allowed: {', '.join(sorted(policy.commands))})")
+            allowed = ", ".join(sorted(policy.commands))
+            raise LooserError("command", f"{name} may not run (allowed: {allowed}; see `sandbox.commands`)")
         command = self._commands.find(name)
         await self.require(policy)
         async with self._held(asked.conversation) as workspace:
@@ -131,9 +132,9 @@ class Sandbox:
             for path, data in files:
                 workspace.put(path, data, inputs=inputs)
 
-    async def collect(self, conversation: str, patterns: tuple[str, ...], layer: Mapping[str, Any]) -> Collected:
+    async def collect(self, conversation: str, patterns: tuple[str, ...], *layers: Mapping[str, Any]) -> Collected:
         """What lies in a conversation's workspace. Raises LooserError or OSError."""
-        limits = merged(self.policy, layer).limits
+        limits = merged(self.policy, *layers).limits
         async with self._held(conversation) as workspace:
             return await asyncio.to_thread(collect, workspace.work, limits, patterns)
 

@@ -132,13 +132,15 @@ async def test_what_changed_is_told_and_a_repetition_begins_anew(pooled: BwrapDr
 async def test_limits_hold_as_for_any_other(pooled: BwrapDriver, folder: Path) -> None:
     place = sandbox(pooled, folder)
     await place.write("job/a", [("main.py", b"print('begun', flush=True)\nwhile True: pass")])
-    asked = RunRequest(conversation="job/a", key="1", command=("python", "main.py"), layer={"limits": {"wall_ms": 300}})
+    asked = RunRequest(
+        conversation="job/a", key="1", command=("python", "main.py"), layers=({"limits": {"wall_ms": 300}},)
+    )
     for _ in range(2):
         await ready(pooled)
         found = (await place.run(asked)).execution
         assert (found.status, found.limit, found.stdout.data) == ("TIMEOUT", "wall_ms", b"begun\n")
     flood = RunRequest(
-        conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"stdout_bytes": 3}}
+        conversation="job/a", key="2", command=("python", "main.py"), layers=({"limits": {"stdout_bytes": 3}},)
     )
     await place.write("job/a", [("main.py", b"while True: print('x' * 1000)")])
     await ready(pooled)
@@ -152,7 +154,7 @@ async def test_other_limits_need_another_sandbox(pooled: BwrapDriver, folder: Pa
     await ran(pooled, place, "a", "python", "main.py")
     await ready(pooled)
     asked = RunRequest(
-        conversation="job/a", key="2", command=("python", "main.py"), layer={"limits": {"descriptors": 64}}
+        conversation="job/a", key="2", command=("python", "main.py"), layers=({"limits": {"descriptors": 64}},)
     )
     assert (await place.run(asked)).execution.stdout.data == b"64\n"
 

@@ -130,7 +130,7 @@ class SandboxProvider:
             command=asked.command,
             stdin=asked.stdin.encode(),
             env=asked.env,
-            layer=asked.policy,
+            layers=(asked.policy,),
         )
         live = Live(ctx.progress)
         try:
