@@ -94,7 +94,7 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         argv=("python3", "-c", "1"),
         workspace=Path("/w"),
         env={"A": "b"},
-        mounts=(Mount(Path("/in"), "/inputs"),),
+        mounts=(Mount(Path("/in"), "/inputs"), Mount(Path("/a,b:c"), "/x", writable=True)),
     )
     files = RunFiles(Path("/f"), b"{}")
     words = Container(MARK, "docker", "image", "runsc").run(spec, Identity(7, 7), files)
@@ -106,8 +106,10 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         "--pull never",
         "--runtime runsc --user 7:7 --memory 1073741824 --memory-swap 1073741824",
         "--ulimit nofile=1024:1024",
-        "--volume /w:/workspace:rw --workdir /workspace",
-        "--volume /f/resolv.conf:/etc/resolv.conf:ro --volume /in:/inputs:ro",
+        "--workdir /workspace --mount type=bind,source=/w,target=/workspace ",
+        "--mount type=bind,source=/f/resolv.conf,target=/etc/resolv.conf,readonly",
+        "--mount type=bind,source=/in,target=/inputs,readonly",
+        '--mount type=bind,"source=/a,b:c",target=/x ',
         "--shm-size 67108864",
         "--env-file /f/variables --entrypoint python3 image -c 1",
     ):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.identity import Identity
 from remit.sandbox.limiting import OWN
-from remit.sandbox.spec import WORKSPACE, Spec
+from remit.sandbox.spec import WORKSPACE, Mount, Spec
 
 _CLOSED: Final = [
     "--interactive",
@@ -103,10 +105,10 @@ class Container:
             words += ["--user", f"{identity.uid}:{identity.gid}"]
         elif podman:
             words += ["--userns", "keep-id"]
-        words += [*_limits(spec), "--volume", f"{spec.workspace}:{WORKSPACE}:rw", "--workdir", spec.cwd]
-        words += ["--volume", f"{files.resolver}:/etc/resolv.conf:ro"]
-        for mount in spec.mounts:
-            words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
+        words += [*_limits(spec), "--workdir", spec.cwd]
+        ours = Mount(spec.workspace, WORKSPACE, writable=True), Mount(files.resolver, "/etc/resolv.conf")
+        for mount in (*ours, *spec.mounts):
+            words += _bind(mount)
         return [*words, "--env-file", str(files.variables), "--entrypoint", spec.argv[0], self.image, *spec.argv[1:]]
 
     def remove(self, run: str) -> list[str]:
@@ -119,6 +121,16 @@ class Container:
 
     def _name(self, run: str) -> str:
         return f"{self.mark}-{run}"
+
+
+def _bind(mount: Mount) -> list[str]:
+    """The words for a mount. By `--volume`, docker would make a folder that is deleted meanwhile once more."""
+    fields = ["type=bind", f"source={mount.source}", f"target={mount.target}"]
+    if not mount.writable:
+        fields.append("readonly")
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(fields)  # both read the word as a line of CSV
+    return ["--mount", line.getvalue()]
 
 
 def _limits(spec: Spec) -> list[str]:
