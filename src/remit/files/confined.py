@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.text import is_utf8
 
 MAX_DEPTH: Final = 64
 """Folders a path may pass through; a walk goes no deeper."""
@@ -122,7 +123,7 @@ def parts_of(path: str) -> list[str]:
         raise unsafe(path, "is absolute; name it below the folder")
     if "\0" in path:
         raise unsafe(path, "contains a NUL character")
-    if not _is_utf8(path):
+    if not is_utf8(path):
         raise unsafe(path, "is not valid Unicode")
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts:
@@ -162,14 +163,6 @@ def kind_of(mode: int) -> Kind:
     if stat.S_ISDIR(mode):
         return "folder"
     return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
@@ -265,7 +258,7 @@ def _entries(fd: int, above: str) -> list[Entry]:
                 status = item.stat(follow_symlinks=False)
             except OSError:
                 continue  # gone since the folder was listed
-            kind = kind_of(status.st_mode) if _is_utf8(item.name) else "unnamed"
+            kind = kind_of(status.st_mode) if is_utf8(item.name) else "unnamed"
             name = os.fsencode(item.name).decode(errors="backslashreplace") if kind == "unnamed" else item.name
             found.append(Entry(prefix + name, kind, status.st_size, status.st_mtime_ns))
     found.sort()

@@ -61,6 +61,15 @@ def readable(name: str, data: bytes) -> Readable | None:
     return _page(text) if suffix_of(name) in _HYPERTEXT else Readable(text, "")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the bytes behind a text were UTF-8: Python reads others as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def suffix_of(path: str) -> str:
     """The lower-case suffix of a file name with its dot, or nothing."""
     stem, dot, suffix = path.rpartition("/")[2].rpartition(".")

@@ -19,6 +19,8 @@ from remit.journal.kinds import CancelRequested, Payload, SignalSent, StepDecide
 from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.journal.journal import Journal
 
 KIND: Final = "inbox"
@@ -76,18 +78,7 @@ class Inbox:
         if not message.key:
             await self.post(message, value)
             return
-        posted, blobs = _packed(message, value)
-        while True:
-            head = await self._journal.head(self._stream)
-            await self.refresh()
-            if self.has(message.key):
-                return
-            writer = self._journal.writer(self._stream, KIND, head, job)
-            try:
-                await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))
-            except AppendConflictError:
-                continue  # someone left another message at the same moment
-            return
+        await self._leave(message, value, job, lambda: self.has(message.key))
 
     def has(self, key: str) -> bool:
         """Whether a signal was left under a key."""
@@ -95,13 +86,23 @@ class Inbox:
 
     async def decide(self, message: StepDecided, value: bytes | None, job: Head) -> None:
         """Leave the first decision on an attempt durably, and wake the job. Raises StateError if it has one."""
+
+        def decided() -> bool:
+            earlier = self.decision(message.step, message.attempt)
+            if earlier is not None:
+                raise _decided(earlier[1], "If it is wrong and no worker has used it, replace it.")
+            return False
+
+        await self._leave(message, value, job, decided)
+
+    async def _leave(self, message: Message, value: bytes | None, job: Head, found: Callable[[], bool]) -> None:
+        """Leave a message durably, and wake the job; `found` looks whether it is there already."""
         posted, blobs = _packed(message, value)
         while True:
             head = await self._journal.head(self._stream)
             await self.refresh()
-            earlier = self.decision(message.step, message.attempt)
-            if earlier is not None:
-                raise _decided(earlier[1], "If it is wrong and no worker has used it, replace it.")
+            if found():
+                return
             writer = self._journal.writer(self._stream, KIND, head, job)
             try:
                 await self._journal.append(writer, posted, synced=True, blobs=blobs, wakes=(self._job_stream,))

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.errors import SettingsError
+from remit.files.text import is_utf8
 from remit.settings.base import Base
 from remit.settings.table import Setting, type_text
 
@@ -46,18 +47,9 @@ def _said(setting: Setting, value: Any) -> str:
 
 def from_text(setting: Setting, text: str, source: str) -> Any:
     """The value that a text from the environment or the command line stands for. Raises SettingsError."""
-    if not _is_utf8(text):
+    if not is_utf8(text):
         raise SettingsError(f"{source}: {setting.key} is not UTF-8", remedy="Write it in UTF-8.")
     return checked(setting, _parsed(setting, text), source)
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether the bytes behind a text were UTF-8: Python reads others as lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _parsed(setting: Setting, text: str) -> Any:
