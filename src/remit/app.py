@@ -108,7 +108,8 @@ class Remit:
     # --- life
 
     def __repr__(self) -> str:
-        return f"<Remit on {self.url}, {'open' if self._runtime is not None else 'closed'}>"
+        url = self.settings.journal.shown("url")
+        return f"<Remit on {url}, {'open' if self._runtime is not None else 'closed'}>"
 
     async def __aenter__(self) -> Self:
         """Open the journal and begin to work. Raises JournalError, SettingsError or UsageError.

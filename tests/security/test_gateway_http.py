@@ -158,7 +158,7 @@ def test_tokens_are_compared_as_digests_all_of_them() -> None:  # A10: what is m
     assert len(compared) == len(PEOPLE)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.2", "127.1", "", "::ffff:127.0.0.1"])  # noqa: S104
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.2", "127.1", "", "::ffff:127.0.0.1"])  # noqa: S104 - refused
 async def test_no_other_address_is_listened_at_without_tokens(remit_in: OpenRemit, host: str) -> None:  # A26 to A31
     async with remit_in(work=False) as remit, facing(remit) as face:
         with pytest.raises(SettingsError, match="no client has a token"):

@@ -126,15 +126,17 @@ class Child(asyncio.SubprocessProtocol):
                 await self._gone.wait()
 
     async def close(self) -> None:
-        """End it and all that it started, within two grace periods; harmless once it is gone, may be called twice."""
+        """End it and all that it started, within three grace periods; harmless once it is gone, may be called twice."""
         transport = self._transport
         if transport is None:
             return
         self.close_stdin()
         try:
-            if not await self._ends():
-                self.send_signal(signal.SIGTERM)
-                await self._ends()
+            for how in (signal.SIGTERM, signal.SIGKILL):
+                if await self._ends():
+                    break
+                self.send_signal(how)
+            await self._ends()  # closing the transport sooner would take the exit status away from asyncio
         finally:
             self.send_signal(signal.SIGKILL)
             transport.close()

@@ -95,7 +95,8 @@ class Invoke:
             remedy = "Try again."
         why = f"{meta.name}: {failure.why}"
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
-        frames = error.frames if isinstance(error, ProviderError) else frames_of(error)
+        # A subclass may not have called ProviderError's own constructor.
+        frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
         return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail, frames=frames)
 
