@@ -114,7 +114,7 @@ class Jobs:
         found = [head for head in heads if head.stream.endswith(reference)]
         found = found or [head for head in heads if head.stream.startswith(stream_of(reference))]
         if len(found) != 1:
-            why = f"fits {len(found)} jobs" if found else "names no job"
+            why = f"fits {len(found)} jobs" if found else "is not the id of a job"
             raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
         return job_row(found[0]).job
 
