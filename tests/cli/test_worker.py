@@ -27,6 +27,8 @@ def test_a_worker_runs_what_is_due_and_stops_when_told(project: Project) -> None
         out, err = worker.communicate(timeout=50)
     assert (worker.returncode, out) == (0, "")
     assert err.rstrip().endswith("stopped")
+    assert f"job/{detached}: begun" in err
+    assert f"job/{detached}: completed" in err
 
 
 def test_a_worker_lets_a_call_under_way_end(project: Project) -> None:
@@ -82,7 +84,7 @@ def test_a_worker_that_waits_for_its_journal_hears_that_it_shall_stop(project: P
 
 def wait_for(project: Project, job: str) -> str:
     """The end of a job that somebody else works on, as its followed trace tells it."""
-    done = project.here("trace", job, "--follow")
+    done = project.here("trace", job, "--follow", "--events")
     assert "job_completed" in done.out
     return project.here("show", job).out
 

@@ -127,14 +127,18 @@ async def test_a_short_job_gives_its_result(remit_in: OpenRemit) -> None:
             "Add two numbers. Starts a job; one that takes longer is looked at with job.result."
         )
         assert set(tool.input_schema["properties"]) == {"a", "b"}
-        done = (await client.call_tool("recipe__sums_add", {"a": 40})).structured_content
+        answer = await client.call_tool("recipe__sums_add", {"a": 40})
+        assert not answer.is_error
+        done = answer.structured_content
         assert {**done, "job": ""} == {"job": "", "state": "completed", "result": 42}
         assert (await remit.service.jobs.view(done["job"])).principal == "tester"
 
 
 async def test_a_failed_job_says_why(remit_in: OpenRemit) -> None:
     async with offering(remit_in) as (_, client):
-        done = (await client.call_tool("recipe__broken", {})).structured_content
+        answer = await client.call_tool("recipe__broken", {})
+        assert answer.is_error, "a model has to see that it failed"
+        done = answer.structured_content
     assert done["state"] == "failed"
     assert "no luck" in done["error"]["message"]
 

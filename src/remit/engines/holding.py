@@ -139,6 +139,7 @@ class Holding:
         try:
             if before is not None:
                 await asyncio.wait([before])
+            _log.info("%s: begun", one.stream)
             self._over(one.stream, await one.run())
         except asyncio.CancelledError:
             if self.stopping:
@@ -173,6 +174,7 @@ class Holding:
                 del self._ended[stream]
 
     def _over(self, stream: str, ended: Ended) -> None:
+        _log.info("%s: %s%s", stream, ended.how, f": {ended.error.code}" if ended.error else "")
         for future in self._ended.pop(stream, ()):
             if not future.done():
                 future.set_result(ended)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from remit.service.streams import Streams
     from remit.service.visible import OfferedTool
 
+_RECIPE: Final = "recipe."
+"""How names of tools begin that run a recipe as a job."""
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
@@ -32,9 +34,15 @@ async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | N
         content = await _content_beside(outcome, streams)
         if content is None:
             content = [{"type": "text", "text": _TEXT(value).decode()}]
-        return {"content": content, "structuredContent": value, "isError": False, "_meta": meta}
+        failed = tool is not None and tool.name.startswith(_RECIPE) and _has_failed(value)
+        return {"content": content, "structuredContent": value, "isError": failed, "_meta": meta}
     blocks = value if foreign and _are_blocks(value) else [_text(value)]
     return {"content": [await _filled(block, outcome, streams) for block in blocks], "isError": False, "_meta": meta}
+
+
+def _has_failed(value: Any) -> bool:
+    """Whether the job that a call stands for ended badly; that it was started is all that the call itself says."""
+    return isinstance(value, dict) and value.get("state") in {"failed", "cancelled"}
 
 
 def _failure(outcome: OutcomeView, confirm: str) -> dict[str, Any]:
