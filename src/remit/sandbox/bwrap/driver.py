@@ -14,7 +14,7 @@ from remit.sandbox import limiting
 from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
 from remit.sandbox.bwrap.remedies import remedy_for
-from remit.sandbox.bwrap.run import Ended, Run
+from remit.sandbox.bwrap.run import BwrapRun, Ended
 from remit.sandbox.bwrap.warm import Warm, WarmPool, key_of
 from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cgroups import Leaves
@@ -65,7 +65,7 @@ class BwrapDriver:
         """
         self._given = program
         self._leaves: Leaves | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, BwrapRun] = {}
         self._capability: Capability | None = None
         self._found: Program | None = None
         self._probing = asyncio.Lock()
@@ -123,7 +123,7 @@ class BwrapDriver:
             raise SandboxUnavailableError(why, "Install the system's Python 3, or leave sandbox.network empty.")
         leaves = self._cgroups()
         leaf = leaves.take()
-        run = Run(spec, leaf, listener)
+        run = BwrapRun(spec, leaf, listener)
         self._runs[spec.id] = run
         stdin = stdin_of(spec.stdin, spec.feed)
         try:
@@ -163,7 +163,7 @@ class BwrapDriver:
         if self._found is None:
             raise AssertionError("nothing runs before the probe")
         warm.leaf = self._cgroups().take()
-        warm.run = Run(warm.spec(), warm.leaf, quiet)
+        warm.run = BwrapRun(warm.spec(), warm.leaf, quiet)
         filter_ = seccomp.encoded(platform.machine())
         warm.run.start(self._found.path, filter_, identity(), warm.stdin, warm.given())
         if await warm.run.ready():
@@ -178,7 +178,7 @@ class BwrapDriver:
             self._cgroups().give_back(warm.leaf)
         warm.close()
 
-    def _receipt(self, run: Run, version: str, held: dict[str, str], ended: Ended) -> Receipt:
+    def _receipt(self, run: BwrapRun, version: str, held: dict[str, str], ended: Ended) -> Receipt:
         return Receipt(
             driver=self.name,
             version=version,

@@ -47,7 +47,7 @@ class Ended(NamedTuple):
     usage: Usage
 
 
-class Run:
+class BwrapRun:
     """A sandbox that was started; its program begins once the limits are set."""
 
     def __init__(self, spec: Spec, leaf: Leaf | None, listener: Listener) -> None:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from remit.clock import SystemClock
 from remit.ids import new_id
-from remit.sandbox.bwrap.run import Run
+from remit.sandbox.bwrap.run import BwrapRun
 from remit.sandbox.cgroups import Leaf
 from remit.sandbox.execution import Listener
 from remit.sandbox.limits import Limits
@@ -59,7 +59,7 @@ class Warm:
         self.key = key
         self.scratch = Scratch(folder)
         self.leaf: Leaf | None = None
-        self.run: Run | None = None
+        self.run: BwrapRun | None = None
         self.stdin = os.memfd_create("remit-stdin", os.MFD_CLOEXEC)
         self.message = os.memfd_create("remit-command", os.MFD_CLOEXEC)
         self.reading, self.wake = os.pipe2(os.O_CLOEXEC)
@@ -79,7 +79,7 @@ class Warm:
             limits=Limits(**dict(zip(_INSIDE, self.key.limits, strict=True))),
         )
 
-    def use(self, spec: Spec, listener: Listener) -> Run:
+    def use(self, spec: Spec, listener: Listener) -> BwrapRun:
         """Have it become the program of `spec`; from now on only its conversation sees it. Raises OSError."""
         if self.run is None:
             raise AssertionError("it was not started")
