@@ -22,6 +22,8 @@ _PROGRAMS: Final = ("bash", "cat", "chmod", "mkdir", "rm", "setsid", "sh", "slee
 _LINKS: Final = ("bin", "lib", "lib64", "sbin")
 """Folders of the root that lead to those of `/usr`."""
 _FOLDERS: Final = ("dev", "etc", "proc", "sys", "tmp", "usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "workspace")
+_USERS: Final = b"root:x:0:0::/:/bin/sh\n"
+"""Services look up by name as whom a program runs."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "dist-packages", "ensurepip", "idlelib", "site-packages", "test"})
 _LIBRARY: Final = re.compile(rb"(/\S+) \(0x")
 
@@ -63,6 +65,10 @@ def write(out: IO[bytes]) -> None:
             _add(tar, name, tarfile.DIRTYPE)
         for name in _LINKS:
             _add(tar, name, tarfile.SYMTYPE, f"usr/{name}")
+        _add(tar, "usr/bin/python", tarfile.SYMTYPE, "python3")
+        users = tarfile.TarInfo("etc/passwd").replace(mode=0o644)
+        users.size = len(_USERS)
+        tar.addfile(users, BytesIO(_USERS))
         for place in sorted({_in_usr(file) for file in files()}):
             tar.add(place.resolve(), str(place)[1:], recursive=False)
 
