@@ -191,6 +191,7 @@ def test_trace_follows_a_job_to_its_end(project: Project, asked: str) -> None:
     story = [line.strip() for line in project.here("trace", asked).out.splitlines()]
     assert told.status == 0
     assert lines[0] == f"{asked}  notes"
+    assert not any(line.endswith("waiting") for line in lines), "each step is told once, as it stands"
     assert [line for line in lines if "bob" in line] == [line for line in story if "bob" in line] != []
     assert lines[-1] == story[-1]
     assert not any("tool_invocation" in line for line in lines)

@@ -53,8 +53,8 @@ class Following:
     async def _step(self, step: str) -> None:
         """Show the step as it is now, unless it only goes on or was shown so."""
         told = self._story.told(step)
-        if told is None or told.state == "running":
-            return
+        if told is None or told.state == "running" or (told.state == "waiting" and not told.waits):
+            return  # what it waits for comes with the next event
         if told.approval or any(waited.type == "human" for waited in told.waits):
             # Questions have streams of their own.
             whole = await self._remit.service.streams.narrative(self._identifier)
