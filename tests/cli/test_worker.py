@@ -37,7 +37,7 @@ def test_a_worker_lets_a_call_under_way_end(project: Project) -> None:
     with project.start("worker") as worker:
         lines_until(worker, lambda line: "a write is under way" in line)
         worker.send_signal(signal.SIGINT)
-        lines_until(worker, lambda line: "1 jobs have 20 s to end" in line)
+        lines_until(worker, lambda line: "1 job under way, 20 s left to end" in line)
         (project.folder / "done").write_text("written", encoding="utf-8")
         worker.communicate(timeout=50)
     assert worker.returncode == 0
@@ -50,7 +50,7 @@ def test_a_second_signal_stops_a_worker_at_once_and_another_takes_its_jobs(proje
         with project.start("worker") as worker:
             lines_until(worker, lambda line: "a read is under way" in line)
             worker.send_signal(signal.SIGTERM)
-            lines_until(worker, lambda line: "have 20 s to end" in line)
+            lines_until(worker, lambda line: "20 s left to end" in line)
             worker.send_signal(signal.SIGTERM)
             worker.communicate(timeout=50)
         assert worker.returncode == 130

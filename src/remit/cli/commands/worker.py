@@ -11,6 +11,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.cli.text import counted
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
@@ -51,7 +52,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:
-            _log.info("stopping: %d jobs have %d s to end", len(engine.running), drain)
+            _log.info("stopping: %s under way, %d s left to end", counted(len(engine.running), "job"), drain)
         try:
             if not await engine.drain(drain):
                 _log.info("gives up %s", ", ".join(engine.running))
