@@ -131,13 +131,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def lines_until(process: subprocess.Popen[str], wanted: Callable[[str], bool]) -> list[str]:
-    """Read a process's stderr up to a line."""
+    """Read a process's stderr up to a line; a process that does not write it is killed when the test's time is over."""
     found = []
     assert process.stderr is not None
-    for line in process.stderr:
-        found.append(line)
-        if wanted(line):
-            return found
+    try:
+        for line in process.stderr:
+            found.append(line)
+            if wanted(line):
+                return found
+    except BaseException:
+        process.kill()  # who started it waits for its end
+        raise
     msg = f"it ended before the line came: {found}"
     raise AssertionError(msg)
 

@@ -106,7 +106,7 @@ def test_many_jobs_are_replayed_with_one_table_and_one_status(project: Project) 
 def test_a_worker_says_which_recipes_it_serves(project: Project) -> None:
     write(project, tool=SHOUT)
     with project.start("worker") as worker:
-        said = lines_until(worker, lambda line: "serves" in line)
+        said = lines_until(worker, lambda line: "runs plans" in line)
         worker.terminate()
         worker.communicate(timeout=50)
     assert ", shouts," in said[-1]
