@@ -84,7 +84,7 @@ def test_a_terminal_is_asked_three_questions(empty: Project) -> None:
     with empty.terminal("init") as terminal:
         terminal.expect("Write an example")
         terminal.type("n\n")
-        terminal.expect("Guard an MCP server")
+        terminal.expect("MCP server to guard")
         terminal.type("\n")
         terminal.expect("Write rules")
         terminal.type("y\n")

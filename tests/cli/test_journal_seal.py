@@ -90,14 +90,14 @@ def test_a_key_in_the_project_folder_is_refused(project: Project) -> None:
     project.configure('[journal]\nkey_file = "journal.keys"\n')
     done = project.here("journal", "seal")
     assert done.status == 2
-    assert "lies in the project folder" in done.err
+    assert "project folder, next to the journal" in done.err
 
 
 def test_a_key_file_of_one_s_own_is_made_by_sealing_and_missed_without(project: Project, tmp_path: Path) -> None:
     project.job("report")
     place = tmp_path.parent / f"{tmp_path.name}-keys" / "journal.keys"
     project.configure(f'[journal]\nkey_file = "{place}"\n')
-    assert "not there" in project.here("verify").err
+    assert "does not exist" in project.here("verify").err
     assert project.here("journal", "seal").status == 0
     assert place.exists()
     assert "every head is sealed" in project.here("verify").out

@@ -90,7 +90,7 @@ def test_add_refuses_what_looks_like_a_secret_and_does_not_repeat_it(
     before = text(project)
     done = project.here("mcp", "add", "a", *words)
     assert (done.status, text(project)) == (2, before)
-    assert "looks like a secret" in done.err
+    assert "look like secrets" in done.err
     assert said in done.err
     assert "swordfish" not in done.err
 
@@ -249,7 +249,7 @@ def test_a_wrong_table_is_an_error_that_quotes_no_secret(project: Project) -> No
 def test_remove_takes_a_server_out_and_leaves_all_else(project: Project) -> None:
     project.configure(GITHUB, modules=False)
     done = project.here("mcp", "remove", "github")
-    assert (done.status, done.out) == (0, f"ok github is out of {project.folder / 'remit.toml'}\n")
+    assert (done.status, done.out) == (0, f"ok removed github from {project.folder / 'remit.toml'}\n")
     assert text(project) == "\n# what the team uses\n# jobs\n[jobs]\nconcurrency = 4\n"
 
 
@@ -292,7 +292,7 @@ def test_remove_of_what_is_not_in_the_file_says_where_it_is(project: Project) ->
 def test_remove_asks_at_a_terminal(project: Project, answer: str, left: list[str]) -> None:
     project.configure(GITHUB, modules=False)
     with project.terminal("mcp", "remove", "github") as terminal:
-        terminal.expect("Take github out of")
+        terminal.expect("Remove github from")
         terminal.type(f"{answer}\r")
         assert terminal.end() == (130 if left else 0)
     assert [server["name"] for server in servers(project)] == left

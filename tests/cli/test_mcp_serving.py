@@ -356,7 +356,7 @@ def test_options_of_the_wrapped_command_are_its_own(project: Project, teller: li
 def test_wrong_options_of_wrap_are_refused(project: Project) -> None:
     assert project.here("mcp", "wrap").status == 2
     assert "'tell' does not look like get_*=L0" in project.here("mcp", "wrap", "--level", "tell", "--", "x").err
-    assert "'tell=L9' is not like" in project.here("mcp", "wrap", "--level", "tell=L9", "--", "x").err
+    assert "'tell=L9' does not look like" in project.here("mcp", "wrap", "--level", "tell=L9", "--", "x").err
     assert "--nmae" in project.here("mcp", "wrap", "--nmae", "a", "--", "x").err
 
 

@@ -112,7 +112,7 @@ def test_lint_warns_of_useless_rules_and_fails_for_wrong_ones(project: Project) 
 
 
 def test_tests_pass_or_fail(project: Project) -> None:
-    assert "there are no tests" in project.here("policy", "test", "--live").err
+    assert "no tests: add" in project.here("policy", "test", "--live").err
     project.configure(RULES + TEST % "allow")
     assert project.here("policy", "test", "--live").out == "1 of 1 tests passed\n"
     project.configure(RULES + TEST % "allow" + TEST % "deny")

@@ -66,7 +66,7 @@ def test_one_is_revoked_and_the_rest_stays_as_it_was(project: Project) -> None:
     project.here("token", "new", "ann", "--expires", "30d")
     assert project.here("token", "revoke", "ann").status == 0
     assert (project.folder / "remit.toml").read_text(encoding="utf-8").rstrip() == before.rstrip()
-    assert "no client is left" in project.here("token", "revoke", "bob").err
+    assert "no clients are left" in project.here("token", "revoke", "bob").err
     text = (project.folder / "remit.toml").read_text(encoding="utf-8")
     assert "[[clients]]" not in text
     assert "# who may connect" in text

@@ -85,7 +85,7 @@ async def test_more_is_said_by_a_form_and_a_new_job_answers(served: Served, tmp_
         assert "And\nwhat else?" in followed
         assert "And about eggs." in followed
         assert "It is about milk." in followed
-        assert f'Goes on with</dt><dd><a href="/jobs/{job}"' in (await browser.get(f"/jobs/{answering}")).text
+        assert f'Continues</dt><dd><a href="/jobs/{job}"' in (await browser.get(f"/jobs/{answering}")).text
         assert f'Continued as</dt><dd><a href="/jobs/{answering}"' in (await browser.get(f"/jobs/{job}")).text
 
 

@@ -155,7 +155,7 @@ async def test_a_server_that_stays_away_is_an_error(
     with pytest.raises(JournalError) as error:
         await journal.append(writer, note(2), synced=True)
     assert error.value.code is Code.JOURNAL_IO
-    assert "not known" in error.value.remedy
+    assert "unknown" in error.value.remedy
     with refused(Code.JOURNAL_IO):
         await numbers(journal)
     line.refusing = False

@@ -83,7 +83,7 @@ async def check_recipes_are_shown_with_their_parameters(reach: Reach) -> None:
         assert view in await one.service.recipes.views()
         assert view.about.startswith("Look at something.")
         at, times = view.parameters
-        assert (at.name, at.shown, at.default, at.text) == ("at", "at: 'str'", None, True)
+        assert (at.name, at.shown, at.default, at.text) == ("at", "at: str", None, True)
         assert (times.name, times.default, times.text) == ("times", "1", False)
         with refused(Code.UNKNOWN_RECIPE, NotFoundError):
             await one.service.recipes.view("none")
