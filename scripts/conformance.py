@@ -54,6 +54,8 @@ class Subject:
     suites: tuple[str, ...] = ("0.1.16", "2025-11-25", "2026-07-28")
     named: bool = False
     """Whether it is examined only where it is named."""
+    first: tuple[str, ...] = ()
+    """A command that has to succeed before it is started."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +81,29 @@ SUITES: Final = (
 )
 
 
+def _remit(era: str, *words: str) -> tuple[str, ...]:
+    """A command about the test server, on a journal for each era."""
+    journal = str(RESULTS / f"gateway-{era}.db")
+    return (sys.executable, "-m", "remit", "--journal", journal, "mcp", *words, "--", *servers.conformance())
+
+
 def _gateway(era: str) -> tuple[str, ...]:
-    """Our gateway before the test server, on whose tools policy lets everything run."""
-    remit = (sys.executable, "-m", "remit", "--journal", str(RESULTS / f"gateway-{era}.db"))
-    wrap = ("mcp", "wrap", "--http", "--port", "0", "--sampling", "--era", era, "--name", "suite", "--level", "*=L0")
-    return (*remit, *wrap, "--", *servers.conformance())
+    """Our gateway before the test server, all of whose tools run without a question."""
+    return _remit(
+        era, "wrap", "--http", "--port", "0", "--sampling", "--era", era, "--name", "suite", "--level", "*=L0"
+    )
+
+
+def _pin(era: str) -> tuple[str, ...]:
+    """Accept the test server's tools: a level by pattern counts only then."""
+    return _remit(era, "pin", "suite")
 
 
 SUBJECTS: Final = (
     Subject("sdk-server", "server", tuple(servers.conformance(http=True)), named=True),
     # A server is asked in one era at a time, so each revision meets a gateway that asks it in its own.
-    Subject("gateway-legacy", "server", _gateway("legacy"), ("0.1.16", "2025-11-25")),
-    Subject("gateway-modern", "server", _gateway("modern"), ("2026-07-28",)),
+    Subject("gateway-legacy", "server", _gateway("legacy"), ("0.1.16", "2025-11-25"), first=_pin("legacy")),
+    Subject("gateway-modern", "server", _gateway("modern"), ("2026-07-28",), first=_pin("modern")),
     # The two releases ask the same of a client of 2025-11-25, and each scenario starts a process.
     Subject("client", "client", (sys.executable, "-m", "tests.peers.conformance_client"), ("2025-11-25", "2026-07-28")),
 )
@@ -148,6 +161,8 @@ def target(subject: Subject) -> Iterator[list[str]]:
         yield ["--command", shlex.join(subject.command)]
         return
     with (RESULTS / f"{subject.name}.log").open("w", encoding="utf-8") as log:
+        if subject.first:
+            subprocess.run(subject.first, stdout=log, stderr=log, check=True, timeout=PATIENCE_S)  # noqa: S603 - the same
         child = subprocess.Popen(  # noqa: S603 - the command is one of SUBJECTS
             subject.command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
