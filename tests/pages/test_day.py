@@ -33,7 +33,7 @@ def counted(times: int) -> list[Tally]:
 
 
 async def turn() -> None:
-    """Let a count that nobody waits for come to its end."""
+    """Wait for a count that runs in the background."""
     for _ in range(3):
         await asyncio.sleep(0)  # noqa: TID251 - turns of the loop, no time
 

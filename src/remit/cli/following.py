@@ -51,7 +51,7 @@ class Following:
             await self._step(step)
 
     async def _step(self, step: str) -> None:
-        """Show the step as it is now, unless it only goes on or was shown so."""
+        """Show the step, unless it is running or has not changed since it was shown."""
         told = self._story.told(step)
         if told is None or told.state == "running" or (told.state == "waiting" and not told.waits):
             return  # what it waits for comes with the next event

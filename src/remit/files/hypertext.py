@@ -1,8 +1,8 @@
 """The text of an HTML page, as libxml2 parses it, in time linear in its length.
 
-The parser is told of as it goes on and builds no tree. It looks for an unmatched end tag among all open elements, so
-nesting is bounded and the page is fed in pieces: an error stops the parser only between two of them. The standard
-library's parser takes a minute for 200 kB of `<!--` repeated, and selectolax (Lexbor) for 1 MB of `<div>`.
+The parser reports elements as it reads them, and builds no tree. It looks for an unmatched end tag among all open
+elements, so nesting is bounded. The page is fed in pieces, because an error stops the parser only between two of them.
+The standard library's parser takes a minute for 200 kB of `<!--` repeated, and selectolax (Lexbor) for 1 MB of `<div>`.
 """
 
 from __future__ import annotations

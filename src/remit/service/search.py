@@ -83,7 +83,7 @@ async def _fits(journal: Journal, row: JobRow, wanted: JobSearch) -> bool:
 
 
 async def principal_of(journal: Journal, job: str) -> str:
-    """Who asked for a job; empty if there is none."""
+    """Who asked for a job; empty if that is not recorded."""
     first = (await journal.page(stream_of(job)))[:1]
     created = decode(first[0].kind, first[0].data) if first else None
     return created.principal if isinstance(created, JobCreated) else ""

@@ -62,7 +62,7 @@ class TicketRuns:
         return await self._report(run, found, max(found)) if found else None
 
     async def _begin(self, run: RunRequest) -> int:
-        """Start the run, unless it is under way, or an earlier attempt goes on or has done everything; which one."""
+        """Start this attempt, unless an attempt is running or has done everything; which one counts."""
         if run.attempt == 0 and await self._start(run, []):
             return 0
         earlier = await self._attempts(run)

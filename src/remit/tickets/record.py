@@ -1,7 +1,7 @@
-"""A ticket as it was read, and as it is after what was written to it from here; nothing is read twice for that.
+"""A ticket as it was read, brought up to date by each write of this process, so that nothing is read twice.
 
-What this process leased is kept until the lease ends. Another process may have written meanwhile. A kept record then
-stands for a head that is gone: the write that goes on from it is refused, as any writer's is that comes too late.
+The record of a leased ticket is kept until the lease ends. If another process writes meanwhile, the kept record is
+out of date, and a write from it is refused, like the write of any writer that comes too late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEPT: Final = 1_000
 
 
 class TicketRecord:
-    """A ticket's head, its history, and the writer that goes on from there."""
+    """A ticket's head, its history, and the writer that continues from there."""
 
     def __init__(self, head: Head, events: Iterable[Event], writer: StreamWriter) -> None:
         """`writer` writes on from `head`; events beyond it are not looked at."""

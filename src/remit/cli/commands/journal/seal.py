@@ -25,7 +25,7 @@ _SHOWN: Final = 20
 def command(state: State, new_key: bool) -> int:
     """Seal the journal under a key that is kept elsewhere.
 
-    `remit verify` then detects what someone without the key wrote. Creates the key if there is none, checks every
+    `remit verify` then detects what someone without the key wrote. Creates the key if it does not exist, checks every
     stream, and seals the head of each stream that is intact. After that, a stream without a seal is not trusted. Stop
     the workers first. Read what `remit verify` reports before you seal again: a seal declares that the current record
     is right.
