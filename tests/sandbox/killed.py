@@ -26,7 +26,6 @@ from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
-from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
@@ -40,7 +39,6 @@ _PATIENCE_S: Final = 20
 _LAST_S: Final = {
     "bwrap": 0.12,
     "network": 0.2,
-    "landlock": 0.2,
     "wasm": 0.6,
     "warm": 0.4,
     "podman": 1.5,
@@ -73,7 +71,6 @@ async def _warm() -> None:
 RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "bwrap": lambda: _programs(BwrapDriver(), *_SLEEP, network=()),
     "network": lambda: _programs(BwrapDriver(), *_SLEEP, network=("example.org",)),
-    "landlock": lambda: _programs(LandlockDriver(), *_SLEEP, network=()),
     "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
     "podman": lambda: _programs(containers("podman"), *_SLEEP, network=()),

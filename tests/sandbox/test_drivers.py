@@ -18,7 +18,6 @@ from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
-from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.spec import Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
@@ -40,8 +39,6 @@ def wasm_module() -> Path:
 def trial(name: str) -> Trial:
     if name == "bwrap":
         return Trial(BwrapDriver(), (PYTHON,))
-    if name == "landlock":
-        return Trial(LandlockDriver(), (PYTHON,))
     if name in CONTAINERS:
         return Trial(containers(name), ("python3",))
     return Trial(WasmDriver({"python": wasm_module()}), (str(wasm_module()),))
@@ -81,9 +78,8 @@ async def test_a_driver_that_cannot_isolate_names_the_check_and_a_remedy(driver:
         await driver.exec(Spec(id="x", argv=("x",), workspace=Path("/")), quiet)
 
 
-@pytest.mark.parametrize("name", ["landlock", "wasm"])
-async def test_a_network_that_would_not_be_filtered_is_refused(name: str, tmp_path: Path) -> None:
-    made = trial(name)
+async def test_a_network_that_would_not_be_filtered_is_refused(tmp_path: Path) -> None:
+    made = trial("wasm")
     with pytest.raises(SandboxUnavailableError, match="has no filtered network"):
         await made.driver.exec(Spec(id="x", argv=made.python, workspace=tmp_path, network=("a.example",)), quiet)
 

@@ -121,23 +121,6 @@ def test_set_id_bits_cannot_be_set_and_device_files_not_made(machine: str) -> No
 
 
 @MACHINES
-def test_without_namespaces_it_keeps_from_other_processes(machine: str) -> None:
-    shared = program(machine, alone=False)
-    numbers = ARCHITECTURES[machine].numbers
-
-    def asked(name: str, *args: int) -> int:
-        words = (*args, *(0,) * (6 - len(args)))
-        return answer(shared, struct.pack("<iIQ6Q", numbers[name], ARCHITECTURES[machine].audit, 0, *words))
-
-    assert asked("socket", 1, 1) == EPERM
-    assert asked("shmget", 1, 1) == EPERM
-    assert (asked("prlimit64", 0, 7), asked("prlimit64", 4_321, 7)) == (ALLOW, EPERM)
-    assert (asked("setpriority", 0, 0, 5), asked("setpriority", 0, 4_321, 5)) == (ALLOW, EPERM)
-    assert asked("setpriority", 2, 0, 5) == EPERM
-    assert (asked("sched_setaffinity", 0), asked("sched_setaffinity", 4_321)) == (ALLOW, EPERM)
-
-
-@MACHINES
 def test_the_kernel_would_take_the_program(machine: str) -> None:
     instructions = program(machine)
     assert len(instructions) <= MOST

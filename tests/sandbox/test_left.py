@@ -16,7 +16,6 @@ from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.commands import Commands
 from remit.sandbox.driver import Driver
-from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
@@ -31,7 +30,6 @@ MARK = f"1000.{os.getpid()}"
 DRIVERS: dict[str, Callable[[], Driver]] = {
     "bwrap": BwrapDriver,
     **{program: partial(containers, program) for program in CONTAINERS},
-    "landlock": LandlockDriver,
 }
 WAYS: tuple[tuple[str, dict[str, int], str, str], ...] = (
     ("echo done > made", {}, "SUCCEEDED", ""),

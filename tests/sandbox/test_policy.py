@@ -55,7 +55,7 @@ def test_a_call_cannot_loosen_what_a_skill_tightened(call: dict[str, Any], field
         ({"min_isolation": "process"}, "min_isolation"),
         ({"min_isolation": "none"}, "min_isolation"),
         ({"min_isolation": 0}, "min_isolation"),
-        ({"driver": "landlock"}, "driver"),
+        ({"driver": "wasm"}, "driver"),
         ({"retry_without_sandbox": True}, "retry_without_sandbox"),
     ],
 )

@@ -13,8 +13,6 @@ class Isolation(IntEnum):
 
     none = 0
     """Nothing runs."""
-    process = 1
-    """The same kernel and the same processes in sight: files and the network are cut off (Landlock)."""
     namespaces = 2
     """The same kernel; files, processes, network and users of its own."""
     kernel = 3

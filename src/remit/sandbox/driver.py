@@ -22,7 +22,7 @@ class Driver(Protocol):
 
     @property
     def name(self) -> str:
-        """`bwrap`, `container`, `landlock` or `wasm`."""
+        """`bwrap`, `container` or `wasm`."""
         ...
 
     async def probe(self) -> Capability:

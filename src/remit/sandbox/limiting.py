@@ -60,9 +60,9 @@ def apply(pid: int, limits: Limits, *, counted: bool) -> None:
 
 
 def inherited(limits: Limits) -> dict[str, tuple[int, int]]:
-    """(soft, hard) by name, for a program that sets them itself before it becomes another; processes are not counted.
+    """(soft, hard) by name, for a program that sets them itself before it becomes another.
 
-    Without a user namespace the kernel would count all processes of the user.
+    Processes are not among them: without a user namespace the kernel would count all processes of the user.
     """
     return {name: (soft, hard) for name, soft, hard in _fitting(0, limits, counted=False) if name != "nproc"}
 

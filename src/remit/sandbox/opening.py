@@ -105,12 +105,6 @@ def _container(given: SandboxSettings, _folder: Path | None) -> Driver:
     return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
 
 
-def _landlock(_given: SandboxSettings, _folder: Path | None) -> Driver:
-    from remit.sandbox.landlock.driver import LandlockDriver  # noqa: PLC0415 - the same
-
-    return LandlockDriver()
-
-
 def _wasm(given: SandboxSettings, _folder: Path | None) -> Driver:
     from remit.sandbox.wasm.driver import WasmDriver  # noqa: PLC0415 - the same
 
@@ -120,7 +114,6 @@ def _wasm(given: SandboxSettings, _folder: Path | None) -> Driver:
 DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {
     "bwrap": _bwrap,
     "container": _container,
-    "landlock": _landlock,
     "wasm": _wasm,
 }
 """What makes each driver, by its name in the settings."""

@@ -25,12 +25,10 @@ _SIGNALLED: Final = 128
 class Supervised:
     """A program that was started as a child of ours."""
 
-    def __init__(self, spec: Spec, listener: Listener, tmp: Path | None = None) -> None:
-        """Run `spec`; `tmp` is the folder that is its `/tmp`, if there is one."""
+    def __init__(self, spec: Spec, listener: Listener) -> None:
         self.limit = ""
         self._stopped = False
         self._spec = spec
-        self._tmp = tmp
         self._clock = SystemClock()
         self._began = self._clock.monotonic()
         self._child: Child | None = None
@@ -69,7 +67,7 @@ class Supervised:
                 os.close(fd)
         self._stdout.follow(out_r)
         self._stderr.follow(err_r)
-        self._watch = Watch(self._spec, self.first, None, self.stop, self._tmp)
+        self._watch = Watch(self._spec, self.first, None, self.stop)
 
     @property
     def first(self) -> int | None:
@@ -93,8 +91,6 @@ class Supervised:
         if self._child is None or self._watch is None:
             raise AssertionError("the run was not started")
         code = await self._child.ended()
-        if self._stopped and code == -signal.SIGTERM:
-            code = -signal.SIGKILL  # it had not begun to end others itself
         wall = int((self._clock.monotonic() - self._began) * 1000)
         await self._watch.ended()
         stdout, stderr = await self._stdout.ended(), await self._stderr.ended()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from remit.clock import SystemClock
@@ -29,10 +28,8 @@ def wait_after(took: float, every: float) -> float:
 class Watch:
     """Watches one run, from when its program begins."""
 
-    def __init__(
-        self, spec: Spec, first: int | None, leaf: Leaf | None, stop: Callable[[str], None], tmp: Path | None = None
-    ) -> None:
-        """Watch processes from `first` on, the workspace, and the folder `tmp` if that is what `/tmp` is.
+    def __init__(self, spec: Spec, first: int | None, leaf: Leaf | None, stop: Callable[[str], None]) -> None:
+        """Watch processes from `first` on, and the workspace.
 
         Without `first` and `leaf` no process is watched: something else holds what they use.
         """
@@ -43,7 +40,6 @@ class Watch:
         self._spec = spec
         self._first = first
         self._leaf = leaf
-        self._tmp = tmp
         self._stop = stop
         self._clock = SystemClock()
         self._timer = asyncio.get_running_loop().call_later(spec.limits.wall_ms / 1000, stop, "wall_ms")
@@ -78,13 +74,11 @@ class Watch:
                 measured = began + wait_after(took, every)
 
     async def _measured(self) -> str:
-        """The limit that the workspace or `/tmp` passed, if one did."""
+        """The limit that the workspace passed, if one did."""
         limits = self._spec.limits
         size, files = await asyncio.to_thread(size_of, self._spec.workspace)
         if size > limits.workspace_bytes:
             return "workspace_bytes"
-        if self._tmp is not None and (await asyncio.to_thread(size_of, self._tmp))[0] > limits.tmp_bytes:
-            return "tmp_bytes"
         return "workspace_files" if files > limits.workspace_files else ""
 
     def _used(self) -> Seen:

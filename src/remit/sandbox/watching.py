@@ -18,6 +18,7 @@ class Seen(NamedTuple):
     cpu_ms: int
     memory_bytes: int
     pids: int
+    """Processes and threads."""
 
 
 def look(first: int) -> Seen:
@@ -29,8 +30,8 @@ def look(first: int) -> Seen:
         with suppress(OSError, ValueError, IndexError):
             cpu += _cpu(pid)
             memory += _memory(pid)
-            pids += 1
             for task in os.listdir(f"/proc/{pid}/task"):
+                pids += 1
                 waiting += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
     return Seen(cpu, memory, pids)
 

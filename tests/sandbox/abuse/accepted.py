@@ -50,18 +50,4 @@ ACCEPTED: Final[dict[tuple[str, str], str]] = {
     ("podman", "list /run"): "podman puts a file there that says that it is a container.",
     ("docker", "list the kernel's keys"): "How many keys each user has, in `/proc/key-users`; docker cannot hide it.",
     ("docker", "read the kernel's command line"): "docker hides only what it hides by itself, and that not.",
-    ("landlock", "learn the machine's name"): "Landlock has no namespaces.",
-    ("landlock", "learn which kernel and processor it runs on"): _KERNEL,
-    ("landlock", "open a descriptor of a process of the machine"): (
-        "Processes are shared. The descriptor tells when a process ends; it can neither signal it nor look into it."
-    ),
-    (
-        "landlock",
-        "see which processors a process of the machine may use",
-    ): "Processes are shared; nothing can be changed.",
-    ("landlock", "signal a process of the machine"): (
-        "Landlock keeps signals in from Linux 6.12 on; before that, programs of the same user can be signalled."
-    ),
-    ("landlock", "signal the runtime"): "The same. If Remit is root, its programs are another user.",
-    ("landlock", "connect to an abstract socket of the machine"): "Sockets cannot be made at all.",
 }

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +16,6 @@ from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.identity import identity
-from remit.sandbox.landlock.driver import LandlockDriver
 from remit.sandbox.limits import Limits
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.wasm.driver import WasmDriver
@@ -34,7 +32,7 @@ TRIED: Final = tuple(os.environ.get("REMIT_TEST_CONTAINERS", "").split())
 """Those that are tried here; tests.sandbox.image makes the image."""
 IMAGE: Final = "remit-sandbox-test"
 RUNTIME: Final = os.environ.get("REMIT_TEST_CONTAINER_RUNTIME", "")
-NAMES: Final = ("bwrap", *CONTAINERS, "landlock", "wasm")
+NAMES: Final = ("bwrap", *CONTAINERS, "wasm")
 _PORTABLE: Final = """
 import json, os, sys
 facts = json.loads({facts!r})
@@ -86,8 +84,7 @@ def trial(name: str) -> Trial:
         return Trial(WasmDriver({"python": module()}), (str(module()),))
     if name in CONTAINERS:
         return Trial(containers(name), (PYTHON,))
-    drivers: Mapping[str, type[BwrapDriver | LandlockDriver]] = {"bwrap": BwrapDriver, "landlock": LandlockDriver}
-    return Trial(drivers[name](), (PYTHON,))
+    return Trial(BwrapDriver(), (PYTHON,))
 
 
 async def probed(name: str, world: World) -> list[Finding]:

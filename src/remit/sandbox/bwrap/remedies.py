@@ -23,22 +23,16 @@ _KNOWN: Final = (
         "Creating new namespace failed",
         (
             "User namespaces are switched off or forbidden here. In a container, start it with "
-            "`--security-opt seccomp=unconfined`, or use the driver landlock there."
+            "`--security-opt seccomp=unconfined`."
         ),
     ),
     (
         "Can't mount proc",
-        (
-            "This is a container that hides parts of /proc: start it with `--security-opt systempaths=unconfined`, "
-            "or use the driver landlock there."
-        ),
+        ("This is a container that hides parts of /proc: start it with `--security-opt systempaths=unconfined`."),
     ),
     (
         "unshare",
-        (
-            "User namespaces are forbidden here. In a container, start it with `--security-opt seccomp=unconfined`, "
-            "or use the driver landlock there."
-        ),
+        ("User namespaces are forbidden here. In a container, start it with `--security-opt seccomp=unconfined`."),
     ),
     (
         "Unknown option",

@@ -25,9 +25,7 @@ from remit.sandbox.seccomp.bpf import (
 from remit.sandbox.seccomp.rules import (
     ABSENT,
     FORBIDDEN,
-    FORBIDDEN_IN_SIGHT,
     REFUSED,
-    REFUSED_IN_SIGHT,
     Argument,
 )
 from remit.sandbox.seccomp.syscalls import AARCH64, X86_64
@@ -54,39 +52,34 @@ ARCHITECTURES: Final = {
 
 
 @cache
-def program(machine: str, *, alone: bool = True) -> tuple[Instruction, ...]:
-    """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table.
-
-    `alone=False`: without namespaces around it, so that it must be kept from the machine's sockets and processes.
-    """
+def program(machine: str) -> tuple[Instruction, ...]:
+    """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table."""
     architecture = ARCHITECTURES[machine]
-    leaves = sorted(
-        (number, leaf(name, alone=alone)) for name, number in architecture.numbers.items() if name not in ABSENT
-    )
+    leaves = sorted((number, leaf(name)) for name, number in architecture.numbers.items() if name not in ABSENT)
     found = _search(_ranges(leaves))
     known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), found)
     return tuple(assemble(Branch(ARCH, "equal", architecture.audit, known, Verdict(KILL))))
 
 
 @cache
-def encoded(machine: str, *, alone: bool = True) -> bytes:
+def encoded(machine: str) -> bytes:
     """The filter's bytes. Raises KeyError."""
-    return packed(list(program(machine, alone=alone)))
+    return packed(list(program(machine)))
 
 
 @cache
-def digest(machine: str, *, alone: bool = True) -> str:
+def digest(machine: str) -> str:
     """`sha256:…` of the filter, as receipts hold it. Raises KeyError."""
-    return "sha256:" + hashlib.sha256(encoded(machine, alone=alone)).hexdigest()
+    return "sha256:" + hashlib.sha256(encoded(machine)).hexdigest()
 
 
 @cache
-def leaf(name: str, *, alone: bool = True) -> Node:
+def leaf(name: str) -> Node:
     """What becomes of a call, once its number is known."""
-    if name in FORBIDDEN or (not alone and name in FORBIDDEN_IN_SIGHT):
+    if name in FORBIDDEN:
         return _FORBIDDEN
     found: Node = _ALLOW
-    for test in (*REFUSED.get(name, ()), *(() if alone else REFUSED_IN_SIGHT.get(name, ()))):
+    for test in REFUSED.get(name, ()):
         found = _tested(test, found)
     return found
 

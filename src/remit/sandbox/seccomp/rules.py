@@ -55,42 +55,6 @@ REFUSED: Final[dict[str, tuple[Argument, ...]]] = {
 }
 """Calls that are allowed unless one of these tests holds."""
 
-_OF_OTHERS: Final = (Argument(0, "not_in", (0,)),)
-"""A process is named by its number; 0 is the caller."""
-REFUSED_IN_SIGHT: Final[dict[str, tuple[Argument, ...]]] = {
-    "prlimit64": _OF_OTHERS,  # a limit of processor time ends a process
-    "sched_setaffinity": _OF_OTHERS,
-    "sched_setattr": _OF_OTHERS,
-    "sched_setparam": _OF_OTHERS,
-    "sched_setscheduler": _OF_OTHERS,
-    "setpriority": (Argument(0, "equal", (2,)), Argument(1, "not_in", (0,))),  # 2: all processes of a user
-}
-"""Tests of a program that has the machine's processes in sight, beside those of REFUSED."""
-FORBIDDEN_IN_SIGHT: Final = frozenset(
-    [
-        "mq_getsetattr",
-        "mq_notify",
-        "mq_open",
-        "mq_timedreceive",
-        "mq_timedsend",
-        "mq_unlink",
-        "msgctl",
-        "msgget",
-        "msgrcv",
-        "msgsnd",
-        "semctl",
-        "semget",
-        "semop",
-        "semtimedop",
-        "shmat",
-        "shmctl",
-        "shmdt",
-        "shmget",
-        "socket",
-    ]
-)
-"""What it could meet other programs by: Landlock knows none of these."""
-
 FORBIDDEN: Final = frozenset(
     [
         "acct",

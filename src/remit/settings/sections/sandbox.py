@@ -26,14 +26,14 @@ class SandboxSettings(Section, frozen=True):
     """Where untrusted code runs; a call can only tighten these limits."""
 
     driver: Annotated[
-        Literal["bwrap", "container", "landlock", "wasm"],
+        Literal["bwrap", "container", "wasm"],
         About(
             "The driver that isolates programs; `remit sandbox probe` shows what each can do here. Remit never "
             "falls back to another."
         ),
     ] = "bwrap"
     min_isolation: Annotated[
-        Literal["process", "namespaces", "kernel"],
+        Literal["namespaces", "kernel"],
         About("The isolation that the driver must reach; below it nothing runs (SANDBOX_UNAVAILABLE)."),
     ] = "namespaces"
     commands: Annotated[
