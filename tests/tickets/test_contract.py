@@ -86,6 +86,7 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
     "failed → pending | running": (
         f"{TICKETS}::check_a_failed_or_blocked_ticket_can_be_retried",
         f"{TICKETS}::check_a_failed_ticket_is_leased_again_by_its_identifier_alone",
+        f"{TICKETS}::check_a_failed_ticket_whose_lease_broke_off_is_leased_again",
     ),
     "blocked → pending; retry increments retry_count": (f"{TICKETS}::check_a_failed_or_blocked_ticket_can_be_retried",),
     "done is terminal": (f"{TICKETS}::check_completing_is_idempotent_once_done",),

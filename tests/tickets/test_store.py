@@ -11,7 +11,7 @@ from remit.testing.clock import ManualClock
 from remit.testing.tickets import TICKET_CHECKS, Check
 from remit.tickets.store import TicketStore
 from remit.tickets.ticket import NewTicket, Proof
-from tests.journal.storages import SqliteStorage
+from tests.journal.storages import KEYS, SqliteStorage
 
 
 @pytest.mark.parametrize("check", TICKET_CHECKS, ids=lambda check: check.__name__)
@@ -19,9 +19,10 @@ async def test_tickets_in_memory_keep_the_contract(check: Check) -> None:
     await check(SqliteStorage())
 
 
+@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("check", TICKET_CHECKS, ids=lambda check: check.__name__)
-async def test_tickets_in_a_file_keep_the_contract(check: Check, tmp_path: Path) -> None:
-    await check(SqliteStorage(tmp_path / "journal.db"))
+async def test_tickets_in_a_file_keep_the_contract(check: Check, tmp_path: Path, key: str) -> None:
+    await check(SqliteStorage(tmp_path / "journal.db", KEYS[key]))
 
 
 async def test_a_ticket_is_read_once_from_its_lease_to_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ import msgspec
 from remit.errors import JournalError
 
 UNSET: Final = msgspec.UNSET
+OPEN_STATES: Final = ("pending", "running", "waiting")
+"""States that a lease changes one into another, and no other: it writes no seal, and a seal takes them for one."""
 _COMMIT_OVERHEAD: Final = 200
 _EVENT_OVERHEAD: Final = 300
 
@@ -240,4 +242,4 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[str, ...] = ()
     """Only streams without a route, or with one of these; empty: any."""
     state: str | None = None
-    """The state they are put in; None: they keep theirs."""
+    """The open state that those in an open state are put in (OPEN_STATES); None: they keep theirs."""

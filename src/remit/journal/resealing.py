@@ -9,9 +9,10 @@ import msgspec
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, StateError
 from remit.journal.copy import refuse_busy
-from remit.journal.event import Append, Head, HeadQuery
+from remit.journal.event import NO_PATCH, Append, Head, HeadPatch, HeadQuery
 from remit.journal.examining import examine
 from remit.journal.journal import PAGE, Journal
+from remit.journal.seals import Seals
 
 
 class Resealed(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +20,7 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
 
     streams: int
     sealed: int
-    """Heads that were sealed now."""
+    """Heads that were sealed now, or set back to the state that their seal says."""
     unsealed: tuple[str, ...]
     """The streams of those whose head had no seal under a key that is here."""
     problems: tuple[str, ...]
@@ -28,6 +29,8 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
 
 async def seal_all(journal: Journal) -> Resealed:
     """Seal every head whose stream is whole. A head that was forged stays so.
+
+    A failed ticket that an older Remit leased, so that its head is not the one that was sealed, is failed again.
 
     Raises StateError without keys, JournalError (JOURNAL_LOCKED) while someone works on a stream.
     """
@@ -43,26 +46,27 @@ async def seal_all(journal: Journal) -> Resealed:
         streams += len(page)
         good: list[Head] = []
         for head in page:
-            doubt = seals.doubt(head)
+            doubt, former = seals.doubt(head), seals.before_lease(head)
             if doubt is None and head.seal.startswith(seals.current):
                 continue
             try:
-                if doubt is not None and doubt.code is Code.HEAD_FORGED:
+                if doubt is not None and doubt.code is Code.HEAD_FORGED and former is None:
                     raise doubt
                 events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
-                await examine(head, events, None, journal.value, journal.clock.now())
+                await examine(former or head, events, None, journal.value, journal.clock.now())
             except ChainBrokenError as error:
                 problems.append(f"{error.code.name}: {error.message}")
                 continue
-            good.append(head)
-            unsealed += [head.stream] if doubt is not None else []
-        done = await asyncio.gather(*(_seal(journal, head, seals.seal(head)) for head in good))
+            good.append(former or head)
+            unsealed += [head.stream] if doubt is not None and former is None else []
+        done = await asyncio.gather(*(_seal(journal, head, seals) for head in good))
         sealed += sum(done)
     return Resealed(streams=streams, sealed=sealed, unsealed=tuple(unsealed), problems=tuple(problems))
 
 
-async def _seal(journal: Journal, head: Head, seal: bytes) -> bool:
+async def _seal(journal: Journal, head: Head, seals: Seals) -> bool:
     """Whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
+    seal = seals.seal(head)
     append = Append(
         stream=head.stream,
         kind=head.kind,
@@ -71,6 +75,7 @@ async def _seal(journal: Journal, head: Head, seal: bytes) -> bool:
         epoch=head.epoch,
         events=(),
         at=head.updated_at,
+        patch=HeadPatch(state=head.state, due_at=head.due_at, release=True) if head.state == "failed" else NO_PATCH,
         sealer=lambda _: seal,
     )
     try:

@@ -4,8 +4,8 @@
     fields = [kind, state, closed, subject, title, labels] as JSON, labels by name          integers big-endian
     id     = the first 8 bytes of SHA-256("remit-seal-key" 00 ‖ key)
 
-The chain value covers the stream's name and every event. `pending`, `running` and `waiting` all count as `open`, since
-leasing a stream changes one into another without an event. Pure; keys.py keeps the keys.
+The chain value covers the stream's name and every event. The states that a lease changes one into another without an
+event (OPEN_STATES) all count as `open`. Pure; keys.py keeps the keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError
-from remit.journal.event import UNSET, Head, HeadPatch
+from remit.journal.event import OPEN_STATES, UNSET, Head, HeadPatch
 
 KEY_BYTES: Final = 32
 ID_BYTES: Final = 8
@@ -28,10 +28,11 @@ _INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
 _DOMAIN: Final = b"remit-seal-1\0"
 _ID_DOMAIN: Final = b"remit-seal-key\0"
-_LEASED: Final = {"pending": "open", "running": "open", "waiting": "open"}
+_SEALED_AS: Final = dict.fromkeys(OPEN_STATES, "open")
 _fields: Final = msgspec.json.Encoder(order="deterministic").encode
 _LOOK: Final = "Check the stream with `remit trace`; if it is right, run `remit journal seal`."
 _FORGED: Final = "Someone without the key wrote to the journal: restore a backup."
+_LEASED: Final = "An older Remit left it so when a failed ticket was leased: run `remit journal seal`."
 
 Sealer = Callable[[bytes], bytes]
 """Makes the seal of a head out of its chain value; its other fields are taken in already."""
@@ -90,14 +91,25 @@ class Seals:
         if not head.seal:
             why = f"{head.stream}: its head has no seal, or someone removed it"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
-        key = self._keys.get(head.seal[:ID_BYTES])
-        if key is None:
+        if head.seal[:ID_BYTES] not in self._keys:
             why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
-        if not compare_digest(key.over(covered(head))(head.hash), head.seal):
+        if not self._holds(head):
+            if self.before_lease(head) is not None:
+                why = f"{head.stream}: its head is `{head.state}`, and was sealed as `failed`"
+                return ChainBrokenError(why, code=Code.HEAD_FORGED, remedy=_LEASED)
             why = f"{head.stream}: its head was written by someone without the key"
             return ChainBrokenError(why, code=Code.HEAD_FORGED, remedy=_FORGED)
         return None
+
+    def before_lease(self, head: Head) -> Head | None:
+        """The head as it was sealed, if it differs in its state alone, as an older Remit leased a failed ticket."""
+        failed = msgspec.structs.replace(head, state="failed", due_at=None)
+        return failed if head.state in OPEN_STATES and head.seal and self._holds(failed) else None
+
+    def _holds(self, head: Head) -> bool:
+        key = self._keys.get(head.seal[:ID_BYTES])
+        return key is not None and compare_digest(key.over(covered(head))(head.hash), head.seal)
 
 
 def key_id(key: bytes) -> bytes:
@@ -115,7 +127,7 @@ class _Key:
 
     def over(self, fields: Covered) -> Sealer:
         try:
-            data = _fields(msgspec.structs.replace(fields, state=_LEASED.get(fields.state, fields.state)))
+            data = _fields(msgspec.structs.replace(fields, state=_SEALED_AS.get(fields.state, fields.state)))
         except UnicodeEncodeError as error:
             why = f"the head cannot be written as JSON: {error.reason}"
             raise JournalError(why, code=Code.RECORD_INVALID, remedy="Remove lone surrogates.") from error

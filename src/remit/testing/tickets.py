@@ -16,13 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError
+from remit.journal.event import Claim
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
 from remit.tickets.store import TicketStore
-from remit.tickets.ticket import Kind, Leased, NewTicket, Proof, Ticket
+from remit.tickets.ticket import STREAM_KIND, Kind, Leased, NewTicket, Proof, Ticket, stream_of
 
 Check = Callable[[Storage], Awaitable[None]]
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann", "timestamp": "now"}
@@ -296,6 +298,21 @@ async def check_a_failed_ticket_is_leased_again_by_its_identifier_alone(storage:
         assert await desk.store.get(leased.ticket.id) == again.ticket
         done = await desk.store.complete(leased.ticket.id, _OUTPUTS, proof=_proof(again))
         assert (done.status, done.metadata.retry_count) == ("done", 1)
+
+
+async def check_a_failed_ticket_whose_lease_broke_off_is_leased_again(storage: Storage) -> None:
+    """The worker that leased it by its identifier died before that was recorded: once its lease is over, it is due."""
+    async with _desk(storage) as desk:
+        await desk.new()
+        leased = await desk.leased()
+        await desk.store.fail(leased.ticket.id, _proof(leased), code="TOOL_TIMEOUT", reason="late")
+        now = desk.clock.now()
+        terms = Claim(kind=STREAM_KIND, owner="dead", now=now, lease_until=now + SECOND, state="running")
+        assert await desk.store.journal.acquire(stream_of(leased.ticket.id), terms) is not None
+        assert await desk.store.lease("TOOL", owner="worker") == []
+        desk.clock.advance(1)
+        (again,) = await desk.store.lease("TOOL", owner="worker")
+        assert (again.ticket.status, again.ticket.metadata.retry_count) == ("running", 1)
 
 
 async def check_what_one_store_remembers_does_not_outlive_what_another_wrote(storage: Storage) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import NotFoundError
+from remit.errors import ChainBrokenError, NotFoundError
 from remit.journal.event import Head, HeadQuery
 from remit.redact import line
 from remit.tickets.record import TicketRecord
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 
+_log: Final = logging.getLogger("remit.tickets")
 FOLLOW: Final = "follow"
 """Label of a ticket that is done, while what follows it is still to be derived."""
 
@@ -29,6 +31,8 @@ class TicketReader:
     def __init__(self, journal: Journal) -> None:
         """Read tickets from `journal`."""
         self.journal = journal
+        self._unreadable = set[str]()
+        """Streams that were passed over, and told of in the log."""
 
     async def get(self, ticket: str) -> Ticket:
         """A ticket as it is now. Raise NotFoundError (not_found)."""
@@ -52,10 +56,27 @@ class TicketReader:
         return list(await asyncio.gather(*(self._at(head) for head in heads)))
 
     async def unfollowed(self, limit: int) -> list[Ticket]:
-        """Tickets that are done and whose successor was not derived: the process that completed them died."""
+        """Tickets that are done and whose successor was not derived: the process that completed them died.
+
+        One that cannot be read is told of in the log, once, and left out.
+        """
         query = HeadQuery(kind=STREAM_KIND, states=("done",), labels={FOLLOW: "due"}, limit=limit)
-        heads = await self.journal.heads(query)
-        return list(await asyncio.gather(*(self._at(head) for head in heads)))
+        tickets = []
+        for head in await self.journal.heads(query):
+            try:
+                record = await self.record(head)
+                if record.writer.doubt is not None:
+                    raise record.writer.doubt
+                tickets.append(await self.ticket(record))
+            except ChainBrokenError as error:
+                self.pass_over(head.stream, error)
+        return tickets
+
+    def pass_over(self, stream: str, error: ChainBrokenError) -> None:
+        """Say why a ticket is left out of a queue, once."""
+        if stream not in self._unreadable:
+            self._unreadable.add(stream)
+            _log.error("%s is passed over: %s -> %s", stream, error, error.remedy or "Run `remit verify`.")
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
         """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""

@@ -1,66 +1,46 @@
-"""Tickets in the journal: create, list, lease, and every way a lease ends (contract: tickets, "States").
+"""Tickets in the journal: create, list, and every way that work on one ends (contract: tickets, "States").
 
-Each write compares the ticket's head in the transaction that writes, so two writers cannot both succeed. The lease
-proof carries the fencing token (the head's epoch) and a secret whose digest is recorded with the lease. A lease that
-merely ran out still counts until another worker has taken the ticket.
+Each write compares the ticket's head in the transaction that writes, so two writers cannot both succeed.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, StateError, UsageError
+from remit.errors import AppendConflictError, UsageError
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed, pack
-from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
+from remit.journal.event import HeadPatch
 from remit.redact import line
 from remit.tickets.derivation import NO_DERIVATION, Derivation
 from remit.tickets.history import History
-from remit.tickets.reading import FOLLOW, TicketReader
-from remit.tickets.record import Kept, TicketRecord
+from remit.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
+from remit.tickets.reading import FOLLOW
+from remit.tickets.record import TicketRecord
 from remit.tickets.ticket import (
     STREAM_KIND,
     Kind,
-    Leased,
     NewTicket,
     Proof,
     Ticket,
-    moment,
     new_ticket_id,
     stream_of,
-    token_hash,
 )
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.randomness import RandomSource
 
-LEASE_SEC: Final = 300
-MAX_LEASE_SEC: Final = 86_400
-MAX_LEASED: Final = 100
-"""Tickets leased by one request."""
 DIRECT: Final = frozenset({"http_fill", "system", "manual"})
 """Who may complete a ticket that is pending (contract: tickets, "States")."""
-_REASON: Final = 1_000
 _TITLE: Final = 80
 _ATTEMPTS: Final = 100
-_LEASABLE: Final = frozenset({"pending", "running", "failed"})
-"""States of a ticket that can be leased by its identifier; to lease a failed one counts as a retry."""
-_LOOK: Final = "`remit tickets show ID` says what state it is in."
 
 Check = Callable[[Kind], object]
-Rejected = Callable[[Code, str], None]
-"""Called with the code and the action of every write that was refused."""
-
-
-def _uncounted(_code: Code, _action: str) -> None:
-    """Count nothing."""
 
 
 def _unchecked(_new: NewTicket) -> str:
@@ -72,7 +52,7 @@ def _anything(_kind: Kind) -> None:
     """Refuse nothing."""
 
 
-class TicketStore(TicketReader):
+class TicketStore(TicketLeases):
     """Creates tickets and moves them from state to state; every method may be called from any process."""
 
     def __init__(
@@ -80,7 +60,7 @@ class TicketStore(TicketReader):
         journal: Journal,
         chance: RandomSource,
         *,
-        rejected: Rejected = _uncounted,
+        rejected: Rejected = uncounted,
         derivation: Derivation = NO_DERIVATION,
         problems: Callable[[NewTicket], str] = _unchecked,
     ) -> None:
@@ -88,12 +68,9 @@ class TicketStore(TicketReader):
 
         `derivation` says which tickets are derived, and `problems` what is wrong with one that is to be.
         """
-        super().__init__(journal)
-        self._chance = chance
-        self._rejected = rejected
+        super().__init__(journal, chance, rejected)
         self.derivation = derivation
         self.problems = problems
-        self._kept = Kept()
 
     # --- create
 
@@ -124,45 +101,7 @@ class TicketStore(TicketReader):
         await self.journal.create(stream_of(ticket), STREAM_KIND, created, patch=patch, blobs=packed.blobs)
         return await self.get(ticket)
 
-    # --- lease
-
-    async def lease(self, kind: Kind, *, owner: str, limit: int = 1, lease_sec: int = LEASE_SEC) -> list[Leased]:
-        """Lease the oldest pending tickets of a kind, and those whose lease ran out; at most `limit`."""
-        _check_lease(owner, limit, lease_sec)
-        claim = self._claim(owner, lease_sec, routes=(kind,), limit=limit)
-        leases = await self.journal.claim(claim)
-        recorded = await asyncio.gather(*(self._record_lease(lease, owner) for lease in leases))
-        return [leased for leased in recorded if leased is not None]
-
-    async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int = LEASE_SEC) -> Leased:
-        """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
-        _check_lease(owner, 1, lease_sec)
-        found = await self.load(ticket)
-        lease = None
-        if found.history.status in _LEASABLE:
-            lease = await self.journal.acquire(found.head.stream, self._claim(owner, lease_sec), None)
-        leased = await self._record_lease(lease, owner) if lease is not None else None
-        if leased is None:
-            raise self._refusal(Code.lease_conflict, "lease", f"{ticket} is {await self._standing(ticket)}")
-        return leased
-
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int = LEASE_SEC) -> str:
-        """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
-        _check_lease(proof.owner, 1, lease_sec)
-        found = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
-        until = self.journal.clock.now() + lease_sec * SECOND
-        if not await self.journal.renew(((found.head.stream, found.head.epoch),), until):
-            raise self._lost(ticket, "renew")
-        return moment(until)
-
     # --- ways a lease ends
-
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
-        """Give a ticket back: it is pending again."""
-        released = k.TicketReleased(owner=proof.owner, reason=line(reason, _REASON) if reason else "")
-        found = await self._held(ticket, proof, "release")
-        patch = HeadPatch(state="pending", due_at=self.journal.clock.now(), release=True)
-        return await self._written(found, released, patch, "release")
 
     async def complete(
         self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "", check: Check = _anything
@@ -203,7 +142,7 @@ class TicketStore(TicketReader):
         found = await self._held(ticket, proof, "fail")
         packed = _packed(outputs)
         failed = k.TicketFailed(
-            code=code, reason=line(reason, _REASON), by=proof.owner, outputs=packed.inline, outputs_blob=packed.ref
+            code=code, reason=line(reason, REASON), by=proof.owner, outputs=packed.inline, outputs_blob=packed.ref
         )
         patch = HeadPatch(state="failed", due_at=None, release=True)
         return await self._written(found, failed, patch, "fail", packed)
@@ -223,7 +162,7 @@ class TicketStore(TicketReader):
         packed = _packed(outputs)
         blocked = k.TicketBlocked(
             code=code,
-            reason=line(reason, _REASON),
+            reason=line(reason, REASON),
             source=line(source),
             outputs=packed.inline,
             outputs_blob=packed.ref,
@@ -242,7 +181,7 @@ class TicketStore(TicketReader):
 
     async def derived(self, ticket: str, reason: str, *, child: str = "", message: str = "") -> Ticket:
         """Record what deriving the next ticket ended with."""
-        note = k.TicketDerived(reason=reason, ticket=child, message=line(message, _REASON) if message else "")
+        note = k.TicketDerived(reason=reason, ticket=child, message=line(message, REASON) if message else "")
         found = self._kept.take(ticket) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
             known = found.history.derived
@@ -256,48 +195,6 @@ class TicketStore(TicketReader):
         raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many writers at the same moment")
 
     # --- common
-
-    def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> Claim:
-        now = self.journal.clock.now()
-        return Claim(
-            kind=STREAM_KIND,
-            owner=owner,
-            now=now,
-            lease_until=now + lease_sec * SECOND,
-            limit=limit,
-            states=("pending", "running"),
-            state="running",
-            routes=routes,
-        )
-
-    async def _record_lease(self, lease: Lease, owner: str) -> Leased | None:
-        """Record a lease; None if the ticket was filled directly at the same moment."""
-        token = f"{lease.head.epoch}.{self._chance.uuid().hex}"
-        until = lease.head.lease_until or 0
-        leased = k.TicketLeased(owner=owner, token_hash=token_hash(token), expires_at=until)
-        found = await self.record(lease.head)
-        again = found.history.status == "failed"
-        events = (k.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
-        try:
-            ticket = await self._append(found, *events)
-        except AppendConflictError:
-            return None
-        self._kept.put(found)
-        return Leased(ticket=ticket, lease_owner=owner, lease_token=token, lease_expires=moment(until))
-
-    def _leased_here(self, ticket: str, proof: Proof | None) -> TicketRecord | None:
-        """The ticket as this process left it when it leased it, if this is the proof of that lease."""
-        if proof is None or self._kept.leased(ticket, proof) is None:
-            return None
-        return self._kept.take(ticket)
-
-    async def _held(self, ticket: str, proof: Proof, action: str) -> TicketRecord:
-        return self._leased_here(ticket, proof) or self._proven(await self.load(ticket), proof, action)
-
-    def _proven(self, found: TicketRecord, proof: Proof | None, action: str) -> TicketRecord:
-        if not found.proven_by(proof):
-            raise self._lost(found.id, action)
-        return found
 
     def _completes_directly(self, found: TicketRecord, proof: Proof | None, by: str) -> bool:
         """Whether a ticket is completed without a lease. Raise StateError or UsageError for who may not complete it."""
@@ -319,37 +216,6 @@ class TicketStore(TicketReader):
             why = f"{line(by)!r} may not complete a pending ticket; {', '.join(sorted(DIRECT))} may"
             raise self._refusal(Code.direct_fill_not_allowed, "complete", why)
 
-    async def _written(
-        self, found: TicketRecord, payload: k.Payload, patch: HeadPatch, action: str, packed: Packed | None = None
-    ) -> Ticket:
-        try:
-            return await self._append(found, payload, patch=patch, blobs=packed.blobs if packed else ())
-        except AppendConflictError:
-            raise self._lost(found.id, action) from None
-
-    async def _append(
-        self, found: TicketRecord, *payloads: k.Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
-    ) -> Ticket:
-        at = await self.journal.append(found.writer, *payloads, synced=True, patch=patch, blobs=blobs)
-        found.wrote(payloads, at, patch)
-        return await self.ticket(found)
-
-    async def _standing(self, ticket: str) -> str:
-        found = await self.load(ticket)
-        running = found.head.lease_owner and found.history.status == "running"
-        return f"leased by {found.head.lease_owner}" if running else found.history.status
-
-    def _lost(self, ticket: str, action: str) -> StateError:
-        why = f"the lease proof does not match the lease of {ticket}"
-        return self._refusal(Code.lease_owner_mismatch, action, why)
-
-    def _state(self, ticket: str, status: str, action: str) -> StateError:
-        return self._refusal(Code.lease_conflict, action, f"{ticket} is {status}; it cannot {action} now")
-
-    def _refusal(self, code: Code, action: str, why: str) -> StateError:
-        self._rejected(code, action)
-        return StateError(why, code=code, remedy=_LOOK)
-
 
 def _is_followed(history: History, outputs: Any) -> bool:
     """Whether another ticket may have to be derived once this one is done."""
@@ -360,15 +226,6 @@ def _is_followed(history: History, outputs: Any) -> bool:
 
 def _packed(outputs: Any) -> Packed:
     return pack(msgspec.json.encode(outputs)) if outputs is not None else Packed(msgspec.UNSET, msgspec.UNSET, ())
-
-
-def _check_lease(owner: str, limit: int, lease_sec: int) -> None:
-    if not owner:
-        raise UsageError("a lease needs an owner", remedy="Name the owner of the lease.")
-    if not 1 <= limit <= MAX_LEASED:
-        raise UsageError(f"a limit of {limit} is not between 1 and {MAX_LEASED}")
-    if not 1 <= lease_sec <= MAX_LEASE_SEC:
-        raise UsageError(f"a lease of {lease_sec} s is not between 1 and {MAX_LEASE_SEC} s")
 
 
 def _title(event: Any) -> str:

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
-from tests.journal.storages import SqliteStorage
+from tests.journal.storages import KEYS, SqliteStorage
 
 
+@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("check", [*JOURNAL_CHECKS, *SHARED_CHECKS], ids=lambda check: check.__name__)
-async def test_a_file_keeps_the_contract(check: Check, tmp_path: Path) -> None:
-    await check(SqliteStorage(tmp_path / "journal.db"))
+async def test_a_file_keeps_the_contract(check: Check, tmp_path: Path, key: str) -> None:
+    await check(SqliteStorage(tmp_path / "journal.db", KEYS[key]))
 
 
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)

@@ -62,7 +62,7 @@ def test_a_wake_up_during_a_lease_given_back_counts(db: apsw.Connection) -> None
 
 
 def test_what_was_taken_over_and_given_back_is_due_at_once(db: apsw.Connection) -> None:
-    make(db, "job/a", HeadPatch(due_at=None))
+    make(db, "job/a", HeadPatch(due_at=None, state="waiting"))
     taken(db)
     queries.give_back(db, taken(db, over="me"), START + 5)
     assert (head(db).state, head(db).due_at, head(db).lease_owner) == ("running", START + 5, None)

@@ -9,7 +9,7 @@ import msgspec
 from remit.api.holding import held
 from remit.api.route import ApiRequest, Route
 from remit.codes import Code
-from remit.tickets.store import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
+from remit.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.tickets.ticket import Kind, Leased, Proof, Ticket
 
 _LONGEST_S: Final = 60

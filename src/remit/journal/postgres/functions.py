@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from remit.journal.event import OPEN_STATES
+
 CONFLICT: Final = "RM001"
 LATE: Final = "RM002"
 
@@ -168,7 +170,7 @@ BEGIN
 END $$;
 """
 
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 CREATE OR REPLACE FUNCTION claim(
     sort text, who text, moment bigint, ends bigint, most int, wanted text[], becomes text, served text[]
 ) RETURNS TABLE (head heads, was_state text, was_owner text, was_due bigint) LANGUAGE plpgsql AS $$
@@ -213,7 +215,7 @@ BEGIN
             FETCH waiting INTO due;
             EXIT WHEN NOT FOUND;
             UPDATE heads h SET epoch = h.epoch + 1, lease_owner = who, lease_until = ends, due_at = ends,
-                state = coalesce(becomes, h.state)
+                state = CASE WHEN h.state IN {OPEN_STATES} THEN coalesce(becomes, h.state) ELSE h.state END
             WHERE h.id = due.id RETURNING h.* INTO head;
             was_state := due.state; was_owner := due.lease_owner; was_due := due.due_at;
             got := got + 1;
@@ -222,7 +224,7 @@ BEGIN
         CLOSE waiting;
     END LOOP;
 END $$;
-"""
+"""  # noqa: S608 - fixed parts
 
 _DUE: Final = """
 CREATE OR REPLACE FUNCTION next_due(sort text, served text[]) RETURNS bigint LANGUAGE plpgsql STABLE AS $$

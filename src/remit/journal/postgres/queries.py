@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 
@@ -50,7 +50,8 @@ WITH free AS (
     WHERE stream = $1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= $2 OR lease_owner = $3)
     FOR NO KEY UPDATE
 )
-UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5, state = coalesce($6, state)
+UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5,
+    state = CASE WHEN state IN {OPEN_STATES} THEN coalesce($6, state) ELSE state END
 FROM free WHERE h.id = free.id
 RETURNING {", ".join(f"h.{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
 """  # noqa: S608 - fixed parts

@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from remit.journal.event import Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 from remit.journal.sqlite.schema import LABELS, label
@@ -43,8 +43,7 @@ WHERE kind = ? AND route = ? AND priority = ? AND due_at <= ?4 AND due_at IS NOT
 ORDER BY due_at, id LIMIT ?
 """
 _LEASE: Final = """
-UPDATE heads SET epoch = epoch + 1, lease_owner = ?1, lease_until = ?2, due_at = ?2, state = coalesce(?3, state)
-WHERE stream = ?4
+UPDATE heads SET epoch = epoch + 1, lease_owner = ?1, lease_until = ?2, due_at = ?2, state = ?3 WHERE stream = ?4
 """
 _FREE: Final = f"""{HEADS}
 WHERE stream = ?1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= ?2 OR lease_owner = ?3)
@@ -242,14 +241,15 @@ def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) 
 
 
 def _lease(db: apsw.Connection, found: Head, request: Claim) -> Lease:
-    db.execute(_LEASE, (request.owner, request.lease_until, request.state, found.stream))
+    state = (request.state if found.state in OPEN_STATES else None) or found.state
+    db.execute(_LEASE, (request.owner, request.lease_until, state, found.stream))
     now = msgspec.structs.replace(
         found,
         epoch=found.epoch + 1,
         lease_owner=request.owner,
         lease_until=request.lease_until,
         due_at=request.lease_until,
-        state=request.state or found.state,
+        state=state,
     )
     return Lease(head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from remit.clock import SECOND
-from remit.journal.event import HeadPatch
+from remit.journal.event import OPEN_STATES, HeadPatch
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import (
     LEASE,
@@ -43,6 +43,22 @@ async def check_a_claim_may_leave_the_state(storage: Storage) -> None:
         await job(journal, "job/a", due(START, state="pending"))
         (lease,) = await journal.claim(terms())
         assert (lease.previous_state, lease.head.state) == ("pending", "pending")
+
+
+async def check_a_lease_changes_no_state_but_an_open_one(storage: Storage) -> None:
+    """It writes no seal, and a seal takes the open states for one: every other state is left as it is."""
+    async with opened(storage) as journal:
+        for state in ("failed", "stuck", "", *OPEN_STATES):
+            becomes = "running" if state in OPEN_STATES else state
+            await job(journal, f"job/claimed-{state}", due(START, state=state))
+            await job(journal, f"job/acquired-{state}", due(None, state=state))
+            (claimed,) = await journal.claim(terms(state="running"))
+            acquired = await journal.acquire(f"job/acquired-{state}", terms(state="running"))
+            assert acquired is not None
+            for lease in (claimed, acquired):
+                assert lease.head == await head_of(journal, lease.head.stream)
+                assert (lease.previous_state, lease.head.state) == (state, becomes)
+                await journal.verify(lease.head.stream)
 
 
 async def check_a_held_stream_is_not_claimed(storage: Storage) -> None:

@@ -49,7 +49,10 @@ async def check_a_changed_event_is_found(storage: Storage) -> None:
             stream = f"job/{name}"
             await job(journal, stream)
             await _forge(journal, stream, change)
-            await journal.append(journal.writer(stream, "job", await head_of(journal, stream)), note(3), synced=True)
+            after = StreamWriter(
+                stream, "job", journal.clock, await head_of(journal, stream)
+            )  # of someone without a key
+            await journal.append(after, note(3), synced=True)
             assert "event 2" in await _broken(journal, stream), name
 
 
