@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from remit import Recipe, Run, recipe, tool
+from remit.journal.event import Head, HeadQuery
 from tests.opened import OpenRemit, until_waiting
 
 calls: list[int] = []
@@ -178,3 +179,27 @@ async def test_always_replay_finds_what_is_not_deterministic(remit_in: OpenRemit
         row = await until_waiting(remit, job.id)
         while row.code != "NONDETERMINISTIC":
             row = await until_waiting(remit, job.id)
+
+
+async def test_a_replay_asks_the_journal_about_today_once_a_tool_not_once_a_call(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def many(run: Run) -> int:
+        for number in range(6):
+            await run.call("log.add", {"number": number})
+        return 6
+
+    queries: list[HeadQuery] = []
+    async with remit_in(tools=[add], recipes=[variant(many)]) as remit:
+        job = await remit.start(variant(many)())
+        await job
+        journal = remit.runtime.journal
+        heads = journal.heads
+
+        async def counted(query: HeadQuery) -> list[Head]:
+            queries.append(query)
+            return await heads(query)
+
+        monkeypatch.setattr(journal, "heads", counted)
+        assert (await remit.service.jobs.replay(job.id)).today == "same"
+    assert [query.labels for query in queries if query.kind == "approval"] == [{"tool": "log.add"}]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.policy.decision import Caller, Decision
     from remit.policy.overlay import Overlay
+    from remit.policy.remembered import Remembered
     from remit.tools.catalog import Tool
 
 Effect = Literal["runs", "asks", "refused"]
@@ -38,33 +39,46 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-async def judge(
-    services: Services, tool: str, args: dict[str, Any], caller: Caller, overlays: Sequence[Overlay] = ()
-) -> Judged:
-    """What would become of this call; it is judged in the order of the stages."""
-    try:
-        found, args = await services.catalog.resolve(tool, args)
-    except ResolveError as error:
-        return Judged(effect="refused", code=error.code.name, reason=error.reason)
-    name = found.meta.name
-    missing = await services.readiness.missing(found.meta.requires) if found.meta.requires else {}
-    if missing:
-        code = Code.MCP_REQUIRED_UNAVAILABLE.name
-        return Judged(effect="refused", code=code, reason=f"{name} needs {named(missing)}")
-    query = Query(
-        tool=found.meta,
-        key=found.key,
-        args=args,
-        caller=caller,
-        contract_hash=found.contract_hash,
-        prompt_hash=found.prompt_hash,
-        now=services.journal.clock.now(),
-    )
-    decision = services.policy.under(overlays).decide(query, remembered=await services.remembered.active(name))
-    return _judged(services, found, args, decision)
+class CallJudge:
+    """Judges many recorded calls as of one moment: what holds for a tool now is read once, not once a call."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._remembered: dict[str, list[Remembered]] = {}
+
+    async def judge(self, tool: str, args: dict[str, Any], caller: Caller, overlays: Sequence[Overlay] = ()) -> Judged:
+        """Return what would become of this call; it is judged in the order of the stages."""
+        services = self._services
+        try:
+            found, args = await services.catalog.resolve(tool, args)
+        except ResolveError as error:
+            return Judged(effect="refused", code=error.code.name, reason=error.reason)
+        name = found.meta.name
+        missing = await services.readiness.missing(found.meta.requires) if found.meta.requires else {}
+        if missing:
+            code = Code.MCP_REQUIRED_UNAVAILABLE.name
+            return Judged(effect="refused", code=code, reason=f"{name} needs {named(missing)}")
+        query = Query(
+            tool=found.meta,
+            key=found.key,
+            args=args,
+            caller=caller,
+            contract_hash=found.contract_hash,
+            prompt_hash=found.prompt_hash,
+            now=services.journal.clock.now(),
+        )
+        remembered = await self._approvals(name)
+        return _judgement(services, found, args, services.policy.under(overlays).decide(query, remembered=remembered))
+
+    async def _approvals(self, tool: str) -> list[Remembered]:
+        """Return the tool's remembered approvals as they were when it was first asked about."""
+        approvals = self._remembered.get(tool)
+        if approvals is None:
+            approvals = self._remembered[tool] = await self._services.remembered.active(tool)
+        return approvals
 
 
-def _judged(services: Services, tool: Tool, args: dict[str, Any], decision: Decision) -> Judged:
+def _judgement(services: Services, tool: Tool, args: dict[str, Any], decision: Decision) -> Judged:
     name, why = tool.meta.name, f"rule {decision.rule_id}: {decision.reason}"
     if decision.effect == "deny":
         return Judged(effect="refused", code=Code.POLICY_DENIED.name, reason=why)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.errors import PayloadErasedError
-from remit.gateway.today import judge
+from remit.gateway.today import CallJudge
 from remit.jobs.caller import caller_of
 from remit.jobs.state import stream_of
 from remit.policy.decision import Caller
@@ -49,7 +49,7 @@ async def calls_today(
     caller = Caller(
         principal=job_caller.principal, kind=job_caller.kind, recipe=job_caller.recipe, stream=stream_of(job)
     )
-    found = []
+    found, judge = [], CallJudge(services)
     for step, record in history.calls.items():
         started = record.started
         if started is None:
@@ -59,7 +59,7 @@ async def calls_today(
         except PayloadErasedError:
             continue  # nothing is left to judge
         args = msgspec.json.decode(encoded) if encoded is not None else {}
-        judged = await judge(services, started.tool_name, args, caller, job_caller.overlays)
+        judged = await judge.judge(started.tool_name, args, caller, job_caller.overlays)
         change = _change(record, started, judged.effect)
         if change is not None:
             found.append(
