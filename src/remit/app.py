@@ -9,38 +9,42 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from remit.clock import Clock
 from remit.codes import Code
-from remit.engines.port import Engine
 from remit.errors import StateError
-from remit.gateway.outcome import Outcome
-from remit.jobs.bound import RecipeCall
 from remit.jobs.ended import Ended
-from remit.jobs.plans.plan import Plan
-from remit.jobs.recipe import Recipe, recipe_of
-from remit.jobs.replay import ReplayReport
+from remit.jobs.recipe import recipe_of
 from remit.jobs.state import ENDED, stream_of
 from remit.service.handle import JobEndedError, JobHandle
-from remit.service.jobs import Options
 from remit.service.outcome import outcome_of
-from remit.service.service import Service
-from remit.service.views import ConfirmationView, JobRow
-from remit.settings import Settings, load
+from remit.settings import load
 from remit.settings.places import data_folder
-from remit.tools.function import FunctionTool
-from remit.tools.migration import Migration
-from remit.tools.provider import ToolProvider
 from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
-from remit.wiring.journal import make_key
-from remit.wiring.runtime import Report, Runtime, open_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from types import TracebackType
+
+    from remit.clock import Clock
+    from remit.engines.port import Engine
+    from remit.gateway.outcome import Outcome
+    from remit.jobs.bound import RecipeCall
+    from remit.jobs.plans.plan import Plan
+    from remit.jobs.recipe import Recipe
+    from remit.jobs.replay import ReplayReport
+    from remit.service.jobs import Options
+    from remit.service.service import Service
+    from remit.service.views import ConfirmationView, JobRow
+    from remit.settings import Settings
+    from remit.tools.function import FunctionTool
+    from remit.tools.migration import Migration
+    from remit.tools.provider import ToolProvider
+    from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit"]
 
@@ -116,6 +120,9 @@ class Remit:
 
         A remit.toml that was found, not given, has to be trusted (`remit trust`): FOLDER_NOT_TRUSTED.
         """
+        from remit.wiring.journal import make_key
+        from remit.wiring.runtime import open_runtime
+
         register = Register(data_folder(os.environ) / "trust")
         if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
             raise untrusted(found)

@@ -16,7 +16,6 @@ import sysconfig
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
@@ -59,6 +58,8 @@ def code_version(setting: str, folder: str) -> str:
     """
     kind, _, name = setting.partition(":")
     if kind == "package":
+        from importlib import metadata  # noqa: PLC0415 - slow to load, and few settings name a package
+
         try:
             return metadata.version(name)
         except metadata.PackageNotFoundError as error:

@@ -40,7 +40,7 @@ from remit.randomness import salt
 
 PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
-BACKLOG_LIMIT: Final = 32 * 1024 * 1024
+BACKLOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes that may wait in memory before a writer is made to wait."""
 _POST_ATTEMPTS: Final = 100
 _BLOB_PAGE: Final = 16

@@ -16,7 +16,6 @@ ModelFault
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import ClassVar, Final, Literal
 
 from remit.clock import SECOND
@@ -175,6 +174,8 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
             return _bounded(float(value) * unit_s)
         except ValueError:
             pass
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to load, and few providers send a date
+
         try:
             return _bounded(parsedate_to_datetime(value).timestamp() - now / SECOND)
         except (ValueError, OverflowError):

@@ -7,6 +7,7 @@ fields are optional, so that a stream from an older Remit still replays. A recor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -205,7 +206,17 @@ KINDS: Final[dict[str, type[Payload]]] = {payload.KIND: payload for topic in TOP
 """Every kind of event by name."""
 
 _encode = msgspec.json.Encoder().encode
-_decoders: Final = {kind: msgspec.json.Decoder(payload).decode for kind, payload in KINDS.items()}
+
+
+class _Decoders(dict[str, Callable[[bytes], Payload]]):
+    """The decoder of each kind, made when its first event is read."""
+
+    def __missing__(self, kind: str) -> Callable[[bytes], Payload]:
+        decoder = self[kind] = msgspec.json.Decoder(KINDS[kind]).decode
+        return decoder
+
+
+_decoders: Final = _Decoders()
 
 
 def encode(payload: Payload) -> bytes:
@@ -218,11 +229,10 @@ def decode(kind: str, data: bytes) -> Payload | None:
 
     Raises ChainBrokenError if the bytes are not a payload of the kind.
     """
-    decoder = _decoders.get(kind)
-    if decoder is None:
+    if kind not in KINDS:
         return None
     try:
-        return decoder(data)
+        return _decoders[kind](data)
     except (msgspec.DecodeError, RecursionError) as error:
         msg = f"a recorded {kind} event cannot be read: {error}"
         raise ChainBrokenError(msg, remedy="Run `remit verify` on the stream.") from error
