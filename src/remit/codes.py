@@ -116,6 +116,7 @@ class Code(Enum):
     JOB_NOT_CONVERSATION = Row(ERROR, 409, False, "The job runs no agent, so it has no conversation to continue.")
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
+    NO_WORKER = Row(ERROR, 503, True, "No worker has taken the run; it continues once one does.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")
     ARTIFACT_NOT_FOUND = Row(ERROR, 404, False, "The job has no such artifact.")
     STEP_NOT_WAITING = Row(ERROR, 409, False, "The step, or this attempt of it, does not wait for a decision.")

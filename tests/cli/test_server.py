@@ -1,37 +1,56 @@
-"""What a server does beside answering: its worker goes on after the journal was away."""
+"""`remit serve` as others see it: whether it is ready, and what it does without a worker."""
 
 from __future__ import annotations
 
-import asyncio
+import json
+import urllib.error
+import urllib.request
+from typing import Any
 
 import pytest
 
-from remit import Run, recipe
-from remit.cli import server
-from remit.codes import Code
-from remit.errors import JournalError
-from tests.opened import OpenRemit, local_engine
+from tests.cli.conftest import Project
+from tests.cli.test_mcp_pins import far
+from tests.cli.test_remote import serving
+
+__all__ = ["far"]
+pytestmark = pytest.mark.slow
 
 
-@recipe("counts")
-async def counts(run: Run) -> int:
-    """Come to an end."""
-    await run.now()
-    return 7
+def answer(url: str, body: Any = None) -> tuple[int, Any]:
+    """Status and JSON of a request."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - loopback
+    try:
+        with urllib.request.urlopen(request, timeout=50) as response:  # noqa: S310 - loopback
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
 
 
-async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
-    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "AGAIN_S", 0.001)
-    async with remit_in(recipes=[counts]) as remit:
-        lasting = asyncio.create_task(server._lasting(remit))
-        for _ in range(2):
-            failing = remit.engine.ended("none")
-            local_engine(remit).holding.fail(JournalError("the journal is away", code=Code.JOURNAL_IO))
-            with pytest.raises(JournalError):
-                await failing
-            job = await remit.start(counts())
-            assert (await remit.service.jobs.settled([job.id]))[0].state == "completed"
-        lasting.cancel()
-        await asyncio.wait([lasting])
+def test_a_server_is_ready_once_what_it_requires_was_reached_without_a_call(far: Project) -> None:
+    with (far.folder / "remit.toml").open("a", encoding="utf-8") as file:
+        file.write('[readiness]\nrequired = ["mcp.far"]\n')
+    with serving(far, "--no-work") as url:
+        while answer(f"{url}/health")[0] != 200:
+            pass  # it connects
+        _, health = answer(f"{url}/health")
+        assert health["required"]["mcp.far"]["ready"]
+        assert not health["optional"]["mcp.gone"]["ready"]
+
+
+def test_a_server_whose_requirement_does_not_start_is_never_ready(far: Project) -> None:
+    with (far.folder / "remit.toml").open("a", encoding="utf-8") as file:
+        file.write('[readiness]\nrequired = ["mcp.gone"]\n')
+    with serving(far) as url:
+        status, body = answer(f"{url}/health")
+        assert (status, body["error_code"], body["missing_required"]) == (503, "MCP_REQUIRED_UNAVAILABLE", ["mcp.gone"])
+
+
+def test_without_work_a_server_still_runs_the_steps_that_a_request_waits_for(project: Project) -> None:
+    (project.folder / "a.txt").write_text("hello", encoding="utf-8")
+    step = {"tool_name": "fs_read", "args": {"path": "a.txt"}}
+    with serving(project, "--no-work") as url:
+        status, report = answer(f"{url}/v1/tools/execute", {"ticket_id": "tkt_a", "tool_steps": [step]})
+        assert (status, report["status"]) == (200, "ok")

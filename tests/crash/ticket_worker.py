@@ -41,10 +41,9 @@ def run_until_killed(url: str, folder: str) -> None:
 
     async def main() -> None:
         async with opened(url, Path(folder)) as remit:
-            mine = set[str]()
-            remit.runtime.engine.start(only=mine)
             tickets = remit.service.tickets
+            remit.runtime.engine.start(only=tickets.runs)
             config = RunnerConfig(owner=remit.runtime.engine.owner, limit=4, lease_sec=1)
-            await tickets.runner(config, tickets.executor(mine)).run(asyncio.Event(), once=True)
+            await tickets.runner(config, tickets.executor()).run(asyncio.Event(), once=True)
 
     asyncio.run(main())

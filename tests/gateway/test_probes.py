@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from remit.codes import Code
@@ -14,8 +16,9 @@ from remit.tools.remote import Outage
 class Server:
     """A provider that is up, or knows why not."""
 
-    def __init__(self, name: str, outage: Outage | None = None) -> None:
+    def __init__(self, name: str, outage: Outage | None = None, *, reached: bool = True) -> None:
         self.dependency = f"mcp.{name}"
+        self.reached = reached
         self._outage = outage
 
     def outage(self) -> Outage | None:
@@ -52,6 +55,30 @@ async def test_one_that_is_down_degrades_with_a_code_and_its_reason(cause: Code,
     assert snapshot.optional["mcp.a"].ready
     assert (snapshot.optional["mcp.b"].code, snapshot.optional["mcp.b"].detail) == (code, "no such program")
     assert (snapshot.optional["mcp"].code, snapshot.optional["mcp"].detail) == (code, "not ready: mcp.b")
+
+
+async def test_one_that_was_never_reached_is_not_known_to_be_ready() -> None:
+    never = Server("b", reached=False)
+    snapshot = await readiness(Server("a"), never).snapshot()
+    assert (snapshot.optional["mcp.b"].ready, snapshot.optional["mcp.b"].code) == (False, "DEP_UNKNOWN")
+    assert (snapshot.optional["mcp"].ready, snapshot.optional["mcp"].code) == (False, "DEP_UNKNOWN")
+    down = Server("c", Outage(Code.SpawnFailed, "no such program"), reached=False)
+    assert (await readiness(never, down).snapshot()).optional["mcp"].code == "DEP_INIT_FAILED"
+
+
+async def test_a_call_that_needs_one_that_was_never_reached_has_it_reached_first() -> None:
+    server, asked = Server("b", reached=False), list[str]()
+
+    async def reach(keys: Iterable[str]) -> None:
+        asked.extend(keys)
+        server.reached = True
+
+    one = Readiness(ManualClock(), probes_of([server]), ["mcp.b"], reach=reach)
+    assert await one.missing(["mcp.b"]) == {}
+    assert asked == ["mcp.b"]
+    server.reached = False
+    await one.reach()
+    assert (await one.snapshot()).missing_required == []
 
 
 async def test_a_reason_is_shown_without_secrets() -> None:

@@ -29,6 +29,7 @@ class Person:
             Desk(process.journal, process.services.metrics, SystemRandomSource(), DeskSettings()),
             principal="bob",
             wake=lambda: None,
+            working=lambda: True,
         )
         self._process = process
         self._happened = happened

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remit.codes import Code
-from remit.errors import JournalError, RemitError, StateError
+from remit.errors import ChainBrokenError, JournalError, RemitError, StateError
 from remit.testing.clock import ManualClock
 from remit.tickets.derivation import Derived
 from remit.tickets.execution import RunRequest
@@ -37,6 +37,7 @@ class Queue:
         self.lease_fails: RemitError | None = None
         self.release_fails: RemitError | None = None
         self.fill_fails: RemitError | None = None
+        self.block_fails: RemitError | None = None
         self.derived = "created"
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
@@ -67,6 +68,8 @@ class Queue:
     async def block(
         self, name: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
     ) -> Ticket:
+        if self.block_fails is not None:
+            raise self.block_fails
         return self._end(name, f"block {code}")
 
     def _end(self, name: str, how: str) -> Ticket:
@@ -183,6 +186,51 @@ async def test_a_ticket_that_another_worker_took_is_left_to_it() -> None:
     assert report["counters"]["skipped"] == 1
     assert report["by_code"] == {"LEASE_OWNER_MISMATCH": 1, "POLICY_DENIED": 1}
     assert queue.ends == [("blocked-1", "block POLICY_DENIED")]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ChainBrokenError("a value is gone", code=Code.BLOB_MISSING), "BLOB_MISSING"),
+        (StateError("it cannot run here", code=Code.JOB_NOT_RETRYABLE), "JOB_NOT_RETRYABLE"),
+        (KeyError("a defect"), "UNHANDLED_EXCEPTION"),
+    ],
+)
+async def test_a_ticket_that_cannot_be_worked_on_is_blocked_and_ends_nothing(error: Exception, code: str) -> None:
+    queue = Queue("bad-1", "ok-1")
+
+    class Meets(Executor):
+        async def execute(self, run: RunRequest) -> RunReport:
+            if run.ticket_id == "bad-1":
+                raise error
+            return await super().execute(run)
+
+    one = Runner(queue, Meets(), ManualClock(), RunnerConfig(owner="me"))
+    await one.run(asyncio.Event(), once=True)
+    assert one.report().by_code == {code: 1}
+    assert sorted(queue.ends) == [("bad-1", f"block {code}"), ("ok-1", "fill")]
+
+
+async def test_a_ticket_that_cannot_even_be_blocked_ends_nothing() -> None:
+    queue = Queue("bad-1", "ok-1")
+    queue.block_fails = ChainBrokenError("its head was written by someone", code=Code.HEAD_FORGED)
+
+    class Meets(Executor):
+        async def execute(self, run: RunRequest) -> RunReport:
+            if run.ticket_id == "bad-1":
+                raise queue.block_fails or AWAY
+            return await super().execute(run)
+
+    report = await Runner(queue, Meets(), ManualClock(), RunnerConfig(owner="me")).run(asyncio.Event(), once=True)
+    assert (report.counters["ok"], report.counters["skipped"], report.by_code) == (1, 1, {"HEAD_FORGED": 1})
+
+
+async def test_a_run_that_no_worker_takes_is_given_back_not_taken_for_lost() -> None:
+    queue = Queue("ok-1")
+    one = runner(queue, fails=StateError("nobody", code=Code.NO_WORKER))
+    with pytest.raises(StateError):
+        await one.run(asyncio.Event(), once=True)
+    assert queue.ends == [("ok-1", "release")]
 
 
 async def test_a_reply_that_could_not_be_derived_is_counted_and_the_ticket_is_done() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.cli import exit_codes
+from remit.cli.lasting import beside, keep_engine, keep_required, keep_tickets
 from remit.cli.running import Stop, run_async
-from remit.errors import JournalError, SettingsError
+from remit.errors import SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from remit.http.guard import Guard
     from remit.http.router import Mount, Part
 
-_log: Final = logging.getLogger("remit.engine")
-AGAIN_S: Final = 5.0
-"""Seconds until a worker that the journal failed tries again."""
 REQUESTS: Final = 64
 """Requests of one principal under way at once."""
 
@@ -41,10 +37,9 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         door = Door(state, listening, remit.settings, remit.clock)
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
-        async with _working(remit, stop, work=work):
+        async with beside(*_parts(remit, stop, work=work)):
             await door.serve(mounts, "", stop.requested)
-            if work:
-                await remit.engine.drain(remit.settings.jobs.drain_seconds)
+            await remit.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK
 
 
@@ -102,38 +97,11 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
         await face.close()
 
 
-@asynccontextmanager
-async def _working(remit: Remit, stop: Stop, *, work: bool) -> AsyncIterator[None]:
-    """Within the block, work on jobs and TOOL tickets."""
-    if not work:
-        yield
-        return
-    from remit.tickets.runner import RunnerConfig
-
-    engine, tickets = remit.engine, remit.service.tickets
-    engine.start()
-    runner = tickets.runner(RunnerConfig(owner=engine.owner), tickets.executor())
-    running = asyncio.create_task(runner.run(stop.requested, once=False), name="remit:tickets")
-    lasting = asyncio.create_task(_lasting(remit), name="remit:engine-again")
-    try:
-        yield
-    finally:
-        for task in (running, lasting):
-            task.cancel()
-        await asyncio.wait([running, lasting])
-
-
-async def _lasting(remit: Remit) -> None:
-    """Begin to work again a while after the journal failed the engine: a server stays up, and so do its jobs."""
-    engine = remit.engine
-    while True:
-        try:
-            if engine.failure is None:
-                await engine.stopped()
-        except JournalError:
-            _log.warning("the worker starts again in %g s", AGAIN_S)
-        await remit.clock.sleep(AGAIN_S)
-        await engine.restart()
+def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
+    """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
+    remit.engine.start(only=None if work else remit.service.tickets.runs)
+    parts = [keep_engine(remit), keep_required(remit)]
+    return [*parts, keep_tickets(remit, stop.requested)] if work else parts
 
 
 def _needs_uvicorn() -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remit.cli import exit_codes
+from remit.cli.lasting import beside, keep_required
 from remit.cli.wrapping import recorded
 from remit.errors import RemitError, SettingsError
 
@@ -95,7 +96,8 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
         if relay is not None:
             relay.subscribe(face.changes.heard)
         try:
-            yield remit, face
+            async with beside(keep_required(remit)):
+                yield remit, face
         finally:
             await face.close()
 

@@ -96,6 +96,11 @@ class LocalEngine:
         return self.holding.failure
 
     @property
+    def working(self) -> bool:
+        """Whether it was started, and has neither stopped nor failed since."""
+        return bool(self._tasks) and not self.holding.stopping
+
+    @property
     def running(self) -> list[str]:
         """Streams under way."""
         return self.holding.running

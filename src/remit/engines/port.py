@@ -88,6 +88,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def working(self) -> bool:
+        """Whether it was started, and has neither stopped nor failed since."""
+        ...
+
+    @property
     def running(self) -> list[str]:
         """Streams under way."""
         ...

@@ -8,11 +8,16 @@ from typing import Final
 from remit.codes import Code
 from remit.gateway.readiness import DependencyState, Probe
 from remit.redact import line
-from remit.tools.remote import Outage, Probed
+from remit.tools.remote import Probed
 
 MCP: Final = "mcp"
 """The dependency that stands for all MCP servers."""
+JOBS: Final = "worker.jobs"
+"""The work of this process on jobs, as readiness shows it."""
+TICKETS: Final = "worker.tickets"
+"""Its work on TOOL tickets."""
 READY: Final = DependencyState(ready=True)
+_UNKNOWN: Final = DependencyState(ready=False, code=Code.DEP_UNKNOWN.name, detail="not reached yet")
 _CODES: Final[Mapping[Code, Code]] = {Code.SpawnFailed: Code.DEP_INIT_FAILED, Code.Timeout: Code.DEP_TIMEOUT}
 """What becomes of a provider's cause; any other is DEP_UNAVAILABLE."""
 
@@ -36,25 +41,27 @@ def unavailable(keys: Sequence[str], why: str) -> dict[str, Probe]:
 
 def _probe(provider: Probed) -> Probe:
     async def look() -> DependencyState:
-        return _state(provider.outage())
+        return _state(provider)
 
     return look
 
 
 def _all_of(providers: Sequence[Probed]) -> Probe:
     async def look() -> DependencyState:
-        down = [(each.dependency, _state(outage)) for each in providers if (outage := each.outage()) is not None]
+        states = {each.dependency: _state(each) for each in providers}
+        down = [key for key, state in states.items() if not state.ready]
         if not down:
             return READY
-        return DependencyState(
-            ready=False, code=down[0][1].code, detail=f"not ready: {', '.join(key for key, _ in down)}"
-        )
+        known = [key for key in down if states[key].code != Code.DEP_UNKNOWN.name]
+        code = states[(known or down)[0]].code
+        return DependencyState(ready=False, code=code, detail=f"not ready: {', '.join(down)}")
 
     return look
 
 
-def _state(outage: Outage | None) -> DependencyState:
+def _state(provider: Probed) -> DependencyState:
+    outage = provider.outage()
     if outage is None:
-        return READY
+        return READY if provider.reached else _UNKNOWN
     code = _CODES.get(outage.cause, Code.DEP_UNAVAILABLE)
     return DependencyState(ready=False, code=code.name, detail=line(outage.why))

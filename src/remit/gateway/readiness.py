@@ -55,6 +55,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Probe = Callable[[], Awaitable[DependencyState]]
+Reach = Callable[[Iterable[str]], Awaitable[None]]
+"""Connects dependencies, by key, and returns once it is known how they are."""
+
+
+async def _reach_nothing(_keys: Iterable[str]) -> None:
+    """Connect nothing."""
 
 
 class Readiness:
@@ -66,18 +72,25 @@ class Readiness:
         probes: Mapping[str, Probe],
         required: Iterable[str] = (),
         *,
+        reach: Reach = _reach_nothing,
         timeout_s: float = PROBE_TIMEOUT_S,
     ) -> None:
         """Take probes by dependency key; they answer fast, from what their owners already know.
 
         A dependency whose probe fails, or takes longer than `timeout_s`, is not ready; nor is one that is `required`
-        and has no probe.
+        and has no probe. A call that needs one that was not reached yet has it connected by `reach` first.
         """
         self._clock = clock
         self._probes = dict(probes)
         self._required = tuple(dict.fromkeys(required))
         self._optional = tuple(key for key in self._probes if key not in self._required)
+        self._reach = reach
         self._timeout_s = timeout_s
+
+    def add(self, key: str, probe: Probe) -> None:
+        """Take one more dependency, which is not required."""
+        self._probes[key] = probe
+        self._optional = tuple(key for key in self._probes if key not in self._required)
 
     @property
     def requires(self) -> bool:
@@ -90,9 +103,19 @@ class Readiness:
         ready = all(state.ready for state in (*required.values(), *optional.values()))
         return Snapshot(degraded=not ready, required=required, optional=optional, as_of=isoformat(self._clock.now()))
 
+    async def reach(self) -> None:
+        """Connect the required dependencies that are not ready."""
+        missing = [key for key, state in (await self._states(self._required)).items() if not state.ready]
+        if missing:
+            await self._reach(missing)
+
     async def missing(self, keys: Iterable[str]) -> dict[str, DependencyState]:
-        """Those of the named dependencies that are not ready; an unknown one counts as not ready."""
+        """Those of the named dependencies that are not ready; one that is not known counts as not ready."""
         states = await self._states(dict.fromkeys(keys))
+        unknown = [key for key, state in states.items() if state.code == Code.DEP_UNKNOWN.name and key in self._probes]
+        if unknown:
+            await self._reach(unknown)
+            states |= await self._states(unknown)
         return {key: state for key, state in states.items() if not state.ready}
 
     async def missing_for(self, name: str) -> dict[str, DependencyState]:

@@ -29,7 +29,8 @@ CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 DOUBT: Final = "uncertain:"
 """How the key of a wait begins in which a person resolves an attempt."""
-_STUCK: Final = "stuck:"
+STUCK: Final = "stuck:"
+"""How the key of a wait begins in which the installed code could not continue the job."""
 UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
 """The key under which the undoing of a step waits for a person; its attempt is 0."""
@@ -47,7 +48,7 @@ def inbox_of(job: str) -> str:
 
 def stuck_by(code: str) -> str:
     """Correlation key recorded when the installed code could not continue the job; the head says if it still holds."""
-    return _STUCK + code
+    return STUCK + code
 
 
 def doubt_of(attempt: int) -> str:
@@ -264,7 +265,7 @@ class History:
         self.places[payload.step] = payload.KIND.removesuffix("_recorded")
 
     def _waiting(self, payload: k.JobWaiting) -> None:
-        if payload.wait_type == "human" and payload.correlation_key.startswith(_STUCK):
+        if payload.wait_type == "human" and payload.correlation_key.startswith(STUCK):
             self.stuck = payload
             self.times_left += 1
             return

@@ -21,6 +21,11 @@ class AbsentProvider:
         self.dependency = f"mcp.{server}"
         self._why = f"{missing} is not installed: pip install 'remit[mcp]'"
 
+    @property
+    def reached(self) -> bool:
+        """It never answers."""
+        return False
+
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Raises ProviderError."""
         self._refuse()

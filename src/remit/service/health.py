@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from remit.codes import Code
 from remit.errors import JournalError
+from remit.gateway.readiness import DependencyState
+from remit.redact import line
 from remit.service.gauges import gauges
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ class Health:
     def __init__(self, services: Services) -> None:
         """Look at what the process works with."""
         self._services = services
+        self._parts: dict[str, str] = {}
+        """Why each part of this process does not work; empty: it does."""
 
     # --- queries
 
@@ -40,6 +45,20 @@ class Health:
             return None
         snapshot = await self._services.readiness.snapshot()
         return snapshot if snapshot.missing_required else None
+
+    async def reach(self) -> None:
+        """Connect the required dependencies that are not ready."""
+        await self._services.readiness.reach()
+
+    def report(self, part: str, why: str = "") -> None:
+        """Have `ready` show a part of this process, and why it does not work."""
+        new, self._parts[part] = part not in self._parts, why
+        if new:
+            self._services.readiness.add(part, lambda: self._state(part))
+
+    async def _state(self, part: str) -> DependencyState:
+        why = self._parts[part]
+        return DependencyState(ready=not why, code=Code.DEP_UNAVAILABLE.name if why else None, detail=line(why))
 
     async def metrics(self) -> list[Family]:
         """Every counter, gauge and histogram as it is now, by name.

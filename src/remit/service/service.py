@@ -25,6 +25,7 @@ from remit.service.saved_views import SavedViews
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
+from remit.service.ticket_runs import Worker
 from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 from remit.service.usage import Usage
@@ -68,12 +69,14 @@ def service_over(
     *,
     principal: str,
     wake: Callable[[], None],
+    working: Callable[[], bool],
 ) -> Service:
     """The service over one gateway, its journal and its catalog.
 
     `servers` are the MCP servers that the settings name.
 
-    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process.
+    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process, and
+    `working` says whether it was started.
     """
     services, journal = gateway.services, gateway.services.journal
     jobs = Jobs(services, programs, principal, wake)
@@ -89,7 +92,7 @@ def service_over(
         tools=Tools(services, principal),
         recipes=KnownRecipes(programs.recipes),
         servers=McpServers(services.catalog, pins, servers),
-        tickets=Tickets(desk, jobs, principal),
+        tickets=Tickets(desk, jobs, principal, Worker(wake, working)),
         usage=Usage(journal),
         conversations=Conversations(journal, jobs),
         health=Health(services),

@@ -6,6 +6,9 @@ job. A later attempt leaves out the steps that an earlier one has done.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,48 +21,100 @@ from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.redact import line
 from remit.service.jobs import Options
-from remit.service.settling import settled
+from remit.service.many import at_rest
+from remit.service.views import job_row
 from remit.tickets.report import RunFacts, RunReport, run_report
 from remit.tickets.run import RunHistory, key_of
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event
+    from remit.journal.event import Event, Head
     from remit.service.jobs import Jobs
     from remit.tickets.desk import Desk
     from remit.tickets.execution import RunRequest
 
 RECIPE: Final = "ticket_run"
+PATIENCE_S: Final = 30.0
+"""Seconds after which a run that no worker takes is no longer waited for."""
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """What works on jobs in this process."""
+
+    wake: Callable[[], None]
+    working: Callable[[], bool]
+    """Whether it was started, and has not stopped since."""
+    runs: set[str] = msgspec.field(default_factory=set)
+    """Streams of the runs that are waited for; it may work on these alone."""
 
 
 class TicketRuns:
     """Starts, follows and reports on runs."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, chosen: set[str] | None = None) -> None:
-        """Report as the desk's settings say.
-
-        The streams of runs that are under way stand in `chosen`, for an engine that works on these alone.
-        """
+    def __init__(self, desk: Desk, jobs: Jobs, worker: Worker) -> None:
+        """Report as the desk's settings say, and have `worker` run what is waited for."""
         self._journal = desk.journal
         self._mode = desk.mode
         self._max_evidence = desk.settings.max_evidence
         self._jobs = jobs
-        self._chosen = chosen if chosen is not None else set[str]()
+        self._worker = worker
 
     async def execute(self, run: RunRequest) -> RunReport:
         """Run the steps, or continue this run; see ToolExecutor."""
         attempt = await self._begin(run)
         job = job_of(run.ticket_id, attempt)
-        self._chosen.add(stream_of(job))
+        self._worker.runs.add(stream_of(job))
         try:
-            await settled(self._journal, job)
+            await self._go_on(job)
+            await self._rest(stream_of(job))
         finally:
-            self._chosen.discard(stream_of(job))
+            self._worker.runs.discard(stream_of(job))
         return await self._report(run, await self._attempts(run), attempt)
 
     async def report(self, run: RunRequest) -> RunReport | None:
         """The report of a run as it is now; None if it has not begun."""
         found = await self._attempts(run)
         return await self._report(run, found, max(found)) if found else None
+
+    async def _go_on(self, job: str) -> None:
+        """Have a worker look at a run that no one holds: what it waited for may have come."""
+        head = await self._journal.head(stream_of(job))
+        if head is not None and head.state == "waiting" and head.lease_owner is None:
+            with suppress(StateError):  # it ended meanwhile
+                await self._jobs.resume(job)
+        self._worker.wake()
+
+    async def _rest(self, stream: str) -> None:
+        """Wait until a run has ended, or waits for something from outside. Raise StateError if no worker takes it."""
+        waits = [asyncio.ensure_future(self._until_at_rest(stream)), asyncio.ensure_future(self._until_left(stream))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            next(wait for wait in waits if wait.done()).result()
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+
+    async def _until_at_rest(self, stream: str) -> None:
+        mark = 0
+        while True:
+            mark = await self._journal.heads_changed(mark)
+            head = await self._journal.head(stream)
+            now = self._journal.clock.now()
+            if head is None or (not _is_due(head, now) and at_rest(job_row(head), now)):
+                return
+
+    async def _until_left(self, stream: str) -> None:
+        """Wait until no engine works here, and no worker elsewhere has taken the run for a while; raise StateError."""
+        epoch = -1
+        while True:
+            await self._journal.clock.sleep(PATIENCE_S)
+            head = await self._journal.head(stream)
+            if head is None or self._worker.working():
+                continue
+            if head.epoch == epoch and _is_due(head, self._journal.clock.now()):
+                why = f"no worker has taken {line(head.stream)} for {PATIENCE_S:g} s"
+                raise StateError(why, code=Code.NO_WORKER, remedy="Start one: remit worker.")
+            epoch = head.epoch
 
     async def _begin(self, run: RunRequest) -> int:
         """Start this attempt, unless an attempt is running or has done everything; which one counts."""
@@ -130,6 +185,11 @@ class TicketRuns:
             mode_snapshot=self._mode,
         )
         return run_report(facts, steps, self._max_evidence)
+
+
+def _is_due(head: Head, now: int) -> bool:
+    """Whether a worker is to take the run next."""
+    return head.lease_owner is None and head.due_at is not None and head.due_at <= now
 
 
 def job_of(ticket: str, attempt: int) -> str:

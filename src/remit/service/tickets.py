@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import AppendConflictError
-from remit.service.ticket_runs import TicketRuns
+from remit.service.ticket_runs import TicketRuns, Worker
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
@@ -27,12 +27,15 @@ _log: Final = logging.getLogger("remit.tickets")
 class Tickets:
     """The tickets of one journal."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, principal: str) -> None:
-        """Run steps as jobs; `principal` creates and retries tickets if a call names no one else."""
+    def __init__(self, desk: Desk, jobs: Jobs, principal: str, worker: Worker) -> None:
+        """Run steps as jobs, on which `worker` works; `principal` acts if a call names no one else."""
         self._desk = desk
         self._store = desk.store
         self._jobs = jobs
         self._principal = principal
+        self._worker = worker
+        self.runs = worker.runs
+        """Streams of the runs that executors of this process wait for; an engine may work on these alone."""
 
     # --- queries
 
@@ -66,7 +69,7 @@ class Tickets:
             tool_steps=steps,
             tool_policy=policy_of(found.metadata.tool_input),
         )
-        return await TicketRuns(self._desk, self._jobs).report(request)
+        return await TicketRuns(self._desk, self._jobs, self._worker).report(request)
 
     # --- commands
 
@@ -151,9 +154,9 @@ class Tickets:
 
     # --- work
 
-    def executor(self, chosen: set[str] | None = None) -> ToolExecutor:
-        """Run steps as jobs (path Z); `chosen` holds the streams of those under way (see TicketRuns)."""
-        return TicketRuns(self._desk, self._jobs, chosen)
+    def executor(self) -> ToolExecutor:
+        """Run steps as jobs (path Z)."""
+        return TicketRuns(self._desk, self._jobs, self._worker)
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""

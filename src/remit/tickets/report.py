@@ -147,7 +147,9 @@ def _reason(steps: tuple[StepReport, ...], status: RunStatus, code: str | None) 
     if not steps:
         return "the ticket has no steps"
     first = next(step for step in steps if step.status == status)
-    return f"step {first.step_index} ({first.tool_name}): {code}"
+    return f"step {first.step_index} ({first.tool_name}): {code}" + (
+        f": {first.result_summary}" * bool(first.result_summary)
+    )
 
 
 def _moments(

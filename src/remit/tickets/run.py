@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from remit.codes import Code
+from remit.jobs.state import DOUBT, STUCK, job_of
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line, preview
@@ -16,6 +17,8 @@ from remit.tickets.steps import ToolStep
 from remit.tickets.ticket import moment
 
 _MILLI = 1_000
+_REASON = 100
+"""Characters of the reason that a job is stuck for, in the summary of a step."""
 
 
 class StepRecord:
@@ -30,6 +33,8 @@ class StepRecord:
         self.refused: k.GateRefused | None = None
         self.waits_for: str = ""
         """The confirmation that the step waits for."""
+        self.doubted = False
+        """A person has to say whether the call took effect."""
         self.evidence: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -49,6 +54,9 @@ class RunHistory:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Fold events, in order."""
         self.steps: dict[str, StepRecord] = {}
+        self.job = ""
+        self.stuck: k.JobWaiting | None = None
+        """Why the installed code could not continue the job, if that was the last thing recorded of it."""
         self.began = self.ended = 0
         self.over = False
         """Whether the job has ended."""
@@ -56,6 +64,8 @@ class RunHistory:
         """Codes of the steps that the ticket's own limits refused, by place."""
         for event in events:
             payload = k.decode(event.kind, event.data)
+            self.job = self.job or job_of(event.stream)
+            self.stuck = None
             self.began = self.began or event.at
             self.ended = event.at
             fold = self._folds.get(type(payload))
@@ -65,7 +75,7 @@ class RunHistory:
     def report(self, index: int, step: ToolStep) -> StepReport:
         """The report of one step; one that has not run yet is blocked."""
         record = self.steps.get(key_of(index)) or StepRecord()
-        status, code, summary = _result(record, self.beyond.get(key_of(index)))
+        status, code, summary = self._result(key_of(index), record)
         return StepReport(
             step_index=index,
             tool_name=step.tool_name,
@@ -95,14 +105,46 @@ class RunHistory:
         record.began = record.began or at
         return record
 
+    def _result(self, step: str, record: StepRecord) -> tuple[RunStatus, str | None, str]:
+        """Status, code and summary of a step."""
+        if step in self.beyond:
+            return "blocked", self.beyond[step], "the ticket's own limits refuse this step"
+        if record.refused is not None:
+            return "blocked", record.refused.code, line(record.refused.reason)
+        if record.finished is not None:
+            return _finished(record.finished)
+        return self._open(step, record)
+
+    def _open(self, step: str, record: StepRecord) -> tuple[RunStatus, str | None, str]:
+        """Status, code and summary of a step that has not ended."""
+        if record.waits_for:
+            why = f"waits for an answer: remit confirm {record.waits_for}"
+            return "blocked", Code.CONFIRMATION_REQUIRED.name, why
+        if record.doubted and not self.over:
+            why = f"the call may have taken effect: find out, then remit decide {self.job} {step}"
+            return "blocked", Code.OUTCOME_UNKNOWN.name, why
+        if record.started is not None:
+            return "failed", Code.OUTCOME_UNKNOWN.name, "the call began; nothing says how it ended"
+        if self.stuck is not None:
+            why = f"{line(self.stuck.reason, _REASON)}; put it right, then retry the ticket"
+            return "blocked", self.stuck.correlation_key.removeprefix(STUCK), why
+        why = "the run ended before this step" if self.over else "the run has not come to this step"
+        return "blocked", Code.RUN_TIMEOUT.name, why
+
     # --- one method per kind
 
     def _asked(self, payload: k.ConfirmationRequested, at: int) -> None:
         self._step(payload.step, at).waits_for = payload.confirmation
 
+    def _waiting(self, payload: k.JobWaiting, at: int) -> None:
+        if payload.correlation_key.startswith(STUCK):
+            self.stuck = payload
+        elif payload.correlation_key.startswith(DOUBT):
+            self._step(payload.step, at).doubted = True
+
     def _started(self, payload: k.ToolInvocationStarted, at: int) -> None:
         record = self._step(payload.step, at)
-        record.started, record.finished, record.waits_for = payload, None, ""
+        record.started, record.finished, record.waits_for, record.doubted = payload, None, "", False
 
     def _finished(self, payload: k.ToolInvocationFinished, at: int) -> None:
         record = self._step(payload.step, at)
@@ -125,6 +167,7 @@ class RunHistory:
 
     _folds: ClassVar[dict[type, Callable[[Any, Any, int], None]]] = {
         k.ConfirmationRequested: _asked,
+        k.JobWaiting: _waiting,
         k.ToolInvocationStarted: _started,
         k.ToolInvocationFinished: _finished,
         k.GateRefused: _refused,
@@ -133,21 +176,6 @@ class RunHistory:
         k.JobFailed: _over,
         k.JobCancelled: _over,
     }
-
-
-def _result(record: StepRecord, beyond: str | None) -> tuple[RunStatus, str | None, str]:
-    """Status, code and summary of a step."""
-    if beyond is not None:
-        return "blocked", beyond, "the ticket's own limits refuse this step"
-    if record.refused is not None:
-        return "blocked", record.refused.code, line(record.refused.reason)
-    if record.finished is not None:
-        return _finished(record.finished)
-    if record.waits_for:
-        return "blocked", Code.CONFIRMATION_REQUIRED.name, f"waits for an answer to {record.waits_for}"
-    if record.started is not None:
-        return "failed", Code.OUTCOME_UNKNOWN.name, "the call began; nothing says how it ended"
-    return "blocked", Code.RUN_TIMEOUT.name, "the run ended before this step"
 
 
 def _finished(finished: k.ToolInvocationFinished) -> tuple[RunStatus, str | None, str]:

@@ -36,6 +36,23 @@ _WAIT_S: Final = 20.0
 """A runner looks for tickets at least this often."""
 _PAUSE_S: Final = 1.0
 """Seconds after which a runner tries again what the journal or the server could not do."""
+_LOST: Final = frozenset({Code.lease_owner_mismatch, Code.lease_conflict, Code.not_found})
+"""Codes of a write that came too late: another worker has the ticket."""
+_EVERYWHERE: Final = frozenset(
+    {
+        Code.UNAUTHENTICATED,
+        Code.SCOPE_REQUIRED,
+        Code.HOST_REFUSED,
+        Code.PATH_UNKNOWN,
+        Code.METHOD_NOT_ALLOWED,
+        Code.SERVER_ANSWER_INVALID,
+        Code.JOURNAL_CLOSED,
+        Code.JOURNAL_CORRUPT,
+        Code.JOURNAL_NEWER,
+        Code.JOURNAL_READ_ONLY,
+    }
+)
+"""Codes of what would fail with any other ticket as well."""
 _log: Final = logging.getLogger("remit.tickets")
 
 
@@ -236,14 +253,25 @@ class Runner:
         beat = asyncio.create_task(self._renew(leased.ticket.id, proof), name=f"remit:lease:{leased.ticket.id}")
         try:
             await self._run(leased.ticket, proof)
-        except StateError as error:  # another worker has the ticket: what was recorded of the run is its own
-            self._skip(leased.ticket, error)
-        except RemitError as error:
-            await self._give_back(leased.ticket.id, proof, error)
-            raise
+        except Exception as error:  # noqa: BLE001 - a defect that one ticket meets does not end the work on others
+            await self._broke_off(leased.ticket, proof, _coded(error))
         finally:
             beat.cancel()
             await asyncio.wait([beat])
+
+    async def _broke_off(self, ticket: Ticket, proof: Proof, error: RemitError) -> None:
+        """Leave a ticket to who has it, return it, or block it. Raise the error if it is not this ticket's alone."""
+        if error.code in _LOST:  # another worker has it: what was recorded of the run is its own
+            return self._skip(ticket, error)
+        if error.code.retryable or error.code in _EVERYWHERE:
+            await self._give_back(ticket.id, proof, error)
+            raise error
+        _log.error("the work on %s broke off: %s", ticket.id, error)
+        try:
+            return await self._refuse(ticket, proof, error.code, error.message or error.code.meaning)
+        except RemitError as why:  # it is taken again once the lease has run out
+            _log.error("%s could not be blocked: %s", ticket.id, why)
+            self._count("skipped", error.code.name)
 
     async def _run(self, ticket: Ticket, proof: Proof) -> None:
         try:
@@ -317,7 +345,7 @@ class Runner:
         if len(self._samples[status]) < _SAMPLES[status]:
             self._samples[status].append(Sample(ticket_id=ticket.id, code=code, duration_ms=duration_ms))
 
-    def _skip(self, ticket: Ticket, error: StateError) -> None:
+    def _skip(self, ticket: Ticket, error: RemitError) -> None:
         _log.warning("%s is left to its new holder: %s", ticket.id, error.message)
         self._count("skipped", Code.LEASE_OWNER_MISMATCH.name)
 
@@ -325,3 +353,10 @@ class Runner:
         self._counters[counter] += 1
         if code is not None:
             self._by_code[code] += 1
+
+
+def _coded(error: Exception) -> RemitError:
+    """The error, with a code."""
+    if isinstance(error, RemitError):
+        return error
+    return RemitError(f"{type(error).__name__}: {error}", code=Code.UNHANDLED_EXCEPTION)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -30,6 +30,7 @@ from remit.tools.listing import Listings, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
 from remit.tools.provider import ToolProvider, Watched
+from remit.tools.remote import Probed
 from remit.tools.tool import Tool, admit, quarantine
 
 __all__ = ["Catalog", "ResolveError", "Tool"]
@@ -201,6 +202,16 @@ class Catalog:
         every = self._providers.keys()
         if self._listings.invalidate(every if provider_id is None else every & {provider_id}):
             self._tell()
+
+    async def reach(self, dependencies: Iterable[str]) -> None:
+        """List the providers behind readiness keys that are stale, and so connect them; `mcp` stands for all."""
+        keys = set(dependencies)
+        behind = {
+            provider_id
+            for provider_id, provider in self._providers.items()
+            if isinstance(provider, Probed) and keys & {provider.dependency, "mcp"}
+        }
+        await self._listings.fresh(self._stale & behind)
 
     async def refresh(self) -> None:
         """List every provider again, now."""

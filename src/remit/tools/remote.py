@@ -78,6 +78,11 @@ class Probed(Protocol):
         """Its key in readiness: stable, and no provider's id (contract: tickets, "Gates")."""
         ...
 
+    @property
+    def reached(self) -> bool:
+        """Whether it has ever answered this process."""
+        ...
+
     def outage(self) -> Outage | None:
         """Why a call made now would fail at once, or its tools are missing; None if it is up, or was not needed yet."""
         ...

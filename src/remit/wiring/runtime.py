@@ -113,7 +113,16 @@ def open_runtime(
     gateway = Gateway(services)
     engine = _engine(settings, gateway, programs, chance, report, step_by_step=step_by_step)
     desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
-    service = service_over(gateway, programs, pins, desk, servers, principal=principal(settings), wake=engine.wake)
+    service = service_over(
+        gateway,
+        programs,
+        pins,
+        desk,
+        servers,
+        principal=principal(settings),
+        wake=engine.wake,
+        working=lambda: engine.working,
+    )
     catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
     return Runtime(
         settings=settings,

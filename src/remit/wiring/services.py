@@ -40,7 +40,7 @@ def services_of(
         journal=journal,
         catalog=catalog,
         policy=policy,
-        readiness=Readiness(journal.clock, probes, settings.readiness.required),
+        readiness=Readiness(journal.clock, probes, settings.readiness.required, reach=catalog.reach),
         confirmations=Confirmations(journal, _proofs(settings)),
         remembered=RememberedApprovals(journal, count=settings.policy.remembered),
         limits=_limits(settings),

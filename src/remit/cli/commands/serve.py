@@ -11,7 +11,7 @@ from remit.cli.options import pass_state
 
 @click.command("serve")
 @listening_options(8_320)
-@click.option("--no-work", is_flag=True, help="Do not run jobs and TOOL tickets.")
+@click.option("--no-work", is_flag=True, help="Take no jobs and tickets; run only the steps that a request waits for.")
 @pass_state
 def command(state: State, listening: Listening, no_work: bool) -> int:
     """Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets.

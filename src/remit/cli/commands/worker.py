@@ -38,6 +38,8 @@ def command(state: State, concurrency: int | None) -> int:
 
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
+    from remit.cli.lasting import beside, keep_required
+
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
         engine = remit.engine
         stop.hurry = engine.stop
@@ -49,7 +51,8 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         settings = remit.settings
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
         _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))
-        await _unless_stopped(stop, engine.stopped())
+        async with beside(keep_required(remit)):
+            await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:
             _log.info("stopping: %s under way, %d s left to end", counted(len(engine.running), "job"), drain)

@@ -157,6 +157,11 @@ class McpProvider:
         """`mcp.<server>`."""
         return f"mcp.{self._server.name}"
 
+    @property
+    def reached(self) -> bool:
+        """Whether it was ever connected."""
+        return self._supervisor.reached
+
     def outage(self) -> Outage | None:
         """Why a call made now would fail at once, or its tools are missing."""
         error = self._supervisor.refusal() or self._failed

@@ -90,6 +90,8 @@ class ConnectionSupervisor:
         self._last: ProviderError | None = None
         self._parked_at: float | None = None
         self._closed = False
+        self.reached = False
+        """Whether there was ever a connection."""
 
     async def connection(self) -> Connection:
         """The connection, waiting for it where that makes sense. Raises ProviderError."""
@@ -166,6 +168,7 @@ class ConnectionSupervisor:
     def _succeed(self, connection: Connection) -> None:
         self._era, self._last, self._parked_at = connection.era, None, None
         self._up_since = self._clock.monotonic()
+        self.reached = True
         self._arrived(connection)
         if self._attempt is None or self._attempt.done():
             self._attempt = asyncio.get_running_loop().create_future()

@@ -44,6 +44,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
     """
     from remit.cli.errors import report as tell
+    from remit.cli.lasting import beside, keep_engine
     from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
@@ -62,12 +63,13 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     async def here(stop: Stop) -> Worked:
         flags = {"tools.no_mcp": True} if no_mcp else None
         async with state.remit(creates=True, flags=flags) as remit:
-            engine, runs = remit.engine, set[str]()
+            engine, tickets = remit.engine, remit.service.tickets
             stop.hurry = engine.stop
-            engine.start(only=runs)
+            engine.start(only=tickets.runs)
             config = _config(owner or engine.owner)
-            runner = remit.service.tickets.runner(config, remit.service.tickets.executor(runs))
-            return await _worked(runner, stop, once=once)
+            runner = tickets.runner(config, tickets.executor())
+            async with beside(keep_engine(remit)):
+                return await _worked(runner, stop, once=once)
 
     def _config(owner: str) -> RunnerConfig:
         from remit.tickets.runner import RunnerConfig

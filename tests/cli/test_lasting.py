@@ -1,0 +1,75 @@
+"""What goes on beside a command that stays up begins again after it failed, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from remit import Run, recipe
+from remit.cli import lasting
+from remit.codes import Code
+from remit.errors import JournalError, StateError
+from remit.tickets.runner import Runner
+from tests.opened import OpenRemit, local_engine
+
+
+@recipe("counts")
+async def counts(run: Run) -> int:
+    """Come to an end."""
+    await run.now()
+    return 7
+
+
+async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lasting, "AGAIN_S", 0.001)
+    async with remit_in(recipes=[counts]) as remit:
+        keeping = asyncio.create_task(lasting.keep_engine(remit))
+        for _ in range(2):
+            failing = remit.engine.ended("none")
+            local_engine(remit).holding.fail(JournalError("the journal is away", code=Code.JOURNAL_IO))
+            with pytest.raises(JournalError):
+                await failing
+            job = await remit.start(counts())
+            assert (await remit.service.jobs.settled([job.id]))[0].state == "completed"
+        keeping.cancel()
+        await asyncio.wait([keeping])
+
+
+async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lasting, "AGAIN_S", 0.01)
+    stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
+    shown: list[tuple[bool, str]] = []
+
+    async def run(_runner: Runner, _stop: asyncio.Event, *, once: bool) -> None:
+        snapshot = await remit.service.health.ready()
+        shown.append((snapshot.degraded, snapshot.optional["worker.tickets"].detail))
+        if ends:
+            raise ends.pop(0)
+        await asyncio.wait_for(stop.wait(), None)
+
+    monkeypatch.setattr(Runner, "run", run)
+    async with remit_in() as remit:
+        keeping = asyncio.create_task(lasting.keep_tickets(remit, stop))
+        while (await remit.service.health.ready()).degraded or len(shown) < 3:
+            pass  # the keeper's next turn
+        assert shown == [(False, ""), (True, "HEAD_FORGED: not this one"), (True, "a defect")]
+        stop.set()
+        await keeping
+
+
+async def test_health_says_that_the_worker_was_stopped_by_the_journal(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in() as remit:
+        keeping = asyncio.create_task(lasting.keep_engine(remit))
+        local_engine(remit).holding.fail(JournalError("the journal is away", code=Code.JOURNAL_IO))
+        while not (snapshot := await remit.service.health.ready()).degraded:
+            pass  # the keeper's next turn
+        assert "the journal is away" in snapshot.optional["worker.jobs"].detail
+        keeping.cancel()
+        await asyncio.wait([keeping])
