@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from remit.redact import LENGTH, MASK, line, mask, preview, preview_of
+from remit.redact import LENGTH, MASK, line, mask, preview, preview_of, words_of
 
 SECRET = "Zq7Rk2Vx9Tm4Lp"  # nothing else in these tests looks like it
 NAMES = [
@@ -286,3 +286,24 @@ def test_a_hostile_text_is_masked_in_no_time_to_speak_of(text: str) -> None:
     assert isinstance(mask(text), str)
     assert len(preview_of(text)) <= LENGTH
     assert len(line(text)) <= LENGTH
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"item": "milk", "count": 2, "note": None, "more": ""}, "item: milk, count: 2"),
+        ({"a:b": "x", "a\u202e": 1}, "a:b: x, a\\u202e: 1"),
+        ({"password": SECRET}, f"password: {MASK}"),
+        ({"note": f"password={SECRET}"}, f"note: password={MASK}"),
+        ({"deep": [{"token": SECRET}]}, f'deep: [{{"token":"{MASK}"}}]'),
+        ({}, ""),
+        ([1, 2], "[1,2]"),
+    ],
+)
+def test_arguments_are_written_as_words(value: object, words: str) -> None:
+    assert words_of(value) == words
+
+
+def test_words_are_cut_and_leak_nothing_of_what_is_left_out() -> None:
+    words = words_of({f"name{number}": "x" * 50 for number in range(1_000)}, 80)
+    assert (len(words), words[-1]) == (80, "…")

@@ -90,6 +90,8 @@ async def test_questions_are_listed_by_what_came_of_them(client: Client) -> None
     assert of_bob["caller"] == f"job/{jobs[1]['job']}"
     assert len((await client.get("/v1/confirmations?tool=desk.write", **ADMIN)).json) == 2
     assert (await client.get("/v1/confirmations?tool=desk.look", **ADMIN)).json == []
+    assert len((await client.get("/v1/confirmations?recipe=asks", **ADMIN)).json) == 2
+    assert (await client.get("/v1/confirmations?label=team%3Da", **ADMIN)).json == []
     assert (await client.get("/v1/confirmations?state=answered", **ADMIN)).json == []
     answer = {"digest": of_bob["digest"]}
     await client.post(f"/v1/confirmations/{of_bob['confirmation']}/deny", answer, **ADMIN)

@@ -58,10 +58,13 @@ def query_of(route: Route, raw: bytes) -> Any:
     return pairs_of(raw, route.query, "The query")
 
 
-def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str) -> Any:
-    """Names and values, as a query and a form have them, as a type; `what` they are begins a refusal. Raise Problem."""
+def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str, most: int = 100) -> Any:
+    """At most so many names and values, as a query and a form have them, as a type. Raise Problem.
+
+    `what` they are begins a refusal.
+    """
     try:
-        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=100)
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=most)
     except (ValueError, UnicodeDecodeError) as error:
         raise Problem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
     fields = {field.encode_name: _is_list(field.type) for field in msgspec.structs.fields(kind)}

@@ -28,7 +28,6 @@ class Failure(View, frozen=True, kw_only=True):
     """What went wrong, and what to do."""
 
     template: ClassVar[str] = "failure.html"
-    listens: ClassVar[bool] = False
     code: str
     detail: str
     remedy: str

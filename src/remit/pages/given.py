@@ -1,4 +1,4 @@
-"""JSON that a reader typed into a form."""
+"""JSON and labels that a reader typed into a form."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ def json_object(text: str, what: str) -> dict[str, Any]:
         remedy = 'Write {"name": value}.'
         raise UsageError(f"{what} must be a JSON object.", code=Code.INVALID_INPUT, remedy=remedy)
     return found
+
+
+def labels(text: str) -> dict[str, str]:
+    """The label KEY=VALUE; nothing stands for none. Raises UsageError."""
+    if not text:
+        return {}
+    key, separator, value = text.partition("=")
+    if not (key and separator):
+        raise UsageError(f"{text!r:.80} is not KEY=VALUE.", code=Code.INVALID_INPUT)
+    return {key: value}

@@ -1,12 +1,19 @@
-"""Inbox: the questions that wait for an answer, the longest waiting first, and answers to earlier ones."""
+"""Inbox: the questions that wait for an answer, the longest waiting first, and answers to earlier ones.
+
+Several about one tool stand together below its name, each with the arguments that tell it from the others. Those that
+are selected, or all of a tool, are answered at once by way of remit.pages.answers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, View
+from remit.service.questions import QuestionFilter, telling
 from remit.service.views import ConfirmationView
 
 if TYPE_CHECKING:
@@ -16,35 +23,115 @@ if TYPE_CHECKING:
 _ANSWERED: Final = 10
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What was just done."""
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which questions: this is what stands in the address."""
+
+    tool: str = ""
+    recipe: str = ""
+    label: str = ""
+    """`KEY=VALUE`, of the job that asks."""
+    principal: str = ""
+
+    @property
+    def narrow(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.tool or self.recipe or self.label or self.principal)
+
+    @property
+    def kept(self) -> dict[str, object]:
+        """The filter, for links and hidden fields."""
+        return {name: getattr(self, name) for name in Filter.__struct_fields__}
+
+    def of(self, questions: list[ConfirmationView]) -> list[ConfirmationView]:
+        """Return those that fit. A label that is not KEY=VALUE raises UsageError."""
+        wanted = QuestionFilter(tool=self.tool, recipe=self.recipe, labels=labels(self.label), principal=self.principal)
+        return wanted.of(questions)
+
+
+class Query(Filter, frozen=True, kw_only=True):
+    """Which questions, and what was just done."""
 
     done: str = ""
     """The question that was just answered."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A question in a list."""
+
+    question: ConfirmationView
+    args: Any
+    """The arguments that tell it from the others of its group."""
+    group: str
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Questions about one tool, or of one recipe about none."""
+
+    name: str
+    """The tool; `?` and the recipe for questions about none."""
+    recipe: str
+    """The recipe, for questions about no tool."""
+    entries: tuple[Entry, ...]
 
 
 class Inbox(View, frozen=True, kw_only=True):
     """Open questions, and the newest that are over."""
 
     template: ClassVar[str] = "inbox.html"
-    mine: tuple[ConfirmationView, ...]
+    filter: Filter
+    mine: tuple[Group, ...]
     """Those that the reader can answer."""
-    others: tuple[ConfirmationView, ...]
+    waiting: int
+    """How many would be, without the filter."""
+    others: tuple[Entry, ...]
     answered: tuple[ConfirmationView, ...]
     done: ConfirmationView | None
+    tools: tuple[str, ...]
+    """Names to choose from; as are the next two."""
+    recipes: tuple[str, ...]
+    principals: tuple[str, ...]
 
 
 async def inbox(asked: PageRequest) -> Inbox:
     """The lists."""
-    confirmations = asked.service.confirmations
+    confirmations, query = asked.service.confirmations, asked.query
     pending = await confirmations.pending()
-    mine = tuple(one for one in pending if not hindrance(one, asked.access))
+    shown = query.of(pending)
+    mine = [one for one in shown if not hindrance(one, asked.access)]
+    others = [one for one in shown if hindrance(one, asked.access)]
     return Inbox(
         title="Inbox",
-        mine=mine,
-        others=tuple(one for one in pending if one not in mine),
+        filter=query,
+        mine=grouped(mine),
+        waiting=sum(not hindrance(one, asked.access) for one in pending),
+        others=tuple(entry for group in grouped(others) for entry in group.entries),
         answered=tuple(await confirmations.answered(limit=_ANSWERED)),
-        done=await confirmations.view(asked.query.done) if asked.query.done else None,
+        done=await confirmations.view(query.done) if query.done else None,
+        tools=_names(one.tool for one in pending),
+        recipes=_names(one.recipe for one in pending),
+        principals=_names(one.principal for one in pending),
+    )
+
+
+def group_of(question: ConfirmationView) -> str:
+    """The name of the group that a question belongs to."""
+    return question.tool or f"?{question.recipe}"
+
+
+def grouped(questions: list[ConfirmationView]) -> tuple[Group, ...]:
+    """Questions by what they are about; a group stands where its first question does."""
+    groups: dict[str, list[ConfirmationView]] = {}
+    for question in questions:
+        groups.setdefault(group_of(question), []).append(question)
+    return tuple(
+        Group(
+            name=name,
+            recipe="" if members[0].tool else members[0].recipe,
+            entries=tuple(
+                Entry(question=one, args=args, group=name) for one, args in zip(members, telling(members), strict=True)
+            ),
+        )
+        for name, members in groups.items()
     )
 
 
@@ -68,6 +155,10 @@ async def answerable(service: Service, access: Access) -> int:
     """How many questions someone can answer."""
     pending = await service.confirmations.pending()
     return sum(not hindrance(one, access) for one in pending)
+
+
+def _names(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in found if name}))
 
 
 PAGES: Final = (Page(path="/inbox", scope="read", handler=inbox, query=Query, live="heads"),)

@@ -9,6 +9,7 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.service.saved_views import SavedView
@@ -179,13 +180,7 @@ def line_of(row: JobRow, now: int) -> Line:
 
 
 def _labels(query: Filter) -> dict[str, str]:
-    labels = {_NAME: query.recipe} if query.recipe else {}
-    if query.label:
-        key, separator, value = query.label.partition("=")
-        if not (key and separator):
-            raise UsageError(f"{query.label!r:.80} is not KEY=VALUE.", code=Code.INVALID_INPUT)
-        labels[key] = value
-    return labels
+    return {_NAME: query.recipe} | labels(query.label) if query.recipe else labels(query.label)
 
 
 PAGES: Final = (

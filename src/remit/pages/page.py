@@ -24,8 +24,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     template: ClassVar[str]
     """The template's file in `templates/`."""
-    listens: ClassVar[bool] = True
-    """Whether the page asks for what changes on it."""
     title: str
     """The page's title, and its first heading."""
     status: int = 200

@@ -40,6 +40,8 @@ _HTML: Final = "text/html; charset=utf-8"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LOGIN: Final = 401
+_FIELDS: Final = 1_200
+"""Fields of a form: as many questions as one round answers, with room for more."""
 
 
 class Reply(NamedTuple):
@@ -125,7 +127,7 @@ class Pages:
         answer = await page.handler(asked)
         match answer:
             case View():
-                return await self._page(answer, request, visitor, here)
+                return await self._page(answer, request, visitor, here, listens=bool(page.live))
             case See():
                 return _see(answer.path, {})
             case File():
@@ -159,9 +161,9 @@ class Pages:
         mark, _, rest = fields.partition(b"&")
         given = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
         self._entry.check(visitor, headers, given)
-        return pairs_of(rest, kind, "The form")
+        return pairs_of(rest, kind, "The form", _FIELDS)
 
-    async def _page(self, view: View, request: Request, visitor: Visitor, here: str) -> Reply:
+    async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, listens: bool = False) -> Reply:
         now, zone = self._clock.now(), zone_of(request.headers)
         shell = await shell_for(
             self._service,
@@ -172,6 +174,7 @@ class Pages:
             zone,
             here,
             counted=not isinstance(view, Failure),
+            listens=listens,
             again=view.status == HTTPStatus.OK and "origin" not in request.headers,
         )
         return Reply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})

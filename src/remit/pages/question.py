@@ -191,7 +191,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
     preview = await confirmations.preview(found.confirmation) if still else None
     kind, _, job = found.caller.partition("/")
     return QuestionView(
-        title=f"May {found.principal or 'somebody'} call {found.tool}?" if found.tool else "A question",
+        title=heading(found),
         status=error.code.http if error is not None else 200,
         question=found,
         told=told,
@@ -211,6 +211,13 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         lost=error.message if error is not None else "",
         last=told.decisions[-1] if told.decisions else None,
     )
+
+
+def heading(question: ConfirmationView) -> str:
+    """The question itself: that of a recipe word by word, that of a call as one."""
+    if question.tool:
+        return f"May {question.principal or 'somebody'} call {question.tool}?"
+    return question.question or "May it go on?"
 
 
 async def _trials(asked: PageRequest, found: ConfirmationView) -> tuple[Trial, ...]:

@@ -13,6 +13,7 @@ from remit.clock import age, duration, isoformat
 from remit.pages.assets import asset
 from remit.pages.page import View
 from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, pieces, visible, written
+from remit.redact import words_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,6 +48,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     zone: tzinfo
     here: str
     """Path and query of this page."""
+    listens: bool
+    """Whether it asks for what changes on it."""
     again: bool
     """Whether it may be loaded once more as soon as the reader's zone is known."""
 
@@ -73,6 +76,7 @@ def _environment() -> Environment:
     environment.globals.update(link=link, asset=_asset_path)
     environment.filters.update(
         brief=brief,
+        words=words_of,
         dollars=dollars,
         duration=duration,
         grouped=grouped,

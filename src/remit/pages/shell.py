@@ -23,11 +23,13 @@ async def shell_for(
     here: str,
     *,
     counted: bool = True,
+    listens: bool = True,
     again: bool = False,
 ) -> Shell:
     """The shell of the page at `here`; `csrf` stands in its forms.
 
-    Without `counted`, the journal is not asked. `again`: the page may be loaded once more for the reader's zone.
+    Without `counted`, the journal is not asked. `listens`: the page asks for what changes on it. `again`: it may be
+    loaded once more for the reader's zone.
     """
     access = visitor.access
     return Shell(
@@ -38,5 +40,6 @@ async def shell_for(
         now=now,
         zone=zone,
         here=here,
+        listens=listens,
         again=again,
     )

@@ -7,6 +7,7 @@ from typing import Final
 from remit.pages import (
     actions,
     agents,
+    answers,
     bulk,
     inbox,
     job,
@@ -30,6 +31,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *job.PAGES,
     *actions.PAGES,
     *inbox.PAGES,
+    *answers.PAGES,
     *question.PAGES,
     *agents.PAGES,
     *policy.PAGES,

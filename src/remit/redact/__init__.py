@@ -15,6 +15,7 @@ from remit.redact.clues import clues_of
 LENGTH: Final = 200
 """Characters of a preview (contract: tools, "Steps")."""
 MASK: Final = "********"
+_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 _SCAN: Final = 1_024
 """Bytes looked at to make a preview, so that a large value costs no more than a small one."""
 
@@ -45,6 +46,28 @@ def preview_of(value: Any, length: int = LENGTH) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return line(repr(value), length)
     return preview(encoded, length)
+
+
+def words_of(value: Any, length: int = LENGTH) -> str:
+    """A value as `name: value, …` on one line of at most `length` characters, without nulls and what is empty."""
+    if not isinstance(value, dict):
+        return preview_of(value, length)
+    words = ""
+    for name, given in value.items():
+        if given not in _EMPTY and len(words) <= length:
+            words += f"{', ' if words else ''}{_argument(str(name), given, length)}"
+    return _cut(words, length, whole=True)
+
+
+def _argument(name: str, value: Any, length: int) -> str:
+    """A name with its value, masked if the name says so; a text stands without its quotes."""
+    import msgspec  # noqa: PLC0415 - as above
+
+    head = _cut(msgspec.json.encode(name).decode(), length, whole=True)
+    shown = preview_of({name: value}, length + len(head) + 4)
+    text = shown.removeprefix("{" + head + ":").removesuffix("}")
+    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+    return f"{head[1:-1]}: {bare}"
 
 
 def _masked(text: str, *, is_json: bool) -> str:

@@ -10,10 +10,11 @@ from remit.errors import NotFoundError, UsageError
 from remit.gateway.confirmation import KIND
 from remit.gateway.previews import preview_of
 from remit.gateway.proof import ProofKind, signed, statement
+from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
-from remit.service.views import ConfirmationView
+from remit.service.views import ConfirmationView, job_row
 from remit.trace.question import read_question
 from remit.trace.step import QuestionRecord
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
+    from remit.journal.event import Head
     from remit.tools.provider import Preview
 
 _PROBLEMS = 5
@@ -46,20 +48,20 @@ class Confirmations:
         pending = await self._services.confirmations.pending(stream_of(job) if job else None)
         callers = {found.caller: await self._journal.head(found.caller) for found in pending}
         ended = {caller for caller, head in callers.items() if head is not None and head.closed}
-        return [self._view(found) for found in pending if found.caller not in ended]
+        return [self._view(found, callers[found.caller]) for found in pending if found.caller not in ended]
 
     async def view(self, reference: str) -> ConfirmationView:
         """One question, by its identifier or by an ending of it that fits only one open question.
 
         Raises NotFoundError.
         """
-        return self._view(await self._services.confirmations.find(reference))
+        return await self._shown(await self._services.confirmations.find(reference))
 
     async def answered(self, *, limit: int = 20) -> list[ConfirmationView]:
         """The newest questions that can no longer be answered, whatever their end, newest first."""
         query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
         found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
-        return [self._view(one) for one in found if one is not None]
+        return [await self._shown(one) for one in found if one is not None]
 
     async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
@@ -110,7 +112,7 @@ class Confirmations:
         )
         decided = await self._services.confirmations.decide(found, answer)
         self._wake()
-        return self._view(decided)
+        return await self._shown(decided)
 
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
         """Replace an open question by one with other arguments, still to be approved.
@@ -127,15 +129,19 @@ class Confirmations:
             text = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
             raise UsageError(f"{tool.meta.name}: {text}", code=Code.INVALID_TOOL_ARGS, remedy="Edit them again.")
         edited = await self._services.confirmations.edit(found, args, by or self._principal, reason)
-        return self._view(edited)
+        return await self._shown(edited)
 
-    def _view(self, found: Confirmation) -> ConfirmationView:
-        return _view(found, remembered=self._services.remembered.count)
+    async def _shown(self, found: Confirmation) -> ConfirmationView:
+        return self._view(found, await self._journal.head(found.caller))
+
+    def _view(self, found: Confirmation, caller: Head | None) -> ConfirmationView:
+        return _view(found, caller, remembered=self._services.remembered.count)
 
 
-def _view(found: Confirmation, *, remembered: bool) -> ConfirmationView:
+def _view(found: Confirmation, caller: Head | None, *, remembered: bool) -> ConfirmationView:
     """A confirmation as faces show it; `remembered`: whether approvals are remembered here."""
     request = found.request
+    job = job_row(caller) if caller is not None and caller.kind == JOB else None
     return ConfirmationView(
         confirmation=found.id,
         state=found.state,
@@ -159,4 +165,7 @@ def _view(found: Confirmation, *, remembered: bool) -> ConfirmationView:
         asked_at=found.head.created_at,
         untrusted=found.untrusted,
         rememberable=remembered and bool(request.tool_name),
+        recipe=job.name if job else "",
+        title=job.title.removeprefix(f"{job.name} ") if job else "",
+        labels=job.labels if job else {},
     )

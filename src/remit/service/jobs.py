@@ -33,7 +33,6 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.policy.groups import Groups, expanded
-from remit.redact import preview
 from remit.service.heads import fit_identifier, head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
@@ -42,7 +41,7 @@ from remit.service.search import Found, JobSearch, principal_of, search
 from remit.service.steps import decided_since
 from remit.service.story import JobStory
 from remit.service.task import artifacts, task_error, trace_lines
-from remit.service.values import encoded, value_of
+from remit.service.values import encoded, title_of, value_of
 from remit.service.views import JobRow, JobView, job_row
 from remit.tools.budget import parse_budget
 
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from remit.jobs.program import Programs
 
 T = TypeVar("T")
-_TITLE: Final = 80
 _RECENT: Final = 10_000
 _PATIENCE_S: Final = 5.0
 """Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
@@ -356,7 +354,7 @@ class Jobs:
             due_at=now + int(options.delay_s * SECOND),
             priority=options.priority,
             route=route_of(created) if isinstance(created, JobCreated) else "",
-            title=options.title or (name if options.subject else f"{name} {preview(given, _TITLE)}"),
+            title=options.title or (name if options.subject else title_of(name, given)),
             subject=options.subject,
             labels={**options.labels, "remit.name": name},
         )

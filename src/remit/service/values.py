@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import PayloadErasedError, UsageError
+from remit.redact import preview, words_of
 
 if TYPE_CHECKING:
     from remit.codes import Code
     from remit.journal.journal import Journal
 
 
+_TITLE: Final = 80
+_LARGE: Final = 65_536
+"""Bytes of an input from which on a title takes only its beginning."""
 ERASED: Final = {"erased": True}
 """Shown for a value that was erased with its subject."""
 
@@ -32,3 +36,15 @@ def encoded(value: Any, code: Code) -> bytes:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"the value cannot be sent: {error}", code=code, remedy="Send plain JSON values.") from error
+
+
+def title_of(name: str, given: bytes) -> str:
+    """What a job without a title is called: its recipe or plan and its input; a single text stands without its name."""
+    if len(given) > _LARGE:
+        return f"{name} {preview(given, _TITLE)}"
+    value = msgspec.json.decode(given)
+    words = words_of(value, _TITLE)
+    texts = [(key, text) for key, text in value.items() if text] if isinstance(value, dict) else []
+    if len(texts) == 1 and isinstance(texts[0][1], str):
+        words = words.removeprefix(f"{texts[0][0]}: ")
+    return f"{name} {words}".rstrip()

@@ -215,6 +215,12 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments that no trusted text holds, and where the model read them."""
     rememberable: bool = False
     """Whether an approval of it can be remembered: it is about a call, and `policy.remembered` is true."""
+    recipe: str = ""
+    """The recipe or plan of the job that asks; empty for a call from outside jobs."""
+    title: str = ""
+    """That job's title."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    """That job's labels."""
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

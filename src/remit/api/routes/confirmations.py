@@ -7,9 +7,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from remit.api.route import ApiRequest, Route
+from remit.api.routes.jobs import labels_of
 from remit.codes import Code
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
+from remit.service.questions import QuestionFilter
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 
@@ -25,6 +27,10 @@ class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only those about this tool, by its full name."""
     principal: str = ""
     """Only those that this principal's calls ask."""
+    recipe: str = ""
+    """Only those of jobs of this recipe or plan."""
+    label: tuple[str, ...] = ()
+    """`KEY=VALUE`: only those of jobs with this label."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1_000
     """At most so many; of answered ones, so many are looked at."""
 
@@ -66,12 +72,10 @@ async def pending(asked: ApiRequest) -> list[ConfirmationView]:
     else:
         found = await asked.service.confirmations.answered(limit=query.limit)
     caller = f"job/{query.job}" if query.job else ""
-    fitting = [
-        one
-        for one in found
-        if caller in {"", one.caller} and query.tool in {"", one.tool} and query.principal in {"", one.principal}
-    ]
-    return fitting[: query.limit]
+    wanted = QuestionFilter(
+        tool=query.tool, recipe=query.recipe, labels=labels_of(query.label), principal=query.principal
+    )
+    return wanted.of(one for one in found if caller in {"", one.caller})[: query.limit]
 
 
 async def view(asked: ApiRequest) -> ConfirmationView:

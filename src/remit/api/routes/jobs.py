@@ -100,7 +100,7 @@ async def page(asked: ApiRequest) -> JobPage:
     query: JobQuery = asked.query
     wanted = JobSearch(
         states=query.state,
-        labels=_labels(query.label),
+        labels=labels_of(query.label),
         since=query.since,
         until=query.until,
         text=query.text,
@@ -185,7 +185,8 @@ async def _started(asked: ApiRequest, body: StartBody, options: Options) -> str:
     return await asked.service.jobs.start_plan(plan, body.input, options)
 
 
-def _labels(texts: tuple[str, ...]) -> dict[str, str]:
+def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
+    """The labels in KEY=VALUE texts. Raises UsageError."""
     pairs = [text.partition("=") for text in texts]
     if wrong := next((key for key, separator, _ in pairs if not (key and separator)), None):
         raise UsageError(f"{wrong!r:.80} is not KEY=VALUE", code=Code.INVALID_INPUT)

@@ -47,6 +47,15 @@ function select(element) {
   });
 })();
 
+// The box of a group selects its rows; without scripts the server takes the whole group.
+document.addEventListener("change", ({ target }) => {
+  const group = target.closest("[data-group]")?.dataset.group;
+  if (group === undefined || !target.form) return;
+  const boxes = [...target.form.querySelectorAll(`[data-group="${CSS.escape(group)}"] input[type=checkbox]`)];
+  if (target.dataset.all !== undefined) for (const box of boxes) box.checked = target.checked;
+  else for (const box of boxes) if (box.dataset.all !== undefined && !target.checked) box.checked = false;
+});
+
 // Live: one stream for the tab that is seen. What changed comes as HTML of regions; nothing that is read is moved, and
 // nothing that was opened or typed is lost.
 
@@ -138,6 +147,10 @@ function ready(element) {
   // One row instead of another; a link in it that has the focus keeps it.
   function put(old, row) {
     const address = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    for (const box of old.querySelectorAll("input:checked")) {
+      const again = row.querySelector(`input[name="${box.name}"][value="${CSS.escape(box.value)}"]`);
+      if (again) again.checked = true;
+    }
     if (old.classList.contains("current")) row.classList.add("current");
     old.replaceWith(row);
     if (address) [...row.querySelectorAll("a")].find((one) => one.getAttribute("href") === address)?.focus({ preventScroll: true });
@@ -174,7 +187,7 @@ function ready(element) {
       const old = row.id && document.getElementById(row.id);
       if (!old) { fresh.push(row); continue; }
       old.classList.remove("gone");
-      if (!same(old, row) && !old.contains(document.activeElement)) { old.replaceWith(row); ready(row); }
+      if (!same(old, row) && !old.contains(document.activeElement)) { put(old, row); ready(row); }
     }
     if (!hold) for (const row of [...region.children]) if (!kept.has(row.id)) row.remove();
     if (!hold) { region.append(...fresh); if (fresh.length) ready(region); return; }
@@ -183,7 +196,7 @@ function ready(element) {
 
   // A row that is no longer in the list stays where it is, dimmed. Rows that only moved to the next page are left alone.
   function fade(region, content) {
-    let after = false;
+    let after = region.dataset.paged === "no";
     for (const row of [...region.children].reverse()) {
       if (!row.id) continue;
       if (content.querySelector(`#${CSS.escape(row.id)}`)) after = true;
@@ -200,7 +213,8 @@ function ready(element) {
       const button = document.createElement("button");
       button.type = "button";
       button.addEventListener("click", () => {
-        region.prepend(...bar.rows);
+        const top = region.firstChild;
+        for (const row of bar.rows) place(region, row, top);
         ready(region);
         bar.remove();
         region.querySelector("a")?.focus();
@@ -211,6 +225,15 @@ function ready(element) {
     bar.rows = fresh;
     bar.firstChild.textContent = `${fresh.length} new – show`;
     if (Date.now() - said > 5000) { said = Date.now(); news.textContent = `${fresh.length} new`; }
+  }
+
+  // A row of a group goes to its end, its head above it, any other row to the top.
+  function place(region, row, top) {
+    const group = row.dataset.group;
+    const alike = group === undefined ? [] : [...region.children].filter((one) => one.dataset.group === group);
+    if (!alike.length) region.insertBefore(row, top);
+    else if (row.classList.contains("group")) alike[0].before(row);
+    else alike.at(-1).after(row);
   }
 
   function same(old, fresh) {

@@ -1,0 +1,148 @@
+"""The same answer to many questions: first each call, whole, then the answer to each of them and what came out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar, Final, Literal
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.pages.bulk import MOST, TYPED
+from remit.pages.inbox import Filter, group_of, hindrance
+from remit.pages.page import Page, PageRequest, View
+from remit.pages.text import written
+from remit.service.questions import Answered, answer_each
+from remit.service.views import ConfirmationView
+
+Decision = Literal["approve", "deny"]
+
+
+class Selection(Filter, frozen=True, kw_only=True):
+    """Which questions of a filtered inbox, and how they are to be answered."""
+
+    decision: Decision
+    pick: tuple[str, ...] = ()
+    """Questions, each for itself."""
+    whole: tuple[str, ...] = ()
+    """Groups, with everything in them that the filter finds."""
+
+
+class Form(Filter, frozen=True, kw_only=True):
+    """The answer."""
+
+    seen: tuple[str, ...] = ()
+    """Each question that was shown, and its digest, with a blank between them."""
+    number: str = ""
+    """How many there are, typed."""
+    reason: str = ""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A question, whole."""
+
+    question: ConfirmationView
+    args: str
+    """The arguments, exactly."""
+
+
+class Review(View, frozen=True, kw_only=True):
+    """What would be answered."""
+
+    template: ClassVar[str] = "review.html"
+    decision: Decision
+    filter: Filter
+    calls: tuple[Call, ...]
+    lost: int
+    """How many were selected and cannot be answered by now."""
+    more: bool
+    """Whether there are more than one round takes."""
+    typed: bool
+    """Whether the number has to be typed."""
+    wrong: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A question, and what the answer to it did."""
+
+    question: ConfirmationView
+    answered: Answered
+
+
+class Done(View, frozen=True, kw_only=True):
+    """What was answered."""
+
+    template: ClassVar[str] = "answered.html"
+    filter: Filter
+    outcomes: tuple[Outcome, ...]
+    done: int
+
+
+async def review(asked: PageRequest) -> Review:
+    """The questions that were selected, each with everything that an answer is bound to."""
+    form: Selection = asked.form
+    pending = await _answerable(asked)
+    wanted = {one.confirmation for one in form.of(pending) if group_of(one) in form.whole} | set(form.pick)
+    found = [one for one in pending if one.confirmation in wanted]
+    return _review(form, form.decision, found, lost=len(wanted) - len(found))
+
+
+async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
+    """Answer each question that was shown, bound to the digest that was shown."""
+    form: Form = asked.form
+    digests = [(name, digest) for name, _, digest in (text.partition(" ") for text in form.seen)]
+    if not digests or len(digests) > MOST:
+        raise UsageError("The form names no question, or too many.", code=Code.INVALID_INPUT)
+    if len(digests) > TYPED and form.number.strip() != str(len(digests)):
+        names = {name for name, _ in digests}
+        found = [one for one in await _answerable(asked) if one.confirmation in names]
+        wrong = f"Type the number of questions: {len(found)}."
+        return _review(form, decision, found, lost=len(names) - len(found), wrong=wrong)
+    confirmations = asked.service.confirmations
+    before = {name: await confirmations.view(name) for name, _ in digests}
+    answers = await answer_each(
+        confirmations,
+        digests,
+        decision,
+        by=asked.principal,
+        reason=form.reason,
+        proof="token" if asked.access.principal else "",
+    )
+    outcomes = [Outcome(question=before[name], answered=one) for (name, _), one in zip(digests, answers, strict=True)]
+    done = sum(not one.code for one in answers)
+    return Done(
+        title=f"{decision.capitalize()}: {done} of {len(answers)} questions",
+        filter=form,
+        outcomes=tuple(sorted(outcomes, key=lambda outcome: not outcome.answered.code)),
+        done=done,
+    )
+
+
+async def _answerable(asked: PageRequest) -> list[ConfirmationView]:
+    pending = await asked.service.confirmations.pending()
+    return [one for one in pending if not hindrance(one, asked.access)]
+
+
+def _review(
+    chosen: Filter, decision: Decision, questions: list[ConfirmationView], *, lost: int, wrong: str = ""
+) -> Review:
+    shown = questions[:MOST]
+    return Review(
+        title=f"{decision.capitalize()} {len(shown)} {'question' if len(shown) == 1 else 'questions'}",
+        status=Code.INVALID_INPUT.http if wrong else 200,
+        decision=decision,
+        filter=chosen,
+        calls=tuple(Call(question=one, args=written(one.args)) for one in shown),
+        lost=lost,
+        more=len(questions) > MOST,
+        typed=len(shown) > TYPED,
+        wrong=wrong,
+    )
+
+
+PAGES: Final = (
+    Page(path="/inbox/review", scope="decide", handler=review, form=Selection),
+    Page(path="/inbox/answers/approve", scope="decide", handler=partial(answer, "approve"), form=Form),
+    Page(path="/inbox/answers/deny", scope="decide", handler=partial(answer, "deny"), form=Form),
+)
