@@ -93,6 +93,7 @@ class Code(Enum):
     MODEL_STOPPED = Row(
         FAILED, 502, False, "The model stopped without an answer: it declined, was filtered, or ran out of tokens."
     )
+    MODEL_EMPTY = Row(FAILED, 502, False, "The model gave an empty answer, each time it was asked.")
     MODEL_ANSWER_INVALID = Row(FAILED, 502, False, "The model's answer does not have the requested form.")
     MODEL_BUSY = Row(FAILED, 503, True, "The provider received too many requests or tokens.")
     MODEL_QUOTA = Row(FAILED, 402, False, "The account's limit or credit at the provider is used up.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.models.strict import openai_strict, without_nulls
+from remit.models.strict import LIMITS, openai_strict, without_nulls
 from remit.tools.schema import compile_schema
 
 PERSON: dict[str, Any] = {
@@ -71,3 +71,64 @@ def test_the_role_of_an_argument_is_ours_and_keeps_no_schema_from_being_strict()
     strict = openai_strict({"type": "object", "properties": {"to": to}, "required": ["to"]})
     assert strict is not None
     assert strict["properties"] == {"to": {"type": "string"}}
+
+
+BEYOND: dict[str, dict[str, Any]] = {
+    "a type, a list of values, or a union": {"description": "anything"},
+    "known types": {"type": "text"},
+    "the words of its types": {"type": "string", "minLength": 1},
+    "a known format": {"type": "string", "format": "uri"},
+    "a pattern without looks ahead or back": {"type": "string", "pattern": "^(?!a)"},
+    "items of one form": {"type": ["array", "null"], "items": [{"type": "string"}]},
+    "no properties but those it names": {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": {"type": "string"},
+    },
+    "its properties named": {"type": "object", "required": ["a"]},
+    "some properties, or none at all": {"type": ["object", "null"]},
+    "no property required that is not named": {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["b"]},
+    "a union of schemas": {"anyOf": {"type": "string"}},
+    "objects in a union that begin differently": {
+        "anyOf": [{"type": "object", "properties": {"a": {"enum": [kind]}}} for kind in (1, 2)]
+    },
+}
+
+
+def _within(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schema as a property, in the items of a list and in a union."""
+    places = [schema, {"type": ["array", "null"], "items": schema}, {"anyOf": [schema, {"type": "null"}]}]
+    return [{"type": "object", "properties": {"x": place}, "required": ["x"]} for place in places]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_no_schema_is_strict_beyond_a_limit_wherever_it_stands(limit: str) -> None:
+    assert not LIMITS[limit](BEYOND[limit])
+    assert [openai_strict(one) for one in _within(BEYOND[limit])] == [None, None, None]
+
+
+def test_a_schema_is_not_strict_beyond_the_counts_of_all_of_it() -> None:
+    many = {f"p{number}": {"type": "string"} for number in range(101)}
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(6):
+        deep = {"type": "array", "items": deep}
+    for one in ({"type": "object", "properties": many}, deep, {"enum": list(range(501))}, {"enum": ["x" * 15_001]}):
+        assert openai_strict(_within(one)[0]) is None
+
+
+def test_nulls_are_taken_out_at_every_depth() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
+    other = {"type": "object", "properties": {"c": {"type": "string"}, "a": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "list": {"type": ["array", "null"], "items": inner},
+            "either": {"anyOf": [other, inner, {"type": "string"}]},
+        },
+    }
+    value = {"list": [{"a": "x", "b": None}], "either": {"a": "x", "b": None}}
+    assert without_nulls(value, schema) == {"list": [{"a": "x"}], "either": {"a": "x"}}
+    assert without_nulls({"list": None, "either": {"c": "x", "a": None}}, schema) == {
+        "list": None,
+        "either": {"c": "x"},
+    }

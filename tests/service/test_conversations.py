@@ -14,6 +14,7 @@ from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.erasing import erase
+from remit.models.arguments import sent
 from remit.models.message import Message, ToolCall, ToolResult, results, user
 from remit.models.thread import EMPTY
 from remit.recipes.agent import agent
@@ -254,7 +255,7 @@ def _conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
         ids = [f"{turn:04}{number:05}" for number in range(len(names))]
         if names:
             answer["tool_calls"] = [
-                {"id": one, "type": "function", "function": {"name": name, "arguments": draw(_TEXTS) or "{}"}}
+                {"id": one, "type": "function", "function": {"name": name, "arguments": sent(draw(_TEXTS))}}
                 for one, name in zip(ids, names, strict=True)
             ]
         found.append(answer)
@@ -291,3 +292,17 @@ def test_what_is_imported_is_exported_as_it_was_but_for_identifiers(before: list
 def test_what_is_no_conversation_is_refused(given: object) -> None:
     with pytest.raises(UsageError):
         from_openai(given)
+
+
+def test_what_is_wrong_with_a_message_is_said_in_words() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    start = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    result = {"role": "tool", "tool_call_id": "a", "content": "y"}
+    for more, words in (
+        ([result, result], "message 3: it is a result for the call 'a', which has one already"),
+        ([{"role": "tool", "content": "y"}], "message 2 has no field 'tool_call_id'"),
+        (["text"], "message 2 has a field of the wrong type"),
+        ([{"role": "robot"}], "message 2: 'robot' is not a role"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            from_openai([*start, *more])

@@ -41,8 +41,12 @@ def from_openai(given: Any) -> list[Message]:
     for place, item in enumerate(given):
         try:
             message = _message(item, place, names)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"message {place} is not one: {error!r}", remedy=_FORM) from error
+        except KeyError as error:
+            raise UsageError(f"message {place} has no field {error.args[0]!r}", remedy=_FORM) from error
+        except ValueError as error:
+            raise UsageError(f"message {place}: {error}", remedy=_FORM) from error
+        except (TypeError, AttributeError) as error:
+            raise UsageError(f"message {place} has a field of the wrong type: {error}", remedy=_FORM) from error
         if message.role == "tool" and messages and messages[-1].role == "tool":
             messages[-1] = Message("tool", (*messages[-1].blocks, *message.blocks))
         else:
@@ -61,7 +65,9 @@ def _message(item: Any, place: int, names: dict[str, ToolCall]) -> Message:
         case "user":
             return Message("user", (Text(text),))
         case "tool":
-            call = names.pop(item["tool_call_id"])
+            call = names.pop(wire_id := item["tool_call_id"], None)
+            if call is None:
+                raise ValueError(f"it is a result for the call {wire_id!r}, which has one already, or is not before it")
             return Message("tool", (ToolResult(call.id, call.name, text),))
         case "assistant":
             blocks: list[Block] = [Text(text)] if text else []

@@ -55,7 +55,7 @@ class Prompts:
             payload = decode(event.kind, event.data) if event.kind.startswith("command_") else None
             if isinstance(payload, CommandStarted):
                 await self._asked(payload)
-            elif isinstance(payload, CommandCommitted) and payload.error is None:
+            elif isinstance(payload, CommandCommitted) and payload.error is None and payload.finish_reason != "empty":
                 await self._answered(payload)
 
     @property

@@ -28,8 +28,11 @@ NO_SAMPLING: Final = Sampling()
 NO_BUDGET: Final = Budget()
 _TRIES: Final = 3
 """Answers in all that may not have the form asked for."""
+_EMPTY: Final = 3
+"""Answers in a row that may be empty."""
 _PAUSES: Final = 8
 """How often a provider may want an answer sent back to go on."""
+_OTHERWISE: Final = "Change the prompt, or use another model."
 _VALUE: Final = "value"
 """The property that holds an answer whose form is not an object."""
 _REF: Final = "#/$defs/"
@@ -133,15 +136,21 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
 
     Raises ModelError.
     """
-    thread, pauses, tries, cost = question.thread, 0, 1, 0.0
+    thread, pauses, tries, empty, cost = question.thread, 0, 1, 0, 0.0
     while True:
         found = await _asked(effects, question)
         reply = found.reply
         cost += found.cost or 0.0
-        thread = thread.add(reply.message)
+        empty = empty + 1 if reply.stop == "empty" else 0
+        thread = thread if empty else thread.add(reply.message)  # nothing was said, and some providers refuse nothing
         total = cost if found.cost is not None else None
         if reply.stop == "paused" and pauses < _PAUSES:
             pauses += 1
+        elif empty == _EMPTY:
+            why = f"{_EMPTY} answers in a row were empty ({reply.stop_raw or 'no reason given'})"
+            raise ModelError(failed(Code.MODEL_EMPTY, why, _OTHERWISE), question.step, reply)
+        elif empty:
+            pass
         elif reply.stop not in {"answer", "tools"}:
             why = f"the model stopped without an answer: {reply.stop} ({reply.stop_raw})"
             raise ModelError(

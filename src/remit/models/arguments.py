@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_BLANKS: Final = " \t\r\n"
 
 
 class InvalidArgumentsError(Exception):
     """What the model wrote is not a JSON object."""
 
 
+def sent(text: str) -> str:
+    """Arguments as they go back to a provider, which wants an object where the model wrote nothing."""
+    return text if text.strip(_BLANKS) else "{}"
+
+
 def arguments_of(text: str) -> dict[str, Any]:
-    """The arguments; no text at all means none. Raises InvalidArgumentsError, never repairs anything."""
-    if not text:
+    """The arguments; no text, or only blanks, means none. Raises InvalidArgumentsError, repairs nothing."""
+    if not text.strip(_BLANKS):
         return {}
     try:
         value = msgspec.json.decode(text)

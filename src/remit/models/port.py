@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,6 +21,8 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     """The wire format and its version, such as `anthropic-messages/2023-06-01`."""
     path: str
     body: bytes
+    left_out: Mapping[str, str] = {}
+    """Tools that are not offered, for their provider would refuse the whole request, each with the reason."""
 
     @property
     def hash(self) -> str:

@@ -15,6 +15,7 @@ from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
 from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
 from remit.models.limiter import Limiter
+from remit.models.offers import offers_of
 from remit.models.port import Sending
 from remit.models.reply import Delta, Reply, Watch
 from remit.models.wires.reading import body as json_body
@@ -85,7 +86,11 @@ class RemoteModel:
             body = _encode(self._wire.body(self._name.model, ask, self._name.producer))
         except (TypeError, ValueError, RecursionError) as error:
             raise Rejected(f"the request cannot be written: {error}") from error
-        return Sending(ask=ask, api=self._wire.api, path=self._wire.path(self._name.model), body=body)
+        left_out = offers_of(ask, self._wire.dialect).left_out
+        if ask.choice in left_out:
+            raise Rejected(f"{ask.choice} cannot be offered: {left_out[ask.choice]}")
+        path = self._wire.path(self._name.model)
+        return Sending(ask=ask, api=self._wire.api, path=path, body=body, left_out=left_out)
 
     async def send(self, sending: Sending, watch: Watch) -> Reply:
         """Send it once and return the complete reply. Raises ModelFault."""
@@ -122,13 +127,15 @@ class RemoteModel:
             raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
         first_us, duration_us = watcher.times()
         found = reducer.reply()
-        return msgspec.structs.replace(
+        answer = msgspec.structs.replace(
             found,
+            message=offers_of(sending.ask, self._wire.dialect).decoded(found.message),
             request_id=request_id,
             first_us=first_us,
             duration_us=duration_us,
             model=found.model or self._name.model,
         )
+        return answer.checked()
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
         """Raise the fault of a response that is not a stream."""

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.models.message import Message, ToolCall
 
-Stop = Literal["answer", "tools", "length", "refused", "filtered", "paused", "context_full", "failed"]
+Stop = Literal["answer", "tools", "length", "refused", "filtered", "paused", "context_full", "empty", "failed"]
 """Why the model stopped. Calls count with `tools` only; `paused` wants the reply sent back unchanged."""
 
 
@@ -61,6 +61,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def text(self) -> str:
         """The plain text of the answer."""
         return self.message.text
+
+    def checked(self) -> Reply:
+        """This reply; `empty` in the place of an answer without text, or of `tools` without a call."""
+        nothing = not self.text.strip() if self.stop == "answer" else self.stop == "tools" and not self.calls
+        return msgspec.structs.replace(self, stop="empty") if nothing else self
 
 
 class Delta(NamedTuple):

@@ -119,7 +119,7 @@ class ScriptedModel:
         said = len(step.say) + sum(len(block.arguments) for block in blocks if isinstance(block, ToolCall))
         read = sum(len(node.encoded) for node in ask.thread.since(lambda _: False))
         usage = Usage(input=read // _CHARACTERS_PER_TOKEN + 1, output=said // _CHARACTERS_PER_TOKEN + 1)
-        return Reply(
+        reply = Reply(
             message=Message("assistant", tuple(blocks), self._name.producer),
             stop="tools" if step.call else "answer",
             usage=usage,
@@ -127,6 +127,7 @@ class ScriptedModel:
             model=self._name.model,
             first_us=0,
         )
+        return reply.checked()
 
 
 def load(name: ModelName, folder: Path) -> ScriptedModel:

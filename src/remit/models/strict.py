@@ -1,106 +1,211 @@
 """Schemas in the dialect that OpenAI can hold a model to while it writes.
 
 An optimisation: a schema that the dialect cannot express is sent as it is, and what comes back is checked against the
-owner's schema in any case.
+owner's schema in any case. OpenAI refuses a whole request for one schema beyond the limits, so they are kept narrow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from remit.origins.roles import KEYWORD
 
-_PLAIN: Final = frozenset({"type", "description", "enum", "const", "format", "pattern", "title", "minimum", "maximum"})
-_KNOWN: Final = _PLAIN | {
-    KEYWORD,
-    "properties",
-    "required",
-    "items",
-    "additionalProperties",
-    "anyOf",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
+Schema = dict[str, Any]
+
+_ANY: Final = frozenset({"type", "description", "title", "enum", "const"})
+_WORDS: Final[dict[str, frozenset[str]]] = {
+    "string": frozenset({"format", "pattern"}),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "integer": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "boolean": frozenset(),
+    "null": frozenset(),
+    "array": frozenset({"items", "minItems", "maxItems"}),
+    "object": frozenset({"properties", "required", "additionalProperties"}),
 }
+"""The types of the dialect, and the words that each may have besides those of all."""
+_UNION: Final = frozenset({"anyOf", "description", "title"})
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
-_MAX_LEVELS: Final = 5
-_MAX_PROPERTIES: Final = 100
+_LEVELS: Final = 5
+_PROPERTIES: Final = 100
+_VALUES: Final = 500
+_CHARACTERS: Final = 15_000
+
+LIMITS: Final[dict[str, Callable[[Schema], bool]]] = {
+    "a type, a list of values, or a union": lambda one: bool(one.keys() & {"type", "enum", "const", "anyOf"}),
+    "known types": lambda one: all(kind in _WORDS for kind in types(one)),
+    "the words of its types": lambda one: one.keys() <= _allowed(one),
+    "a known format": lambda one: one.get("format", "date") in _FORMATS,
+    "a pattern without looks ahead or back": lambda one: "(?" not in one.get("pattern", ""),
+    "items of one form": lambda one: "array" not in types(one) or isinstance(one.get("items"), dict),
+    "no properties but those it names": lambda one: one.get("additionalProperties", False) is False,
+    "its properties named": lambda one: "object" not in types(one) or "properties" in one or "required" not in one,
+    "some properties, or none at all": lambda one: "object" not in types(one) or _named(one),
+    "no property required that is not named": lambda one: {*_required(one)} <= {*_properties(one)},
+    "a union of schemas": lambda one: isinstance(one.get("anyOf", []), list),
+    "objects in a union that begin differently": lambda one: _distinct(one.get("anyOf") or []),
+}
+"""What every schema within a strict one has to keep, by name; counts and levels are limited besides."""
 
 
 class _InexpressibleError(Exception):
     """The dialect has no word for it."""
 
 
-def openai_strict(schema: dict[str, Any]) -> dict[str, Any] | None:
+class _Counts:
+    """What is left of the limits that hold for a schema as a whole."""
+
+    def __init__(self) -> None:
+        self._left = {"properties": _PROPERTIES, "values": _VALUES, "characters": _CHARACTERS}
+
+    def take(self, schema: Schema) -> None:
+        """Count one schema within. Raises _InexpressibleError."""
+        names, values = (
+            list(_properties(schema)),
+            [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())],
+        )
+        self._left["properties"] -= len(names)
+        self._left["values"] -= len(values)
+        self._left["characters"] -= sum(len(one) for one in (*names, *values) if isinstance(one, str))
+        if min(self._left.values()) < 0:
+            raise _InexpressibleError
+
+
+def openai_strict(schema: Schema) -> Schema | None:
     """The schema with every property required and the optional ones nullable; None if the dialect cannot say it."""
-    budget = [_MAX_PROPERTIES]
     try:
         if schema.get("type") != "object":
             return None
-        return _strict({name: value for name, value in schema.items() if name != "$schema"}, _MAX_LEVELS, budget)
+        return _strict({name: value for name, value in schema.items() if name != "$schema"}, _LEVELS, _Counts())
     except _InexpressibleError:
         return None
 
 
-def without_nulls(value: Any, schema: dict[str, Any]) -> Any:
+def types(schema: Schema) -> list[Any]:
+    """The types that a schema names; none if it names none."""
+    kind = schema.get("type", [])
+    return kind if isinstance(kind, list) else [kind]
+
+
+def without_nulls(value: Any, schema: Any) -> Any:
     """A value that a strict schema allowed, without the nulls that stand for optional properties left out."""
+    if not isinstance(schema, dict):
+        return value
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        branch = next((one for one in branches if _answers(value, one)), None)
+        value = value if branch is None else without_nulls(value, branch)
     if isinstance(value, list):
         items = schema.get("items")
         return [without_nulls(item, items) for item in value] if isinstance(items, dict) else value
-    properties = schema.get("properties")
-    if not isinstance(value, dict) or not isinstance(properties, dict):
+    properties = _properties(schema)
+    if not isinstance(value, dict) or not properties:
         return value
-    required = schema.get("required") or ()
+    required = _required(schema)
     return {
-        name: without_nulls(item, properties[name]) if isinstance(properties.get(name), dict) else item
+        name: without_nulls(item, properties.get(name))
         for name, item in value.items()
         if item is not None or name in required or name not in properties or _nullable(properties[name])
     }
 
 
-def _strict(schema: Any, levels: int, budget: list[int]) -> dict[str, Any]:
-    if not isinstance(schema, dict) or not schema.keys() <= _KNOWN or levels == 0:
+def _strict(schema: Any, levels: int, counts: _Counts) -> Schema:
+    if not isinstance(schema, dict) or levels == 0:
         raise _InexpressibleError
-    if schema.get("format", "date") not in _FORMATS:
+    strict = {name: value for name, value in schema.items() if name != KEYWORD}
+    if not all(kept(strict) for kept in LIMITS.values()):
         raise _InexpressibleError
-    found = {name: value for name, value in schema.items() if name != KEYWORD}
+    counts.take(strict)
+    if "anyOf" in strict:
+        strict["anyOf"] = [_strict(one, levels - 1, counts) for one in strict["anyOf"]]
+    if "array" in types(strict):
+        strict["items"] = _strict(strict["items"], levels - 1, counts)
+    if "object" in types(strict):
+        required = _required(strict)
+        inner = {name: _strict(one, levels - 1, counts) for name, one in _properties(strict).items()}
+        strict["properties"] = {name: one if name in required else _or_null(one) for name, one in inner.items()}
+        strict |= {"required": list(inner), "additionalProperties": False}
+    return strict
+
+
+def _allowed(schema: Schema) -> frozenset[str]:
     if "anyOf" in schema:
-        found["anyOf"] = [_strict(one, levels - 1, budget) for one in schema["anyOf"]]
-    elif "type" not in schema and "enum" not in schema and "const" not in schema:
-        raise _InexpressibleError
-    if schema.get("type") == "array":
-        found["items"] = _strict(schema.get("items"), levels - 1, budget)
-    if schema.get("type") == "object" or "properties" in schema:
-        found |= _object(schema, levels, budget)
-    return found
+        return _UNION
+    return _ANY.union(*(_WORDS.get(kind, ()) for kind in types(schema)))
 
 
-def _object(schema: dict[str, Any], levels: int, budget: list[int]) -> dict[str, Any]:
-    if schema.get("additionalProperties", False) is not False:
-        raise _InexpressibleError
-    properties, required = schema.get("properties") or {}, schema.get("required") or []
-    budget[0] -= len(properties)
-    free = not properties and "additionalProperties" not in schema  # any names at all
-    if budget[0] < 0 or free:
-        raise _InexpressibleError
-    strict = {name: _strict(one, levels - 1, budget) for name, one in properties.items()}
-    return {
-        "properties": {name: one if name in required else _or_null(one) for name, one in strict.items()},
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def _properties(schema: Schema) -> Schema:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
 
 
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _required(schema: Schema) -> list[Any]:
+    found = schema.get("required")
+    return found if isinstance(found, list) else []
+
+
+def _named(schema: Schema) -> bool:
+    """Whether an object has properties, or says that it has none; else it may have any."""
+    return bool(_properties(schema)) or "additionalProperties" in schema
+
+
+def _distinct(branches: Any) -> bool:
+    firsts = [next(iter(_properties(one)), "") for one in branches if isinstance(one, dict) and "object" in types(one)]
+    return len(firsts) == len(set(firsts))
+
+
+def _or_null(schema: Schema) -> Schema:
     return schema if _nullable(schema) else {"anyOf": [schema, {"type": "null"}]}
 
 
 def _nullable(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return True
-    kind = schema.get("type")
-    if kind is None:
-        return None in schema["enum"] if "enum" in schema else any(map(_nullable, schema.get("anyOf", ())))
-    return "null" in (kind if isinstance(kind, list) else [kind])
+    if "enum" in schema or "const" in schema:
+        return None in schema.get("enum", [schema.get("const")]) and ("type" not in schema or "null" in types(schema))
+    if "type" in schema:
+        return "null" in types(schema)
+    return any(map(_nullable, schema["anyOf"])) if "anyOf" in schema else True
+
+
+_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "null": type(None),
+    "array": list,
+    "object": dict,
+}
+
+
+def _answers(value: Any, schema: Any) -> bool:
+    """Whether a value has the form that the strict schema of `schema` demands: all properties, and no others."""
+    if not isinstance(schema, dict) or not _is_among(value, schema):
+        return False
+    if "anyOf" in schema:
+        return any(_answers(value, one) for one in schema["anyOf"])
+    if isinstance(value, list):
+        return all(_answers(item, schema.get("items", {})) for item in value)
+    if not isinstance(value, dict):
+        return True
+    properties, required = _properties(schema), _required(schema)
+    return value.keys() == properties.keys() and all(
+        (item is None and name not in required) or _answers(item, properties[name]) for name, item in value.items()
+    )
+
+
+def _is_among(value: Any, schema: Schema) -> bool:
+    """Whether a value is one of those that are listed, and of the types that are named."""
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if "const" in schema and value != schema["const"]:
+        return False
+    kinds = types(schema)
+    return not kinds or any(_is(value, kind) for kind in kinds)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, _KINDS.get(kind, ()))

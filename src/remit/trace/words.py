@@ -38,6 +38,12 @@ def _finished(one: k.ToolInvocationFinished) -> str:
     return _joined(one.step, one.outcome, decided, error or shown(one.result, one.result_blob))
 
 
+def _model_asked(one: k.CommandStarted) -> str:
+    left_out = ", ".join(f"{tool} ({reason})" for tool, reason in one.left_out.items())
+    attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
+    return _joined(one.step, one.llm_provider, one.llm_model, attempt, f"without {left_out}" if left_out else "")
+
+
 def _answered(one: k.CommandCommitted) -> str:
     error = one.error.words if one.error else ""
     return _joined(one.step, one.llm_provider, one.llm_model, error or said(one.result, one.result_blob))
@@ -99,7 +105,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.RequestRelayed: lambda one: _joined(one.step, one.provider_id, one.method, one.target, one.error),
     k.LimitTaken: lambda one: _joined(one.step, one.rule_id, one.tool_name, f"by {one.principal}", one.amount),
     k.McpToolsPinned: lambda one: _joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
-    k.CommandStarted: lambda one: _joined(one.step, one.llm_provider, one.llm_model),
+    k.CommandStarted: _model_asked,
     k.CommandCommitted: _answered,
     k.EvidenceAttached: lambda one: _joined(one.step, f"{len(one.items)} pieces" if one.items else "kept erasable"),
     k.JobWaiting: _waiting,

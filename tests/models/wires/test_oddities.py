@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.models.faults import Cut
+from remit.models.arguments import arguments_of
+from remit.models.faults import Cut, Server
 from remit.models.message import Opaque, Text, system, user
 from remit.models.prompt import Ask, Sampling, toolset_of
 from remit.models.reply import Reply, Stop, unwatched
@@ -161,3 +162,117 @@ def test_reasoning_that_only_the_providers_store_holds_is_dropped() -> None:
 
 def test_a_models_name_cannot_leave_its_place_in_the_path() -> None:
     assert Gemini().path("../x?y=ü") == "/v1beta/models/..%2Fx%3Fy%3D%C3%BC:streamGenerateContent?alt=sse"
+
+
+def _chat(delta: Any, finish: Any = "stop") -> list[Any]:
+    return [
+        {"choices": [{"index": 0, "delta": delta}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
+    ]
+
+
+def _block(block: Any, stop: Any = "tool_use") -> list[Any]:
+    return [
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stop}},
+        {"type": "message_stop"},
+    ]
+
+
+def _item(**item: Any) -> list[Any]:
+    return [{"type": "response.completed", "response": {"status": "completed", "output": [item]}}]
+
+
+def _candidate(*parts: Any, finish: Any = "STOP") -> list[Any]:
+    return [{"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}]}]
+
+
+def test_arguments_that_come_as_an_object_are_the_arguments() -> None:
+    call = {"index": 0, "id": "a", "function": {"name": "desk__wipe", "arguments": {"folder": "tmp"}}}
+    replies = [
+        _reduced(OpenAIChat("openai"), _chat({"tool_calls": [call]}, "tool_calls")),
+        _reduced(OpenAIResponses(), _item(type="function_call", name="desk__wipe", arguments={"folder": "tmp"})),
+        _reduced(AnthropicMessages(), _block({"type": "tool_use", "name": "desk__wipe", "input": {"folder": "tmp"}})),
+        _reduced(Gemini(), _candidate({"functionCall": {"name": "desk__wipe", "args": {"folder": "tmp"}}})),
+    ]
+    for reply in replies:
+        (found,) = reply.calls
+        assert (found.name, arguments_of(found.arguments)) == ("desk__wipe", {"folder": "tmp"})
+
+
+@pytest.mark.parametrize(
+    ("wire", "events"),
+    [
+        (OpenAIChat("openai"), _chat({"tool_calls": [{"index": 0, "function": {"name": "t", "arguments": [1]}}]})),
+        (OpenAIChat("openai"), _chat({"tool_calls": [{"index": 0, "function": {"name": 7, "arguments": "{}"}}]})),
+        (OpenAIChat("openai"), _chat({"tool_calls": [{"index": 0, "function": "t"}]})),
+        (OpenAIChat("openai"), _chat({"tool_calls": {"function": {"name": "t"}}})),
+        (OpenAIChat("openai"), _chat({"tool_calls": ["t"]})),
+        (OpenAIChat("openai"), _chat({"content": {"text": "x"}})),
+        (OpenAIChat("openai"), _chat({"content": [{"type": "image", "url": "x"}]})),
+        (OpenAIChat("openai"), _chat(["x"])),
+        (OpenAIChat("openai"), _chat({"content": "x"}, finish=["stop"])),
+        (OpenAIChat("openai"), [{"choices": {"delta": {}}}]),
+        (OpenAIResponses(), _item(type="function_call", name="t", arguments=[1])),
+        (OpenAIResponses(), _item(type="function_call", name={}, arguments="{}")),
+        (OpenAIResponses(), _item(type="message", content="x")),
+        (OpenAIResponses(), _item(type="message", content=[{"type": "output_text", "text": ["x"]}])),
+        (AnthropicMessages(), _block({"type": "tool_use", "name": "t", "input": ["x"]})),
+        (AnthropicMessages(), _block({"type": "tool_use", "name": 1, "input": {}})),
+        (AnthropicMessages(), _block("text")),
+        (AnthropicMessages(), _block({"type": "text", "text": "x"}, stop=1)),
+        (Gemini(), _candidate({"functionCall": {"name": "t", "args": "x"}})),
+        (Gemini(), _candidate({"functionCall": ["t"]})),
+        (Gemini(), _candidate({"text": 7})),
+        (Gemini(), [{"candidates": {"content": {}}}]),
+    ],
+)
+def test_a_field_of_another_type_is_a_fault_and_never_absent(wire: Wire, events: list[Any]) -> None:
+    with pytest.raises(Server):
+        _reduced(wire, events)
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos", "end_turn", "STOP", "stop_sequence", "eos_token"])
+def test_an_answer_is_whole_in_the_words_of_other_makes(finish: str) -> None:
+    reply = _reduced(OpenAIChat("openai"), _chat({"content": [{"type": "text", "text": "Hi."}]}, finish))
+    assert (reply.stop, reply.text, reply.stop_raw) == ("answer", "Hi.", finish)
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "tool_use", "function_call", "TOOL_CALLS", "end_turn", "eos"])
+def test_calls_are_whole_in_the_words_of_other_makes(finish: str) -> None:
+    assert len(_reduced(OpenAIChat("openai"), _fragments(_part("{}", name="t"), finish=finish)).calls) == 1
+
+
+@pytest.mark.parametrize("finish", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
+def test_a_call_that_gemini_could_not_read_is_a_fault_that_is_asked_again(finish: str) -> None:
+    with pytest.raises(Server) as caught:
+        _reduced(Gemini(), _candidate(finish=finish))
+    assert caught.value.retry == "now"
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "\n\t "])
+def test_arguments_of_blanks_are_none_and_go_back_as_an_object(blanks: str) -> None:
+    reply = _reduced(OpenAIChat("openai"), _fragments(_part(blanks, name="t")))
+    assert arguments_of(reply.calls[0].arguments) == {}
+    ask = msgspec.structs.replace(ASK, thread=ASK.thread.add(reply.message))
+    assert OpenAIChat("openai").body("m", ask, "p/m")["messages"][-1]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+@pytest.mark.parametrize(
+    ("wire", "events"),
+    [
+        (OpenAIChat("openai"), _chat({})),
+        (OpenAIChat("openai"), _chat({"content": " \n"})),
+        (OpenAIChat("openai"), _chat({"reasoning_content": "Hm."})),
+        (OpenAIChat("openai"), _chat({}, "tool_calls")),
+        (OpenAIChat("openai"), _chat({"content": "I will call it."}, "tool_calls")),
+        (OpenAIResponses(), _item(type="reasoning", encrypted_content="x")),
+        (AnthropicMessages(), _block({"type": "text", "text": ""}, "end_turn")),
+        (AnthropicMessages(), _block({"type": "text", "text": "x"}, "tool_use")),
+        (Gemini(), _candidate()),
+    ],
+)
+def test_a_reply_with_nothing_in_it_is_no_answer(wire: Wire, events: list[Any]) -> None:
+    reply = _reduced(wire, events).checked()
+    assert (reply.stop, reply.calls) == ("empty", ())

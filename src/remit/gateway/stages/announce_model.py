@@ -71,6 +71,7 @@ class AnnounceModel:
             after=after,
             after_job=request.known.elsewhere.get(after, ""),
             added=added,
+            left_out=dict(sending.left_out),
             confirmation=confirmation.id if confirmation else "",
             reserved_tokens=asking.reserved_tokens,
             reserved_cost=asking.reserved_cost,

@@ -48,6 +48,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """The job that recorded `after`; empty: this one."""
     added: tuple[MessageKept, ...] = ()
     """Messages of the prompt that are new since then."""
+    left_out: dict[str, str] = msgspec.field(default_factory=dict)
+    """Tools that were not offered, for their provider would refuse the whole request, each with the reason."""
     confirmation: str = ""
     reserved_tokens: int = 0
     """What the answer may take at most, counted until it is recorded."""

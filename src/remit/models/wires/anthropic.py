@@ -25,10 +25,11 @@ from remit.models.faults import (
 )
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
 from remit.models.wires.reading import body as json_body
-from remit.models.wires.reading import count, event, json_text, obj, place, text
+from remit.models.wires.reading import count, event, json_text, obj, part, place, said, text
 from remit.models.wires.wire import Failure
 
 _VERSION: Final = "2023-06-01"
@@ -56,6 +57,19 @@ _FAULTS: Final[Mapping[str, type[ModelFault]]] = {
     "timeout_error": Timeout,
     "overloaded_error": Overloaded,
 }
+_BOUNDS: Final = frozenset(
+    {
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+    }
+)
 _TOO_LONG: Final = "prompt is too long"
 _SPENT: Final = "enforced_spend_limit_reached"
 
@@ -64,6 +78,7 @@ class AnthropicMessages:
     """The wire."""
 
     api = f"anthropic-messages/{_VERSION}"
+    dialect = Dialect(keys="[a-zA-Z0-9_.-]{1,64}")
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
         """Below the provider's address."""
@@ -82,10 +97,9 @@ class AnthropicMessages:
         if first is not None:
             body["system"] = [{"type": "text", "text": first.text}]
         body["messages"] = _turns(ask.messages[first is not None :], ids, producer)
-        if ask.tools.specs:
+        if offers := offers_of(ask, self.dialect).tools:
             body["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-                for tool in ask.tools.specs
+                {"name": offer.name, "description": offer.description, "input_schema": offer.schema} for offer in offers
             ]
             body["tool_choice"] = _choice(ask.choice, sampling.parallel)
         if sampling.temperature is not None:
@@ -94,7 +108,7 @@ class AnthropicMessages:
         if sampling.effort not in {None, "none"}:
             config["effort"] = "low" if sampling.effort == "minimal" else sampling.effort
         if ask.output is not None:
-            config["format"] = {"type": "json_schema", "schema": ask.output.schema}
+            config["format"] = {"type": "json_schema", "schema": _form(ask.output.schema)}
         if config:
             body["output_config"] = config
         return body
@@ -114,6 +128,24 @@ class AnthropicMessages:
             status=failure.status,
             request_id=failure.headers.get("request-id", "") or text(found.get("request_id")),
         )
+
+
+def _form(schema: Any) -> Any:
+    """The form of an answer as the wire takes it: objects closed, and no bounds, which are checked here anyway."""
+    if isinstance(schema, list):
+        return [_form(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    form = {
+        word: {name: _form(one) for name, one in value.items()}
+        if word in {"properties", "$defs"} and isinstance(value, dict)
+        else _form(value)
+        if word in {"items", "anyOf", "allOf"}
+        else value
+        for word, value in schema.items()
+        if word not in _BOUNDS
+    }
+    return {"additionalProperties": False} | form if "properties" in form else form
 
 
 def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
@@ -207,13 +239,13 @@ class AnthropicReducer:
                 self._message = obj(found.get("message"))
                 self._usage = obj(self._message.get("usage"))
             case "content_block_start" if index is not None:
-                self._blocks[index] = _Block(obj(found.get("content_block")))
+                self._blocks[index] = _Block(part(found.get("content_block"), "a block"))
             case "content_block_delta" if index in self._blocks:
-                _take(self._blocks[index], obj(found.get("delta")), watch)
+                _take(self._blocks[index], part(found.get("delta"), "a delta"), watch)
             case "content_block_stop" if index in self._blocks:
                 self._blocks[index].closed = True
             case "message_delta":
-                self._stop = text(obj(found.get("delta")).get("stop_reason")) or self._stop
+                self._stop = said(obj(found.get("delta")).get("stop_reason"), "a reason to stop") or self._stop
                 newer = {name: value for name, value in obj(found.get("usage")).items() if value is not None}
                 self._usage = self._usage | newer  # cumulative
             case "message_stop":
@@ -255,24 +287,25 @@ def _take(block: _Block, delta: dict[str, Any], watch: Watch) -> None:
         case "signature_delta":
             _add(block, "signature", delta)
         case "input_json_delta":
-            block.json.append(text(delta.get("partial_json")))
+            block.json.append(said(delta.get("partial_json"), "arguments"))
             watch(Delta("call", text(delta.get("partial_json"))))
         case _:
             pass
 
 
 def _add(block: _Block, name: str, delta: dict[str, Any]) -> None:
-    block.texts.setdefault(name, []).append(text(delta.get(name)))
+    block.texts.setdefault(name, []).append(said(delta.get(name), "content"))
 
 
 def _block(found: _Block, call_id: str) -> Block:
     start = found.start
     match text(start.get("type")):
         case "text":
-            return Text(text(found.whole().get("text")))
+            return Text(said(found.whole().get("text"), "content"))
         case "tool_use":
-            given = json_text(start["input"]) if start.get("input") else ""
-            return ToolCall(call_id, text(start.get("name")), "".join(found.json) or given, text(start.get("id")))
+            given = json_text(whole) if (whole := part(start.get("input"), "arguments")) else ""
+            name = said(start.get("name"), "the name of a tool")
+            return ToolCall(call_id, name, "".join(found.json) or given, text(start.get("id")))
         case _:
             whole = found.whole()
             if found.json:  # a call that the provider executes itself

@@ -24,10 +24,11 @@ from remit.models.faults import (
 )
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
 from remit.models.wires.reading import body as json_body
-from remit.models.wires.reading import count, event, json_text, obj, objs, text
+from remit.models.wires.reading import count, event, json_text, obj, objs, part, parts, said, text
 from remit.models.wires.wire import Failure
 
 _STOPS: Final[Mapping[str, Stop]] = {
@@ -61,6 +62,8 @@ _LEVELS: Final = {
     "high": "high",
     "max": "high",
 }
+_AGAIN: Final = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
+"""The model wrote what the provider could not read: another answer may be better."""
 _SAFE: Final = re.compile(r"[^A-Za-z0-9._~-]")
 _DELAY: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _TOO_LONG: Final = "input token count"
@@ -71,6 +74,7 @@ class Gemini:
     """The wire."""
 
     api = "gemini/v1beta"
+    dialect = Dialect()
 
     def path(self, model: str) -> str:
         """Below the provider's address."""
@@ -87,10 +91,10 @@ class Gemini:
         body: dict[str, Any] = {"contents": _contents(ask.messages[first is not None :], ids, producer)}
         if first is not None:
             body["systemInstruction"] = {"parts": [{"text": first.text}]}
-        if ask.tools.specs:
+        if offers := offers_of(ask, self.dialect).tools:
             declared = [
-                {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
-                for tool in ask.tools.specs
+                {"name": offer.name, "description": offer.description, "parametersJsonSchema": offer.schema}
+                for offer in offers
             ]
             body["tools"] = [{"functionDeclarations": declared}]
             body["toolConfig"] = {"functionCallingConfig": _choice(ask.choice)}
@@ -213,15 +217,17 @@ class GeminiReducer:
         self._id = text(found.get("responseId")) or self._id
         self._usage = obj(found.get("usageMetadata")) or self._usage
         self._blocked = text(obj(found.get("promptFeedback")).get("blockReason")) or self._blocked
-        for candidate in objs(found.get("candidates"))[:1]:
-            for part in objs(obj(candidate.get("content")).get("parts")):
-                self._take(part, watch)
-            self._finish = text(candidate.get("finishReason")) or self._finish
+        for candidate in parts(found.get("candidates"), "candidates")[:1]:
+            for one in parts(part(candidate.get("content"), "content").get("parts"), "parts"):
+                self._take(one, watch)
+            self._finish = said(candidate.get("finishReason"), "a reason to finish") or self._finish
 
     def reply(self) -> Reply:
         """The reply, once a reason to finish was seen."""
         if not self._finish and not self._blocked:
             raise Cut("the answer broke off before it was complete")
+        if self._finish in _AGAIN:
+            raise Server(f"the model wrote an answer that its provider could not read ({self._finish})")
         message = Message("assistant", tuple(self._blocks), self._producer)
         stop: Stop = _STOPS.get(self._finish, "filtered" if self._blocked else "failed")
         if stop == "answer" and message.calls:
@@ -236,15 +242,15 @@ class GeminiReducer:
             response_id=self._id,
         )
 
-    def _take(self, part: dict[str, Any], watch: Watch) -> None:
-        seal, words = text(part.get("thoughtSignature")), text(part.get("text"))
-        if "functionCall" in part:
-            self._call(obj(part["functionCall"]), seal, watch)
-        elif part.get("thought") is True:
+    def _take(self, one: dict[str, Any], watch: Watch) -> None:
+        seal, words = text(one.get("thoughtSignature")), said(one.get("text"), "text")
+        if "functionCall" in one:
+            self._call(part(one["functionCall"], "a call"), seal, watch)
+        elif one.get("thought") is True:
             watch(Delta("reasoning", words))
             if seal:
-                self._blocks.append(Opaque(json_text(part)))
-        elif "text" in part:
+                self._blocks.append(Opaque(json_text(one)))
+        elif "text" in one:
             watch(Delta("text", words))
             last = self._blocks[-1] if self._blocks else None
             if isinstance(last, Text) and not last.seal:
@@ -252,13 +258,13 @@ class GeminiReducer:
             else:
                 self._blocks.append(Text(words, seal))
         else:
-            self._blocks.append(Opaque(json_text(part)))
+            self._blocks.append(Opaque(json_text(one)))
 
     def _call(self, call: dict[str, Any], seal: str, watch: Watch) -> None:
         number = sum(isinstance(block, ToolCall) for block in self._blocks)
-        arguments = json_text(call["args"]) if call.get("args") else ""
+        arguments = json_text(args) if (args := part(call.get("args"), "arguments")) else ""
         watch(Delta("call", arguments))
-        name, wire_id = text(call.get("name")), text(call.get("id"))
+        name, wire_id = said(call.get("name"), "the name of a tool"), text(call.get("id"))
         self._blocks.append(ToolCall(f"{self._ask_id}-{number}", name, arguments, wire_id, seal))
 
 

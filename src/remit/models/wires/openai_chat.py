@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from remit.models.faults import Cut, ModelFault
+from remit.models.arguments import sent
+from remit.models.faults import Cut, ModelFault, Server
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
-from remit.models.prompt import Ask, ToolSpec
+from remit.models.offers import Dialect, Offer, offers_of
+from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai_error
-from remit.models.wires.reading import count, event, obj, objs, place, text
+from remit.models.wires.reading import count, event, obj, part, parts, place, said, text, written
 from remit.models.wires.wire import Failure
 
 _STOPS: Final[Mapping[str, Stop]] = {
     "stop": "answer",
-    "length": "length",
+    "eos": "answer",
+    "eos_token": "answer",
+    "end_turn": "answer",
+    "stop_sequence": "answer",
+    "complete": "answer",
+    "completed": "answer",
     "tool_calls": "tools",
+    "tool_call": "tools",
+    "tool_use": "tools",
     "function_call": "tools",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
     "content_filter": "filtered",
+    "safety": "filtered",
 }
+"""Reasons to finish in lower case: OpenAI's, and those that servers of other makes pass on."""
 
 
 class OpenAIChat:
@@ -33,7 +47,7 @@ class OpenAIChat:
         """`limit_field` names the limit of output tokens, which older servers call `max_tokens`."""
         self._provider = provider
         self._limit_field = limit_field
-        self._strict = strict
+        self.dialect = Dialect(strict=strict)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
         """Below the address that ends in `/v1`."""
@@ -52,8 +66,8 @@ class OpenAIChat:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if ask.tools.specs:
-            body["tools"] = [self._tool(tool) for tool in ask.tools.specs]
+        if offers := offers_of(ask, self.dialect).tools:
+            body["tools"] = [_tool(offer) for offer in offers]
             body["tool_choice"] = _choice(ask.choice)
             if ask.sampling.parallel is not None:
                 body["parallel_tool_calls"] = ask.sampling.parallel
@@ -64,8 +78,8 @@ class OpenAIChat:
         if ask.sampling.max_output_tokens is not None:
             body[self._limit_field] = ask.sampling.max_output_tokens
         if ask.output is not None:
-            sent = openai_strict(ask.output.schema) if self._strict else None
-            schema = {"name": ask.output.name, "schema": sent or ask.output.schema, "strict": sent is not None}
+            strict = openai_strict(ask.output.schema) if self.dialect.strict else None
+            schema = {"name": ask.output.name, "schema": strict or ask.output.schema, "strict": strict is not None}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return body
 
@@ -77,10 +91,10 @@ class OpenAIChat:
         """In OpenAI's format."""
         return openai_error.fault(failure)
 
-    def _tool(self, tool: ToolSpec) -> dict[str, Any]:
-        sent = openai_strict(tool.schema) if self._strict else None
-        function = {"name": tool.name, "description": tool.description, "parameters": sent or tool.schema}
-        return {"type": "function", "function": function | ({"strict": True} if sent is not None else {})}
+
+def _tool(offer: Offer) -> dict[str, Any]:
+    function = {"name": offer.name, "description": offer.description, "parameters": offer.schema}
+    return {"type": "function", "function": function | ({"strict": True} if offer.strict else {})}
 
 
 def _choice(choice: str) -> Any:
@@ -110,7 +124,7 @@ def calls_of(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
         {
             "id": ids[call.id],
             "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+            "function": {"name": call.name, "arguments": sent(call.arguments)},
         }
         for call in message.calls
     ]
@@ -151,10 +165,10 @@ class ChatReducer:
         self._id = text(chunk.get("id")) or self._id
         self._model = text(chunk.get("model")) or self._model
         self._usage = obj(chunk.get("usage")) or self._usage
-        for choice in objs(chunk.get("choices")):
+        for choice in parts(chunk.get("choices"), "choices"):
             if not place(choice.get("index")):
-                self._take(obj(choice.get("delta")), watch)
-                self._finish = text(choice.get("finish_reason")) or self._finish
+                self._take(part(choice.get("delta"), "a delta"), watch)
+                self._finish = said(choice.get("finish_reason"), "a reason to finish") or self._finish
 
     def reply(self) -> Reply:
         """The reply, once a reason to finish was seen."""
@@ -180,28 +194,27 @@ class ChatReducer:
         )
 
     def _stop(self) -> Stop:
-        stop = _STOPS.get(self._finish, "failed")
-        if stop in {"answer", "tools"}:
-            if self._refusal:
-                return "refused"
-            return "tools" if self._calls else "answer"  # servers of other makes say `stop` for both
-        return stop
+        stop = _STOPS.get(self._finish.lower(), "failed")
+        if stop in {"answer", "tools"} and self._refusal:
+            return "refused"
+        return "tools" if stop == "answer" and self._calls else stop  # servers of other makes say `stop` for both
 
     def _take(self, delta: dict[str, Any], watch: Watch) -> None:
-        if piece := text(delta.get("content")):
+        if piece := _content(delta.get("content")):
             self._text.append(piece)
             watch(Delta("text", piece))
-        if piece := text(delta.get("refusal")):
+        if piece := said(delta.get("refusal"), "a refusal"):
             self._refusal.append(piece)
             watch(Delta("text", piece))
         if piece := text(delta.get("reasoning_content")) or text(delta.get("reasoning")):
             watch(Delta("reasoning", piece))
-        for fragment in objs(delta.get("tool_calls")):
-            function = obj(fragment.get("function"))
-            call = self._call_of(fragment, text(function.get("name")))
+        for fragment in parts(delta.get("tool_calls"), "calls"):
+            function = part(fragment.get("function"), "a function")
+            name = said(function.get("name"), "the name of a tool")
+            call = self._call_of(fragment, name)
             call.id = call.id or text(fragment.get("id"))
-            call.name = call.name or text(function.get("name"))
-            if piece := text(function.get("arguments")):
+            call.name = call.name or name
+            if piece := written(function.get("arguments")):
                 call.pieces.append(piece)
                 watch(Delta("call", piece))
 
@@ -219,6 +232,22 @@ class ChatReducer:
         if index is not None:
             self._by_index[index] = found
         return found
+
+
+def _content(value: Any) -> str:
+    """The text of a piece; some servers send a list of parts. Raises Server for what is neither."""
+    if not isinstance(value, list):
+        return said(value, "content")
+    pieces = []
+    for item in parts(value, "content"):
+        match text(item.get("type")):
+            case "text" | "output_text":
+                pieces.append(said(item.get("text"), "content"))
+            case "thinking" | "reasoning":
+                pass
+            case other:
+                raise Server(f"the provider sent content of the type {other!r}, which is not text")
+    return "".join(pieces)
 
 
 def usage_of(raw: dict[str, Any] | None) -> Usage | None:

@@ -7,14 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.models.arguments import sent
 from remit.models.faults import Cut, ModelFault
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
-from remit.models.prompt import Ask, ToolSpec
+from remit.models.offers import Dialect, Offer, offers_of
+from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai_error
-from remit.models.wires.reading import count, event, json_text, obj, objs, place, text
+from remit.models.wires.reading import count, event, json_text, obj, part, parts, place, said, text, written
 from remit.models.wires.wire import Failure
 
 _CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
@@ -24,6 +26,7 @@ class OpenAIResponses:
     """The wire. Nothing is stored at the provider: what it needs of earlier turns is sent along."""
 
     api = "openai-responses/v1"
+    dialect = Dialect(strict=True)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
         """Below the address that ends in `/v1`."""
@@ -43,8 +46,8 @@ class OpenAIResponses:
             "stream": True,
             "store": False,
         }
-        if ask.tools.specs:
-            body["tools"] = [_tool(tool) for tool in ask.tools.specs]
+        if offers := offers_of(ask, self.dialect).tools:
+            body["tools"] = [_tool(offer) for offer in offers]
             body["tool_choice"] = _choice(ask.choice)
             if sampling.parallel is not None:
                 body["parallel_tool_calls"] = sampling.parallel
@@ -57,8 +60,8 @@ class OpenAIResponses:
         if sampling.max_output_tokens is not None:
             body["max_output_tokens"] = sampling.max_output_tokens
         if ask.output is not None:
-            sent = openai_strict(ask.output.schema)
-            form = {"name": ask.output.name, "schema": sent or ask.output.schema, "strict": sent is not None}
+            strict = openai_strict(ask.output.schema)
+            form = {"name": ask.output.name, "schema": strict or ask.output.schema, "strict": strict is not None}
             body["text"] = {"format": {"type": "json_schema", **form}}
         return body
 
@@ -71,14 +74,13 @@ class OpenAIResponses:
         return openai_error.fault(failure)
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    sent = openai_strict(tool.schema)
+def _tool(offer: Offer) -> dict[str, Any]:
     return {
         "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": sent or tool.schema,
-        "strict": sent is not None,
+        "name": offer.name,
+        "description": offer.description,
+        "parameters": offer.schema,
+        "strict": offer.strict,
     }
 
 
@@ -95,7 +97,7 @@ def _items(message: Message, ids: Mapping[str, str], producer: str) -> list[dict
             case Refusal(text=words):
                 items.append({"role": "assistant", "content": [{"type": "refusal", "refusal": words}]})
             case ToolCall():
-                called = {"name": block.name, "arguments": block.arguments or "{}"}
+                called = {"name": block.name, "arguments": sent(block.arguments)}
                 items.append({"type": "function_call", "call_id": ids[block.id], **called})
             case ToolResult():
                 call_id = ids.get(block.id, block.id)
@@ -132,7 +134,7 @@ class ResponsesReducer:
                 self._pieces.setdefault(index, []).append(text(found.get("delta")))
                 watch(Delta("call", text(found.get("delta"))))
             case "response.output_item.done" if index is not None:
-                self._items[index] = obj(found.get("item"))
+                self._items[index] = part(found.get("item"), "an item")
             case "response.completed" | "response.incomplete":
                 self._response, self.done = obj(found.get("response")), True
             case "response.failed":
@@ -147,7 +149,7 @@ class ResponsesReducer:
         if not self.done:
             raise Cut("the answer broke off before it was complete")
         response = self._response
-        items = objs(response.get("output")) or [self._items[index] for index in sorted(self._items)]
+        items = parts(response.get("output"), "output") or [self._items[index] for index in sorted(self._items)]
         reason = text(obj(response.get("incomplete_details")).get("reason"))
         message = Message("assistant", tuple(self._blocks(items)), self._producer)
         stop = _stop(text(response.get("status")), reason, message)
@@ -169,10 +171,10 @@ class ResponsesReducer:
         for item in items:
             match text(item.get("type")):
                 case "message":
-                    blocks += [_part(part) for part in objs(item.get("content"))]
+                    blocks += [_part(one) for one in parts(item.get("content"), "content")]
                 case "function_call":
                     number = sum(isinstance(block, ToolCall) for block in blocks)
-                    name, arguments = text(item.get("name")), text(item.get("arguments"))
+                    name, arguments = said(item.get("name"), "the name of a tool"), written(item.get("arguments"))
                     blocks.append(ToolCall(f"{self._ask_id}-{number}", name, arguments, text(item.get("call_id"))))
                 case "reasoning" if not item.get("encrypted_content"):
                     pass  # it refers to what the provider would have had to store
@@ -185,21 +187,21 @@ class ResponsesReducer:
         for index, item in enumerate(items):
             if text(item.get("type")) != "function_call":
                 continue
-            arguments = text(item.get("arguments"))
+            arguments = written(item.get("arguments"))
             streamed = "".join(self._pieces.get(index, ())) or arguments
-            done = text(self._items.get(index, item).get("arguments"))
+            done = written(self._items.get(index, item).get("arguments"))
             if text(item.get("status")) not in {"", "completed"} or not streamed == done == arguments:
                 raise Cut(f"the call of {text(item.get('name'))} is incomplete in an answer marked as complete")
 
 
-def _part(part: dict[str, Any]) -> Block:
-    match text(part.get("type")):
+def _part(one: dict[str, Any]) -> Block:
+    match text(one.get("type")):
         case "output_text":
-            return Text(text(part.get("text")))
+            return Text(said(one.get("text"), "content"))
         case "refusal":
-            return Refusal(text(part.get("refusal")))
+            return Refusal(said(one.get("refusal"), "a refusal"))
         case _:
-            return Opaque(json_text(part))
+            return Opaque(json_text(one))
 
 
 def _stop(status: str, reason: str, message: Message) -> Stop:

@@ -1,12 +1,18 @@
-"""Reading JSON that a server wrote: what does not have the type that it should have counts as missing."""
+"""Reading JSON that a server wrote.
+
+What decides what is done (text, calls, their names and arguments, why the model stopped) has to have its type: anything
+else is a fault, for a call without its arguments would be another call. The rest counts as missing.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from remit.models.faults import Server
+
+_SHOWN: Final = 40
 
 
 def event(data: bytes) -> dict[str, Any]:
@@ -42,6 +48,34 @@ def objs(value: Any) -> list[dict[str, Any]]:
 def text(value: Any) -> str:
     """A text, or an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def said(value: Any, what: str) -> str:
+    """A text that decides something; null is an empty one. Raises Server for anything else."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise Server(f"the provider sent {what} that is not text: {json_text(value)[:_SHOWN]}")
+
+
+def part(value: Any, what: str) -> dict[str, Any]:
+    """An object that decides something; null is an empty one. Raises Server for anything else."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise Server(f"the provider sent {what} that is not an object: {json_text(value)[:_SHOWN]}")
+
+
+def parts(value: Any, what: str) -> list[dict[str, Any]]:
+    """A list of objects that decide something; null is an empty one. Raises Server for anything else."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [part(item, what) for item in value]
+    raise Server(f"the provider sent {what} that are not a list: {json_text(value)[:_SHOWN]}")
+
+
+def written(value: Any) -> str:
+    """The arguments of a call as text: some servers send the object itself. Raises Server for anything else."""
+    return json_text(value) if isinstance(value, dict) else said(value, "arguments")
 
 
 def count(value: Any) -> int:

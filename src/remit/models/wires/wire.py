@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from remit.models.faults import ModelFault
+from remit.models.offers import Dialect
 from remit.models.prompt import Ask
 from remit.models.reply import Reply, Watch
 
@@ -41,6 +42,8 @@ class Wire(Protocol):
 
     api: str
     """Its name and version, as recorded."""
+    dialect: Dialect
+    """What it takes of the schemas of tools."""
 
     def path(self, model: str) -> str:
         """Where a request goes, below the provider's address."""
