@@ -165,6 +165,9 @@ class Code(Enum):
     HEAD_UNSEALED = Row(ERROR, 409, False, "A stream's head has no seal, or a seal under a key that is not here.")
     HEAD_FORGED = Row(ERROR, 409, False, "A stream's head was written by someone without the journal's key.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
+    ERASURE_INCOMPLETE = Row(
+        NOTE, 200, False, "Values about a subject stand in events of an older Remit, and could not be erased."
+    )
     BLOB_MISSING = Row(ERROR, 410, False, "The bytes of a recorded value are no longer in the journal.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")
     JOURNAL_READ_ONLY = Row(ERROR, 503, False, "The journal cannot be written to.")

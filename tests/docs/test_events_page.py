@@ -7,7 +7,7 @@ import inspect
 import re
 import typing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -28,6 +28,8 @@ def fields_of(struct: Struct) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 def type_of(hint: Any) -> str:
     """A field's type in the words of the page."""
+    while typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
     if hint in PLAIN or hint in NAMED:
         return PLAIN.get(hint) or NAMED[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

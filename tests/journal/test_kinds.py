@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import typing
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -46,6 +46,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint in PLAIN:
         return PLAIN[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return values(arguments[0])
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin is tuple:

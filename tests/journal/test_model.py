@@ -19,7 +19,7 @@ from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.event import NO_PATCH, Blob, Head, HeadPatch, Lease
+from remit.journal.event import NO_PATCH, OPEN_STATES, Blob, Head, HeadPatch, Lease
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import LEASE, Storage, note, terms
@@ -190,7 +190,7 @@ class JournalModel(RuleBasedStateMachine):
             assert (lease.previous_owner, lease.previous_state) == (model.owner, model.state)
             model.epoch += 1
             model.owner, model.until = who, self.clock.now() + LEASE
-            model.due_at, model.state = model.until, "running"
+            model.due_at, model.state = model.until, "running" if model.state in OPEN_STATES else model.state
             self.writers[who, lease.head.stream] = self.journal.writer(lease.head.stream, "job", lease.head)
 
     @rule(who=WHO, limit=st.integers(1, 3))

@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import (
     NO_PATCH,
+    OPEN_STATES,
     Append,
     Blob,
     Claim,
@@ -152,7 +153,7 @@ class Shelf:
             lease_owner=claim.owner,
             lease_until=claim.lease_until,
             due_at=claim.lease_until,
-            state=claim.state or found.state,
+            state=(claim.state if found.state in OPEN_STATES else None) or found.state,
         )
         self.heads[found.stream] = now
         self.noticed()

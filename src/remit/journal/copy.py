@@ -49,9 +49,10 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
         added += await _copy_stream(source, target, head, found.get(head.stream))
         if head.wakes and not head.closed:
             await target.wake(head.stream)  # what it was woken for may not have been looked at
+    proven = set[str]()
     for number, head in enumerate(heads):
         progress("prove", number, len(heads))
-        await _prove(target, head)
+        await _prove(target, head, proven)
     progress("prove", len(heads), len(heads))
     return Copied(streams=len(heads), events=sum(head.seq for head in heads), blobs=blobs, added=added)
 
@@ -151,8 +152,8 @@ def _patch(head: Head) -> HeadPatch:
     )
 
 
-async def _prove(target: Journal, head: Head) -> None:
-    await target.verify(head.stream)
+async def _prove(target: Journal, head: Head, proven: set[str]) -> None:
+    await target.examine(head.stream, proven)
     there = await target.head(head.stream)
     if there is None or (there.seq, there.hash) != (head.seq, head.hash):
         msg = f"{head.stream}: the chain of the copy differs from the original"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from remit.errors import PayloadErasedError, UsageError
-from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob, Event, HeadQuery
 from remit.journal.journal import Journal
-from remit.journal.kinds import UNSET, EvidenceAttached, SubjectErased, decode
-from remit.journal.salting import erasure_of, kept_evidence, references
+from remit.journal.kinds import UNSET, SubjectErased, decode
+from remit.journal.references import Value, digests_of, values_in
+from remit.journal.salting import erasure_of
 
 _KIND = "subject"
 """The kind of the streams that erasures are recorded in."""
@@ -21,47 +21,62 @@ class Erased(msgspec.Struct, frozen=True):
     streams: int
     values: int
     """Values and pieces of evidence."""
+    left: int = 0
+    """Values that stand in the events of an older Remit, or beside them for everyone: they cannot be erased."""
 
 
 async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "") -> Erased:
     """Erase every value of every stream with this subject, in the transaction that records it.
 
     Events, hashes and times stay. A job of the subject that has not ended cannot go on afterwards, and what it still
-    records is not erased: end it first, or erase again. Raises UsageError without a subject.
+    records is not erased: end it first, or erase again. An older Remit recorded what a model was asked in the events:
+    such values are `left`. Raises UsageError without a subject.
     """
     if not subject:
         raise UsageError("an erasure needs a subject", remedy="Give the subject that the streams were created with.")
-    streams, digests, before = 0, dict[str, None](), None
+    streams, left, digests, before = 0, 0, dict[str, None](), None
     while page := await journal.heads(HeadQuery(subject=subject, before=before)):
         for head in page:
             for event in await journal.read(head.stream):
-                digests |= dict.fromkeys(await _kept(journal, event))
+                found = await _kept(journal, event)
+                digests |= dict.fromkeys(found.erasable)
+                left += found.left
         streams += len(page)
         before = page[-1].stream
     stream = erasure_of(subject)
     recorded = SubjectErased(
-        subject=stream.rpartition("/")[2], streams=streams, values=len(digests), by=by, reason=reason
+        subject=stream.rpartition("/")[2], streams=streams, values=len(digests), left=left, by=by, reason=reason
     )
     await journal.post(stream, _KIND, recorded, blobs=[Blob(digest, b"") for digest in digests])
-    return Erased(streams, len(digests))
+    return Erased(streams, len(digests), left)
 
 
-async def _kept(journal: Journal, event: Event) -> list[str]:
-    """The digests of what an event still has beside it."""
-    found = []
-    for ref in references(event):
-        if ref.key and await journal.blob(ref.digest):
-            found.append(ref.digest)
-            found += await _evidence(journal, event, ref)
+class _Kept(msgspec.Struct):
+    """What an event still has."""
+
+    erasable: list[str] = []
+    """Digests of bytes that no other stream has."""
+    left: int = 0
+
+
+async def _kept(journal: Journal, event: Event) -> _Kept:
+    found = _Kept()
+    payload = decode(event.kind, event.data)
+    for value in values_in(payload) if payload is not None else ():
+        if value.ref is None or not value.ref.key:
+            found.left += 1
+        elif await journal.blob(value.ref.digest):
+            found.erasable.append(value.ref.digest)
+            found.erasable += await _own(journal, value)
     return found
 
 
-async def _evidence(journal: Journal, event: Event, ref: BlobRef) -> list[str]:
-    attached = decode(event.kind, event.data)
-    if not isinstance(attached, EvidenceAttached):
+async def _own(journal: Journal, value: Value) -> list[str]:
+    """The digests of what belongs to a value, such as the bytes of evidence."""
+    if value.holds is None or value.ref is None:
         return []
     try:
-        items = await journal.value(UNSET, ref)
+        data = await journal.value(UNSET, value.ref)
     except PayloadErasedError:  # by someone else, at this moment
         return []
-    return kept_evidence(items or b"[]")
+    return [named.digest for named in digests_of(value, data or b"[]") if named.whose == "own"]

@@ -331,8 +331,10 @@ class Journal:
         """Check a stream as `examine` does, and raise as it does; how many events it has."""
         return (await self.examine(stream)).events
 
-    async def examine(self, stream: str) -> Examined:
+    async def examine(self, stream: str, proven: set[str] | None = None) -> Examined:
         """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
+
+        `proven` holds the digests of shared values that were checked with other streams, and grows.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
@@ -340,7 +342,7 @@ class Journal:
         if head is None:
             raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
         events = [event for event in await self.read(stream) if event.seq <= head.seq]
-        examined = await examine(head, events, self.seals, self.value, self.clock.now())
+        examined = await examine(head, events, self.seals, self, self.clock.now(), proven)
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)

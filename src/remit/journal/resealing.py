@@ -53,7 +53,7 @@ async def seal_all(journal: Journal) -> Resealed:
                 if doubt is not None and doubt.code is Code.HEAD_FORGED and former is None:
                     raise doubt
                 events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
-                await examine(former or head, events, None, journal.value, journal.clock.now())
+                await examine(former or head, events, None, journal, journal.clock.now())
             except ChainBrokenError as error:
                 problems.append(f"{error.code.name}: {error.message}")
                 continue

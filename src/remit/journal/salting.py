@@ -1,8 +1,8 @@
 """How the values of a stream with a subject are kept, so that they can be erased and the chain stays whole.
 
-A subject is whom the values are about, such as a customer. No value stands in an event then, however small: each lies
-beside it behind 32 random bytes of its own, and the event holds the digest of both, without a preview. So the event
-says nothing of the value once these bytes are gone, and no two streams share them.
+A subject is whom the values are about, such as a customer. No value stands in an event then, at whatever depth: each
+lies beside it behind 32 random bytes of its own, and the event holds the digest of both, without a preview. So the
+event says nothing of the value once these bytes are gone, and no two streams share them.
 
     stored = salt:32 ‖ bytes        digest = SHA-256(stored)        key = "salt"
 
@@ -12,8 +12,7 @@ Another `key` is left for bytes that are encrypted under a key kept elsewhere. P
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,19 +20,20 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, PayloadErasedError
 from remit.journal.blobs import BlobRef
-from remit.journal.event import Blob, Event
-from remit.journal.kinds import BytesKept, EvidenceAttached, Payload, decode
+from remit.journal.event import Blob
+from remit.journal.kinds import EvidenceAttached, Payload
+from remit.journal.references import TWIN, shape_of
 
 SALT: Final = "salt"
 SALT_BYTES: Final = 32
 _KEPT_AS: Final = "kept_as"
 """In a salted item of evidence: the digest under which the bytes of `raw_pointer` are kept."""
-_BLOB: Final = "_blob"
 
 _RESTORE: Final = "Restore the journal from a backup."
 _NO_KEY: Final = "Upgrade Remit, or give it access to the keys."
 
 Salt = Callable[[int], bytes]
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def erasure_of(subject: str) -> str:
@@ -77,18 +77,28 @@ class _Salting:
         self.blobs: list[Blob] = []
 
     def payload(self, payload: Payload) -> Payload:
-        changes: dict[str, Any] = {}
-        for name in values_of(type(payload)):
-            value, ref = getattr(payload, name, None), getattr(payload, name + _BLOB)
-            if isinstance(value, msgspec.Raw):
-                changes |= {name: msgspec.UNSET, name + _BLOB: self._hide(bytes(value))}
-            elif isinstance(ref, BlobRef) and not ref.key:
-                blob = self._taken(ref.digest)
-                changes[name + _BLOB] = self._hide(blob.data, blob.until)
         if isinstance(payload, EvidenceAttached) and payload.items:
             items = msgspec.json.encode([self._item(item) for item in payload.items])
-            changes |= {"items": (), "items_blob": self._hide(items)}
-        return msgspec.structs.replace(payload, **changes)
+            payload = msgspec.structs.replace(payload, items=(), items_blob=self._hide(items))
+        return self._struct(payload)
+
+    def _struct(self, struct: S) -> S:
+        """The same with its values hidden, and those of the structs in it."""
+        shape, changes = shape_of(type(struct)), dict[str, Any]()
+        for name in shape.values:
+            value, ref = getattr(struct, name, None), getattr(struct, name + TWIN)
+            if isinstance(value, msgspec.Raw):
+                changes |= {name: msgspec.UNSET, name + TWIN: self._hide(bytes(value))}
+            elif isinstance(ref, BlobRef) and not ref.key:
+                blob = self._taken(ref.digest)
+                changes[name + TWIN] = self._hide(blob.data, blob.until)
+        for name in shape.nested:
+            held = getattr(struct, name)
+            if isinstance(held, tuple):
+                changes[name] = tuple([self._struct(one) for one in held])
+            elif isinstance(held, msgspec.Struct):
+                changes[name] = self._struct(held)
+        return msgspec.structs.replace(struct, **changes)
 
     def _item(self, item: dict[str, Any]) -> dict[str, Any]:
         pointer = item.get("raw_pointer")
@@ -110,26 +120,3 @@ class _Salting:
         blob = Blob(sha256(stored), stored, until)
         self.blobs.append(blob)
         return BlobRef(blob.digest, len(data), "", SALT)
-
-
-@lru_cache(maxsize=128)
-def values_of(payload: type[Payload]) -> tuple[str, ...]:
-    """The fields of a payload that hold a value, or whose `_blob` does."""
-    names = [name.removesuffix(_BLOB) for name in payload.__struct_fields__ if name.endswith(_BLOB)]
-    return tuple(name for name in names if name != "items")
-
-
-def references(event: Event, now: int | None = None) -> list[BlobRef]:
-    """The values an event keeps by digest; with `now`, those that were to be kept until then or longer."""
-    if b"_blob" not in event.data:
-        return []
-    payload = decode(event.kind, event.data)
-    if now is not None and isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now:
-        return []
-    return [] if payload is None else [v for v in msgspec.structs.astuple(payload) if isinstance(v, BlobRef)]
-
-
-def kept_evidence(items: bytes) -> list[str]:
-    """The digests under which a salted list of evidence keeps its bytes."""
-    found: list[dict[str, Any]] = msgspec.json.decode(items)
-    return [item[_KEPT_AS] for item in found if _KEPT_AS in item]

@@ -10,6 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.journal.erasing import Erased, erase
 from remit.journal.event import UNSET, Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.service.heads import CALL, head_of, stream_named
@@ -96,11 +97,12 @@ class Streams:
             roots = [stream_named(identifier), *calls]
         streams = events = damaged = erased = sealed = signed = unchecked = 0
         problems: list[tuple[str, str]] = []
+        proven = set[str]()
         for root in roots:
             async for head in self._heads(root):
                 streams += 1
                 try:
-                    examined = await self._journal.examine(head.stream)
+                    examined = await self._journal.examine(head.stream, proven)
                     events, erased = events + examined.events, erased + examined.erased
                     sealed += examined.sealed
                 except ChainBrokenError as error:
@@ -129,6 +131,10 @@ class Streams:
     async def seal(self) -> Resealed:
         """Seal every head whose stream is whole. Raises StateError without a key, JournalError while someone works."""
         return await seal_all(self._journal)
+
+    async def erase(self, subject: str, *, by: str = "", reason: str = "") -> Erased:
+        """Erase every value about a subject. Raises UsageError without one."""
+        return await erase(self._journal, subject, by=by, reason=reason)
 
     async def kept(self, digest: str) -> bytes | None:
         """The bytes kept under a digest, such as those of evidence; None if they were erased."""

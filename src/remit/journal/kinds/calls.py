@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.payload import (
+    UNSET,
+    ErrorInfo,
+    OptionalRaw,
+    OptionalRef,
+    OwnDigest,
+    Payload,
+    SharedDigest,
+    TimedDigest,
+    holding,
+)
 
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
 Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
@@ -23,7 +33,7 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     arguments_hash: str = ""
     idempotency_key: str = ""
     tool_version: str = ""
-    request_schema_hash: str = ""
+    request_schema_hash: SharedDigest = ""
     args: OptionalRaw = UNSET
     args_blob: OptionalRef = UNSET
     request_hash: str = ""
@@ -65,7 +75,7 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     result: OptionalRaw = UNSET
     result_blob: OptionalRef = UNSET
     error: ErrorInfo | None = None
-    response_schema_hash: str = ""
+    response_schema_hash: SharedDigest = ""
     duration_ms: float = 0.0
     """How long it took, in milliseconds, to the microsecond."""
     recorded_us: int = msgspec.field(default=0, name="duration_us")
@@ -81,13 +91,21 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
         return self.recorded_us or round(self.duration_ms * 1_000)
 
 
+class EvidenceBytes(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of an item of evidence are kept."""
+
+    raw_pointer: TimedDigest | None = None
+    kept_as: OwnDigest = ""
+    """In a stream with a subject, instead."""
+
+
 class EvidenceAttached(Payload, frozen=True, kw_only=True):
     """Evidence a call brought, by digest."""
 
     KIND: ClassVar[str] = "evidence_attached"
     invocation_id: str
     step: str
-    items: tuple[dict[str, Any], ...] = ()
+    items: Annotated[tuple[dict[str, Any], ...], holding(list[EvidenceBytes])] = ()
     items_blob: OptionalRef = UNSET
     """The same in a stream with a subject."""
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload, SharedDigest, holding
+
+
+class PromptNames(msgspec.Struct, frozen=True, kw_only=True):
+    """What a prompt names by digest: the list of tools that is offered, and the form that the answer must have."""
+
+    tools: SharedDigest = ""
+    output: SharedDigest = ""
 
 
 class MessageKept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +37,7 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     llm_provider: str = ""
     llm_temperature: float | None = None
     prompt_hash: str = ""
-    prompt: OptionalRaw = UNSET
+    prompt: Annotated[OptionalRaw, holding(PromptNames)] = UNSET
     prompt_blob: OptionalRef = UNSET
     attempt: int = 1
     principal: str = ""
@@ -73,7 +80,7 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     outcome: Literal["success", "failure", "timeout"] = "success"
     error: ErrorInfo | None = None
     request_hash: str = ""
-    prompt: OptionalRaw = UNSET
+    prompt: Annotated[OptionalRaw, holding(PromptNames)] = UNSET
     prompt_blob: OptionalRef = UNSET
     input_tokens: int = 0
     output_tokens: int = 0

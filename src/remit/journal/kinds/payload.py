@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
@@ -12,6 +12,17 @@ from remit.journal.blobs import BlobRef
 UNSET: Final = msgspec.UNSET
 OptionalRaw = msgspec.Raw | msgspec.UnsetType
 OptionalRef = BlobRef | msgspec.UnsetType
+SharedDigest = Annotated[str, msgspec.Meta(extra={"names": "shared"})]
+"""Names bytes beside the events that streams share, such as a schema; empty: none."""
+TimedDigest = Annotated[str, msgspec.Meta(extra={"names": "timed"})]
+"""Names bytes beside the events that streams share and that are kept for a time, such as evidence; empty: none."""
+OwnDigest = Annotated[str, msgspec.Meta(extra={"names": "own"})]
+"""Names bytes beside the events that belong to the stream; empty: none."""
+
+
+def holding(kind: Any) -> msgspec.Meta:
+    """Say of a value's field that digests stand in the value, and in which type."""
+    return msgspec.Meta(extra={"holds": kind})
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

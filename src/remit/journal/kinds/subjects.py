@@ -17,5 +17,7 @@ class SubjectErased(Payload, frozen=True, kw_only=True):
     """How many streams it had."""
     values: int = 0
     """How many values and pieces of evidence were erased."""
+    left: int = 0
+    """How many values stand in events of an older Remit, and could not be erased."""
     by: str = ""
     reason: str = ""

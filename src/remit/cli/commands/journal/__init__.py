@@ -10,6 +10,7 @@ from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
     "copy": Entry("Commands", "Copy a journal to another place, and prove that the copy is equal."),
+    "erase": Entry("Commands", "Erase every value that was recorded about a subject."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
 }
 
@@ -17,5 +18,5 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Copy the journal to another place, or seal it."""
+    """Copy the journal to another place, erase values, or seal it."""
     show_help(context)

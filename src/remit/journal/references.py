@@ -1,0 +1,159 @@
+"""What an event keeps beside itself: one walk over the type of its payload finds every value and every digest.
+
+A *value* is a field with a twin whose name ends in `_blob`: small, it stands in the field; large, the twin refers to
+it; some have the twin alone. Values stand in a payload, and in the structs in its fields and lists.
+
+A *digest* is a field whose type says whose bytes it names: those that streams share (`SharedDigest`), such as a schema,
+that they share and that are kept for a time (`TimedDigest`), or that belong to the stream (`OwnDigest`). A value in
+which digests stand says of which type it is (`holding`). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from remit.journal.blobs import BlobRef
+from remit.journal.event import Event
+from remit.journal.kinds import BytesKept, Payload, decode
+
+TWIN: Final = "_blob"
+_MARKS: Final = (b"_blob", b"_hash", b"raw_pointer")
+"""What stands in the bytes of an event that keeps something beside itself."""
+
+
+class Shape(NamedTuple):
+    """Where values and digests stand in a struct."""
+
+    values: tuple[str, ...] = ()
+    """Values, by the names of the fields that they stand in when they are small."""
+    nested: tuple[str, ...] = ()
+    """Fields that hold structs, or lists of them, in which values or digests stand."""
+    digests: tuple[tuple[str, Literal["shared", "timed", "own"]], ...] = ()
+    """Digests, by the names of their fields, and whose bytes they name."""
+    holding: tuple[tuple[str, Any], ...] = ()
+    """Values in which digests stand, and their types."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands there."""
+        return not any(self)
+
+
+class Value(NamedTuple):
+    """A value of an event: in it, or beside it."""
+
+    inline: Any
+    ref: BlobRef | None
+    holds: Any
+    """The type of a value in which digests stand; None: there are none."""
+
+    @property
+    def inline_bytes(self) -> bytes:
+        """The JSON bytes of a value that stands in its event."""
+        return bytes(self.inline) if isinstance(self.inline, msgspec.Raw) else msgspec.json.encode(self.inline)
+
+
+class Digest(NamedTuple):
+    """Bytes that an event, or a value of it, names by digest alone."""
+
+    digest: str
+    whose: Literal["shared", "timed", "own"]
+
+
+@lru_cache(maxsize=256)
+def shape_of(struct: type[msgspec.Struct]) -> Shape:
+    """Where values and digests stand in a struct, told from the types of its fields."""
+    hints = get_type_hints(struct, include_extras=True)
+    fields = {field.name: hints[field.name] for field in msgspec.structs.fields(struct)}
+    values = tuple(
+        name.removesuffix(TWIN) for name, hint in fields.items() if name.endswith(TWIN) and BlobRef in _in(hint)
+    )
+    twins = {name + TWIN for name in values}
+    rest = {name: hint for name, hint in fields.items() if name not in twins}
+    return Shape(
+        values=values,
+        nested=tuple(name for name, hint in rest.items() if any(not shape_of(one).is_empty for one in _structs(hint))),
+        digests=tuple((name, whose) for name, hint in rest.items() if (whose := _marks(hint, "names")) is not None),
+        holding=tuple((name, held) for name, hint in rest.items() if (held := _marks(hint, "holds")) is not None),
+    )
+
+
+def values_in(struct: msgspec.Struct) -> Iterator[Value]:
+    """The values of a payload that were recorded, with those in the structs within it."""
+    shape = shape_of(type(struct))
+    held = dict(shape.holding)
+    for name in shape.values:
+        inline, ref = getattr(struct, name, msgspec.UNSET), getattr(struct, name + TWIN)
+        if isinstance(ref, BlobRef):
+            yield Value(None, ref, held.get(name))
+        elif inline is not msgspec.UNSET and inline != ():
+            yield Value(inline, None, held.get(name))
+    for one in _nested(struct, shape):
+        yield from values_in(one)
+
+
+def digests_in(held: Any) -> Iterator[Digest]:
+    """What a struct, or a list of them, names by digest alone."""
+    if isinstance(held, list | tuple):
+        for one in held:
+            yield from digests_in(one)
+    elif isinstance(held, msgspec.Struct):
+        shape = shape_of(type(held))
+        for name, whose in shape.digests:
+            if digest := getattr(held, name):
+                yield Digest(digest, whose)
+        for one in _nested(held, shape):
+            yield from digests_in(one)
+
+
+def digests_of(value: Value, data: bytes) -> list[Digest]:
+    """What a recorded value names by digest alone; `data` are its bytes."""
+    try:
+        return [] if value.holds is None else list(digests_in(msgspec.json.decode(data, type=value.holds)))
+    except msgspec.ValidationError:  # an older Remit recorded another form
+        return []
+
+
+def payload_of(event: Event, now: int) -> Payload | None:
+    """The payload of an event that keeps something beside itself; None: it does not.
+
+    Bytes that were to be kept until `now` or less are not counted.
+    """
+    if not any(mark in event.data for mark in _MARKS):
+        return None
+    payload = decode(event.kind, event.data)
+    if isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now:
+        return None
+    return payload
+
+
+def _nested(struct: msgspec.Struct, shape: Shape) -> Iterator[msgspec.Struct]:
+    for name in shape.nested:
+        value = getattr(struct, name)
+        yield from (value if isinstance(value, list | tuple) else [value] if isinstance(value, msgspec.Struct) else [])
+
+
+def _in(hint: Any) -> tuple[Any, ...]:
+    """A type's members, down to those that have none."""
+    members = get_args(hint)[:1] if get_origin(hint) is Annotated else get_args(hint)
+    return tuple(each for member in members for each in _in(member)) if members else (hint,)
+
+
+def _structs(hint: Any) -> list[type[msgspec.Struct]]:
+    return [
+        one for one in _in(hint) if isinstance(one, type) and issubclass(one, msgspec.Struct) and one is not BlobRef
+    ]
+
+
+def _marks(hint: Any, key: str) -> Any:
+    """What a field's type, or a member of it, says of it under a key."""
+    for one in get_args(hint):
+        if isinstance(one, msgspec.Meta) and one.extra and key in one.extra:
+            return one.extra[key]
+        if get_origin(one) is Annotated and (said := _marks(one, key)) is not None:
+            return said
+    return None
