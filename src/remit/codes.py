@@ -116,6 +116,7 @@ class Code(Enum):
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
     JOB_NOT_CONVERSATION = Row(ERROR, 409, False, "The job runs no agent, so it has no conversation to continue.")
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
+    JOB_ENDS_WORKERS = Row(FAILED, 500, False, "Three processes in a row died while they ran the job.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
     NO_WORKER = Row(ERROR, 503, True, "No worker has taken the run; it continues once one does.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")

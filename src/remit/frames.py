@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import opcode
 import sysconfig
 import traceback
 from collections.abc import Callable
@@ -28,6 +29,23 @@ def frames_of(error: BaseException) -> tuple[str, ...]:
     own = [text for file, text in found if _is_own(file)]
     shown = own or [text for file, text in found if not file.startswith(_OURS)][-1:]
     return tuple(shown if len(shown) <= MOST else [shown[0], *shown[1 - MOST :]])
+
+
+def exit_words(error: BaseException) -> str:
+    """How code asked that the process end; empty for a KeyboardInterrupt of Ctrl-C, and for any other error.
+
+    Ctrl-C stands at no `raise` of the user's code.
+    """
+    if isinstance(error, SystemExit):
+        return f"asked to exit with {error.code!r}"
+    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
+        return ""
+    last = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    by_code = code.co_code[last.tb_lasti] == opcode.opmap["RAISE_VARARGS"] and _is_own(code.co_filename)
+    return "raised KeyboardInterrupt" if by_code else ""
 
 
 def place_of(function: Callable[..., object]) -> str:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from remit import CallContext, Remit, Run, recipe, tool
+from remit import CallContext, Code, Remit, Run, recipe, tool
 from remit.errors import StateError
 from remit.service.service import Service
 from remit.settings import load
@@ -101,6 +101,8 @@ async def settle(service: Service, job: str, remit: Remit, witness: list[str]) -
     seen = {line.split()[1] for line in witness if line.startswith("charge ")}
     refunds = {int(line.split()[1]) for line in witness if line.startswith("refund ")}
     view = await remit.service.jobs.view(job)
+    if view.row.code == Code.JOB_ENDS_WORKERS.name:  # nobody can tell these kills from deaths of the job
+        await service.jobs.resume(job)
     unknown = [step for step in view.steps if step.state == "unknown"]
     for step in unknown:
         number = int(step.meta.args_preview.split(":")[1].rstrip("}"))

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from remit import CallContext, Remit, Run, recipe, tool
+from remit import CallContext, Code, Remit, Run, recipe, tool
 from remit.errors import StateError
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import HeadPatch
@@ -144,6 +144,8 @@ async def until_ended(remit: Remit, jobs: dict[str, Any], books: Path) -> None:
             return
         for job in open_jobs:
             view = await remit.service.jobs.view(job)
+            if view.row.code == Code.JOB_ENDS_WORKERS.name:
+                await remit.service.jobs.resume(job)
             for step in view.steps:
                 if step.state == "unknown":
                     done = f"{stream_of(job)} {step.step}" in noted(books)

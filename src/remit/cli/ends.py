@@ -28,6 +28,7 @@ _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_M
 _STUCK: Final = {
     Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or start a new job with the changed one.",
     Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded this job, or set jobs.mismatch.",
+    Code.JOB_ENDS_WORKERS.name: "Find out what ends them: its last step, memory, a crash in native code.",
 }
 """What helps a stuck job, where its record does not say."""
 

@@ -58,6 +58,12 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
         return _started(self.pid) != self.started
 
 
+def alive(recorded: str) -> bool:
+    """Whether the process of a recorded owner is known to run still; one on another machine is not."""
+    owner = Owner.parse(recorded)
+    return owner is not None and owner.host == _host() and not owner.dead()
+
+
 @cache
 def _host() -> str:
     """This machine, and if known this boot and this container: each counts processes again."""

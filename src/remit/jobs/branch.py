@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from remit.codes import Code
 from remit.errors import RunError, UsageError
+from remit.frames import exit_words
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
+
+T = TypeVar("T")
 
 _KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
 
@@ -61,6 +64,20 @@ current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
 """The branch that the running code belongs to."""
 asking: Final[ContextVar[Conversation | None]] = ContextVar("remit_asking", default=None)
 """What the model knew for which the running code works; None: it works for no model."""
+
+
+async def ends(work: Awaitable[T]) -> T:
+    """Do work of the user's. What it raises to end the process ends the work: RunError, with the words of the exit."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        said = exit_words(error)
+        if not said:
+            raise
+        failure = RunError(
+            f"the recipe {said}", remedy="Raise an exception or return: a recipe ends its own job alone."
+        )
+        raise failure.with_traceback(error.__traceback__) from error
 
 
 class Countdown:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
-from remit.jobs.branch import Branch, Countdown, current
+from remit.jobs.branch import Branch, Countdown, current, ends
 
 if TYPE_CHECKING:
     from remit.jobs.effects.recorded import Effects
@@ -27,9 +27,9 @@ class Branches:
         tasks = [self._start(branch, f"{place}.{index}.") for index, branch in enumerate(branches)]
         if not tasks:
             return []
-        ends = Countdown(len(tasks), self._activity.unblock)
+        countdown = Countdown(len(tasks), self._activity.unblock)
         for task in tasks:
-            task.add_done_callback(ends.one)
+            task.add_done_callback(countdown.one)
         self._activity.block()
         try:
             await asyncio.wait(tasks)
@@ -69,11 +69,7 @@ class Branches:
     def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
         self._activity.unblock()  # a branch more is active; its end takes it back
         context = copy_context()
-        task = asyncio.get_running_loop().create_task(_result(branch), context=context)
+        task = asyncio.get_running_loop().create_task(ends(branch), context=context)
         context.run(current.set, Branch(prefix, task))
         task.add_done_callback(lambda _task: self._activity.block())
         return task
-
-
-async def _result(branch: Awaitable[T]) -> T:
-    return await branch

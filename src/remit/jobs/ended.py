@@ -9,7 +9,9 @@ import msgspec
 from remit.codes import Code
 from remit.errors import RunError
 from remit.frames import MOST, frames_of
+from remit.gateway.result import words
 from remit.journal.kinds import ErrorInfo
+from remit.redact import recordable
 from remit.tools.hints import to_json
 
 FATAL: Final = frozenset(
@@ -48,16 +50,14 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
     """An exception as it is recorded: its code where it has one, its words, and what to do."""
     code = getattr(error, "code", None)
     name = getattr(code, "name", None) or "JOB_FAILED"
-    kind = type(error).__name__
-    message = getattr(error, "message", None) or (f"{kind}: {error}" if str(error) else kind)
     step = getattr(error, "step", "") or step
     return ErrorInfo(
-        code=str(name),
-        message=str(message),
-        remedy=str(getattr(error, "remedy", "")),
-        cause=str(getattr(error, "cause", None) or ""),
+        code=recordable(str(name)),
+        message=recordable(str(getattr(error, "message", None) or words(error))),
+        remedy=recordable(str(getattr(error, "remedy", ""))),
+        cause=recordable(str(getattr(error, "cause", None) or "")),
         step=step,
-        frames=(*frames_of(error), *_inner(error))[-MOST:],
+        frames=tuple(map(recordable, (*frames_of(error), *_inner(error))[-MOST:])),
     )
 
 

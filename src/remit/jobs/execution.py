@@ -32,7 +32,7 @@ from remit.jobs.effects.live import LiveEffects
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.recorder import Recorder
 from remit.jobs.ended import Ended, encoded_result, error_info
-from remit.jobs.leased import LeasedJob
+from remit.jobs.leased import DEADLY, LeasedJob
 from remit.jobs.recipe import declared
 from remit.jobs.replay import undo_of
 from remit.jobs.routes import LackingError, delay, of_version, route_of
@@ -52,6 +52,7 @@ from remit.journal.kinds import (
 
 if TYPE_CHECKING:
     from remit.jobs.effects.waits import Waits
+    from remit.jobs.program import Program
     from remit.jobs.services import JobServices
     from remit.journal.event import Event, Lease
     from remit.journal.writer import StreamWriter
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.jobs")
 _LINGER: Final = SECOND // 5
 """Microseconds an execution stays for a timer about to fire, rather than park and replay."""
+_UNRECORDABLE: Final = "Correct what the message names in the recipe, then retry the job."
 _STUCK: Final = (NondeterminismError, VersionError, LackingError)
 """Errors of this process, not of the job: another one may continue it."""
 
@@ -99,7 +101,7 @@ class JobExecution:
             except ChainBrokenError as error:
                 return await self._damaged(error)
             try:
-                return await self._run(events)
+                return await self._to_end(events)
             except (ChainBrokenError, UsageError) as error:
                 # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
                 try:
@@ -112,9 +114,34 @@ class JobExecution:
         except JournalError as error:
             if error.code is not Code.RECORD_INVALID:
                 raise
-            # Nothing can be written to this one: it is tried again when its lease is over, and stops no other job.
+            # Nothing can be written to this one, and it stops no other job.
             _log.error("%s: %s; see `remit verify`", self.job, error.message)
             return Ended(how="lost")
+
+    async def _to_end(self, events: Sequence[Event]) -> Ended:
+        """Run, and if its end cannot be recorded, fail the job with the reason."""
+        try:
+            return await self._run(events)
+        except (UnicodeEncodeError, OverflowError, JournalError) as error:
+            if isinstance(error, JournalError) and error.code is not Code.RECORD_INVALID:
+                raise
+            return await self._unrecordable(error)
+        finally:
+            self._services.suspects.pop(self.stream, None)
+
+    async def _unrecordable(self, error: Exception) -> Ended:
+        """Fail the job in plain words; leave it stuck, if not even they can be recorded. Raises JournalError."""
+        why = ErrorInfo(code=Code.RECORD_INVALID.name, message=error_info(error).message, remedy=_UNRECORDABLE)
+        _log.error("%s: %s", self.job, why.message)
+        try:
+            self.writer = await self._leased.rewrite()
+            return await (self._stuck(why) if self._history.ending else self._failed(why))
+        except JournalError as again:
+            if again.code is not Code.RECORD_INVALID:
+                raise
+            self.writer = await self._leased.rewrite()
+            await self._leased.abandon(Code.RECORD_INVALID.name)
+            return Ended(how="stuck", error=why)
 
     async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
         _log.error("%s: %s", self.job, error.message)
@@ -138,14 +165,26 @@ class JobExecution:
             return await self._stuck(error_info(error), self._route_to(error))
         except RunError as error:
             return await self._failed(error_info(error))
-        history.recovering = await self._leased.recover() or history.recovering
-        self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in history.waits.values())
+        return await self._taken_over() or await self._go_on(program)
+
+    async def _go_on(self, program: Program) -> Ended:
+        self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
         live, effects = await self._effects(program.name)
         running = Running(self._run_of(effects, program.version), effects, program.start)
         try:
             return await self._drive(running, live.waits) or await self._over(running)
         finally:
             await running.end()
+
+    async def _taken_over(self) -> Ended | None:
+        """Go on after a worker that disappeared, if one did; how the job is left, if it may not go on here."""
+        match await self._leased.take_over(self._history, self._services.suspects, self._services.alive):
+            case "deadly":
+                return await self._stuck(ErrorInfo(code=Code.JOB_ENDS_WORKERS.name, message=DEADLY))
+            case "later":
+                return Ended(how="parked")
+            case "go on":
+                return None
 
     async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
         """Effects on the history: what is recorded is returned, the rest is done under the name of a program."""
@@ -315,7 +354,9 @@ class JobExecution:
         """Undo what a recorded compensation names; this needs no code, unless an undo is made from a result."""
         self._activity = Activity(halting=self._activity.halting)
         self._history = await self._folded()
-        self._history.recovering = await self._leased.recover() or self._history.recovering
+        left = await self._taken_over()
+        if left is not None:
+            return left
         self._history.places.clear()  # the recipe runs no more
         self._leased.questions.asked = True
         created = self._history.created

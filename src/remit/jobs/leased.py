@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from remit.clock import SECOND
+from remit.errors import AppendConflictError
 from remit.jobs.effects.questions import Questions
 from remit.jobs.inbox import Inbox
-from remit.jobs.state import CODE, WAITING, job_of, stuck_by
+from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobFailed, JobWaiting, Payload, RecoveryStarted
 
@@ -14,6 +17,11 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
+
+_DEATHS: Final = 3
+"""Processes that may die of a job before it is left alone."""
+_SUSPECT: Final = _DEATHS - 1
+DEADLY: Final = f"{_DEATHS} processes in a row died while they ran this job"
 
 
 class LeasedJob:
@@ -41,14 +49,43 @@ class LeasedJob:
         if self.seen_wakes or self._lease.previous_state != "pending":
             await self.inbox.refresh()
 
-    async def recover(self) -> bool:
-        """Record that this worker goes on after one that disappeared; whether it does."""
-        if self._recovered or self._lease.previous_state != "running":
-            return False
-        self._recovered = True
-        owner, previous = self._lease.head.lease_owner or "", self._lease.previous_owner or ""
-        await self.journal.append(self.writer, RecoveryStarted(owner=owner, previous_owner=previous), synced=False)
-        return True
+    async def take_over(
+        self, history: History, suspects: dict[str, History], alive: Callable[[str], bool]
+    ) -> Literal["go on", "later", "deadly"]:
+        """Record it if this worker goes on after one that disappeared, and say whether it may go on.
+
+        `alive` says whether an owner runs still. Of the `suspects`, jobs whose processes died again and again, one at a
+        time goes on here: then only the one is blamed that ends this process too. `deadly` has ended enough of them.
+        """
+        if not self._recovered and self._lease.previous_state == "running":
+            self._recovered = True
+            owner, previous = self._lease.head.lease_owner or "", self._lease.previous_owner or ""
+            event = RecoveryStarted(owner=owner, previous_owner=previous, alive=bool(previous) and alive(previous))
+            # Durable before anything runs if a process died: should this one die too, the next has to know.
+            await self.journal.append(self.writer, event, synced=bool(previous))
+            history.take(event)
+        if history.deaths >= _DEATHS:
+            return "deadly"
+        if history.deaths >= _SUSPECT and any(other.deaths >= _SUSPECT for other in suspects.values()):
+            await self._postpone()
+            return "later"
+        suspects[self.stream] = history
+        return "go on"
+
+    async def _postpone(self) -> None:
+        """Leave the job to any worker, in a while."""
+        due = self.journal.clock.now() + SECOND
+        patch = HeadPatch(state="pending", due_at=due, route=self.route, release=True)
+        await self.journal.append(self.writer, synced=True, patch=patch)
+
+    async def rewrite(self) -> StreamWriter:
+        """Take a new writer, for the last one was refused. Raises AppendConflictError if the job is not ours any more."""
+        await self.journal.drained()
+        head = await self.journal.head(self.stream)
+        if head is None or head.epoch != self.epoch:
+            raise AppendConflictError(f"{self.stream}: another writer took over the stream")
+        self.writer = self.journal.writer(head.stream, head.kind, head)
+        return self.writer
 
     async def check(self) -> bool:
         """Whether the job is still ours; what was left in its inbox is read."""

@@ -39,6 +39,7 @@ class Runner:
         chance: RandomSource,
         report: Callable[[str, float | None, float | None, str], None],
         worker: str = "this process",
+        alive: Callable[[str], bool] = lambda _owner: False,
         step_by_step: bool = False,
     ) -> None:
         """`report` is called with job, done, total and message; `worker` is this process in words.
@@ -55,6 +56,7 @@ class Runner:
             chance=chance,
             report=report,
             worker=worker,
+            alive=alive,
             step_by_step=step_by_step,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from remit.errors import RunError
-from remit.jobs.branch import Branch, current
+from remit.jobs.branch import Branch, current, ends
 
 if TYPE_CHECKING:
     from remit.jobs.effects.recorded import Effects
@@ -65,4 +65,4 @@ async def end(task: asyncio.Task[Any]) -> None:
 
 async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
     current.set(Branch("", asyncio.current_task()))
-    return await start(run)
+    return await ends(start(run))

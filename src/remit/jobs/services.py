@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
+    from remit.jobs.state import History
     from remit.jobs.versions import Versions
     from remit.journal.journal import Journal
     from remit.randomness import RandomSource
@@ -29,7 +30,11 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
     """Called with job, done, total and message."""
     worker: str
     """This process, in words."""
+    alive: Callable[[str], bool]
+    """Whether the process of a lease's owner is known to run still."""
     lacked: set[str] = msgspec.field(default_factory=set)
     """Routes of jobs that were left because a tool was missing here."""
+    suspects: dict[str, History] = msgspec.field(default_factory=dict)
+    """Passes under way, by stream: a process may have died of those that count deaths."""
     step_by_step: bool = False
     """Whether an execution ends after each new effect (always-replay, for tests)."""

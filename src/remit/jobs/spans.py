@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import overload
+from typing import Final, overload
 
 from remit.clock import SECOND
 from remit.errors import UsageError
+
+_LONGEST_S: Final = 10 * 366 * 86_400
+"""As in plans (plans/duration.py)."""
 
 Span = float | timedelta
 """Seconds, or a timedelta."""
@@ -22,10 +25,12 @@ def seconds_of(span: Span | None) -> float | None: ...
 
 
 def seconds_of(span: Span | None) -> float | None:
-    """Seconds of a span. Raises UsageError for an infinite one."""
+    """Seconds of a span. Raises UsageError for an infinite one, or one of more than ten years."""
     found = span.total_seconds() if isinstance(span, timedelta) else span
     if found is not None and not math.isfinite(found):
         raise UsageError(f"{span!r} is not a duration", remedy="Give seconds or a timedelta.")
+    if found is not None and found > _LONGEST_S:
+        raise UsageError(f"{span!r} is longer than ten years", remedy="Give seconds or a timedelta, ten years at most.")
     return found
 
 

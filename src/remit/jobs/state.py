@@ -79,6 +79,19 @@ _EFFECTS: Final = (
     k.UuidRecorded,
     k.WaitCompleted,
 )
+_PROGRESS: Final = (
+    k.ToolInvocationFinished,
+    k.GateRefused,
+    k.CommandCommitted,
+    k.TimeRecorded,
+    k.RandomRecorded,
+    k.UuidRecorded,
+    k.JobWaiting,
+    k.WaitCompleted,
+    k.TimerFired,
+    k.StepCompensated,
+)
+"""What a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
 End = k.JobCompleted | k.JobFailed | k.JobCancelled
 
@@ -124,6 +137,8 @@ class History:
         self._completed: dict[str, None] = {}
         """Steps with an undo whose calls have ended, in the order of their ends."""
         self.recovering = False
+        self.deaths = 0
+        """Processes in a row that died while they ran the job, and got nothing done."""
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not continue it the last time; whether that still holds, the head says."""
         self.times_left = 0
@@ -143,6 +158,8 @@ class History:
         fold = self._folds.get(type(payload))
         if fold is not None:
             fold(self, payload)
+        if isinstance(payload, _PROGRESS):
+            self.deaths = 0
         if isinstance(payload, _EFFECTS):
             self.execution = self.under
             self.began = self.began or self.execution
@@ -311,8 +328,9 @@ class History:
     def _model_drift(self, payload: k.ModelDriftRecorded) -> None:
         self.drifts.add((payload.step, payload.current))
 
-    def _recovery_started(self, _payload: k.RecoveryStarted) -> None:
+    def _recovery_started(self, payload: k.RecoveryStarted) -> None:
         self.recovering = True
+        self.deaths += bool(payload.previous_owner and not payload.alive)
 
     def _recovery_completed(self, _payload: k.RecoveryCompleted) -> None:
         self.recovering = False

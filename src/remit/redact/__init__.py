@@ -20,6 +20,11 @@ _SCAN: Final = 1_024
 """Bytes looked at to make a preview, so that a large value costs no more than a small one."""
 
 
+def recordable(text: str) -> str:
+    """The text as an event can hold it: half of a surrogate pair, which UTF-8 has not, as Python's escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def mask(text: str) -> str:
     """The text with secrets masked, whether it is JSON or not, and wherever it was cut."""
     return _masked(text, is_json=False)

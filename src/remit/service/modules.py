@@ -61,7 +61,7 @@ def _load(name: str, folder: Path) -> ModuleType:
         sys.path.append(str(folder))
     try:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = "".join(f" ({frame})" for frame in frames_of(error)[-1:])
         why, remedy = f"{type(error).__name__}: {error}", "Fix the module, or leave it out of app.modules and --module."
         if isinstance(error, RemitError):

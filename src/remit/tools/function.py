@@ -14,7 +14,7 @@ import msgspec
 from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.frames import frames_of
+from remit.frames import exit_words, frames_of
 from remit.large import is_large
 from remit.settings.terms import SandboxTerms, terms_of
 from remit.tools import hints
@@ -104,8 +104,11 @@ class FunctionTool(Generic[P, R_co]):
             if not self.is_async:
                 return await (threads or Threads(1)).run(lambda: _result(_run(call, given)))
             value = await call(**given)
-        except SystemExit as error:  # a tool ends a call, never the process that serves it
-            raise RuntimeError(f"the tool asked to exit with {error.code!r}") from error
+        except (SystemExit, KeyboardInterrupt) as error:  # a tool ends a call, never the process that serves it
+            said = exit_words(error)
+            if not said:
+                raise
+            raise RuntimeError(f"the tool {said}") from error
         plain = value.value if isinstance(value, ToolResult) else value
         return await asyncio.to_thread(_result, value) if is_large(plain) else _result(value)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.clock import Clock, SystemClock
 from remit.engines.local import LocalEngine
-from remit.engines.owner import Owner
+from remit.engines.owner import Owner, alive
 from remit.engines.port import Engine
 from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
@@ -168,6 +168,7 @@ def _engine(
         chance=chance,
         report=report or (lambda _job, _done, _total, _message: None),
         worker=Owner.this().words,
+        alive=alive,
         step_by_step=step_by_step,
     )
     return LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)

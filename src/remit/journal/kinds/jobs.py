@@ -88,6 +88,9 @@ class RecoveryStarted(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "recovery_started"
     owner: str
     previous_owner: str = ""
+    """Who held the job without giving it up; empty: its last worker gave it up."""
+    alive: bool = False
+    """Whether that process is known to run still: it lost its lease, and did not die of the job."""
 
 
 class RecoveryCompleted(Payload, frozen=True, kw_only=True):
