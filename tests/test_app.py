@@ -46,6 +46,7 @@ async def test_a_remembered_approval_answers_for_later_calls_until_revoked(remit
         )
         assert await job == "ONE"
         assert await remit.run(noting("two")) == "TWO"
+        assert rule is not None
         await remit.service.approvals.revoke(rule.id)
         third = await remit.start(noting("three"))
         assert (await until_waiting(remit, third.id)).waiting_for.startswith("confirmation")

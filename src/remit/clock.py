@@ -14,6 +14,8 @@ from typing import Final, Protocol
 SECOND: Final = 1_000_000
 """Microseconds in a second."""
 DAY: Final = 86_400 * SECOND
+SKEW: Final = 300 * SECOND
+"""Microseconds by which clocks of machines may differ: what was recorded later than this from now is not believed."""
 _TEN_MS: Final = 10_000
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600

@@ -13,11 +13,18 @@ import msgspec
 import pytest
 
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import KINDS, ErrorInfo, MessageKept, Payload
+from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload
+from remit.journal.kinds.people import Extension
 
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text(encoding="utf-8")
 PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", msgspec.Raw: "JSON", type(None): "null"}
-NAMED = {BlobRef: "[reference](#reference)", ErrorInfo: "[error](#error)", MessageKept: "[message](#message)"}
+NAMED = {
+    BlobRef: "[reference](#reference)",
+    ErrorInfo: "[error](#error)",
+    MessageKept: "[message](#message)",
+    Extension: "[extension](#extension)",
+    ConfirmationDecided: "[answer](#confirmation_decided)",
+}
 UNSAID = (msgspec.UnsetType,)
 Struct = type[msgspec.Struct]
 
@@ -80,6 +87,7 @@ def rows(title: str) -> list[list[str]]:
 
 EVERY: list[tuple[str, Struct]] = [
     ("error", ErrorInfo),
+    ("extension", Extension),
     ("message", MessageKept),
     ("reference", BlobRef),
     *((f"`{kind}`", payload) for kind, payload in KINDS.items()),

@@ -47,7 +47,7 @@ async def test_what_is_kept_is_active_under_an_identifier_of_its_own() -> None:
 async def test_another_process_finds_it_too() -> None:
     async with opened() as world:
         rule = await world.remembered.keep(approval(world), "c_1", "bob")
-        assert await remembered.RememberedApprovals(world.journal).active("note.write") == [rule]
+        assert await remembered.RememberedApprovals(world.journal, world.confirmations).active("note.write") == [rule]
 
 
 async def test_only_those_of_the_tool_are_looked_at() -> None:

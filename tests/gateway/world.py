@@ -128,7 +128,7 @@ class World:
         probes = {**probes_of(providers), **parts["required"], **parts["optional"]}
         self.readiness = Readiness(clock, probes, parts["required"], timeout_s=0.05)
         self.confirmations = Confirmations(self.journal)
-        self.remembered = RememberedApprovals(self.journal)
+        self.remembered = RememberedApprovals(self.journal, self.confirmations)
         self.limits: Limits = parts["limits"]
         self.stream = f"session/{new_id('ses')}"
         self.writer = self.journal.writer(self.stream, "session")

@@ -199,7 +199,7 @@ async def test_a_remembered_approval_lets_the_same_call_run_again(served: Served
         assert len(await other.questions()) == 1
 
 
-async def test_two_people_approve_and_only_the_last_can_have_it_remembered(served: Served, tmp_path: Path) -> None:
+async def test_two_people_approve_and_both_have_to_want_it_remembered(served: Served, tmp_path: Path) -> None:
     found = load(cwd=tmp_path, env={}, flags={"journal.url": ":memory:"})
     two = {"id": "two", "effect": "ask", "tools": ["shop.order"], "approvals": 2}
     settings = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, rules=(two,)))
@@ -212,16 +212,19 @@ async def test_two_people_approve_and_only_the_last_can_have_it_remembered(serve
         await ben.log_in("secret-ben")
         page = await ann.get(where)
         assert "0 of 2" in page.text
-        assert "2 people still have to approve" in page.text
-        assert "Approve and remember" not in page.text
-        sent = await ann.send(f"{where}/approve", [("csrf", page.csrf), ("digest", question.digest)])
+        assert "2 people have to choose this" in page.text
+        wish = [("digest", question.digest), ("scope", "everything"), ("exact", "yes"), ("seconds", "3600")]
+        sent = await ann.send(f"{where}/remember", [("csrf", page.csrf), *wish])
         assert "your approval counts; 1 more must approve" in (await ann.get(sent.headers["location"])).text
         assert "You have approved it; it needs another person too." in (await ann.get(where)).text
         page = await ben.get(where)
         assert "1 of 2: ann" in page.text
-        assert page.text.count("Tested: this call would run without asking.") == 2
-        await ben.send(f"{where}/approve", [("csrf", page.csrf), ("digest", question.digest)])
+        assert page.text.count("Tested: this call would run without asking.") == 1
+        assert await opened.service.approvals.active() == []
+        await ben.send(f"{where}/remember", [("csrf", page.csrf), *wish])
         assert (await job)["item"] == "milk"
+        (kept,) = await opened.service.approvals.active()
+        assert kept.made_by == ("ann", "ben")
 
 
 async def test_whoever_may_not_answer_is_told_why_and_sees_no_button(served: Served) -> None:

@@ -82,6 +82,7 @@ async def test_a_remembered_approval_is_revoked_by_who_may_decide(served: Served
         kept = await opened.service.approvals.remember(
             asked.confirmation, "everything", seconds=60, exact=False, by="ada"
         )
+        assert kept is not None
         await browser.log_in("secret-ann")
         page = await browser.get("/policy")
         assert "with any arguments" in page.text

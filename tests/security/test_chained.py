@@ -113,6 +113,7 @@ async def test_a_revoked_approval_is_not_active_again(remit_in: OpenRemit, tmp_p
         await remit.service.tools.views()
         await remit.service.confirmations.decide(question, "approve")
         rule = await remit.service.approvals.remember(question, "everything", seconds=3_600, exact=False)
+        assert rule is not None
         assert len(await remembered.active()) == 1
         await remembered.revoke(rule.id, "ann")
         forge(tmp_path, "UPDATE heads SET state = 'active', closed = 0 WHERE kind = 'approval'")

@@ -109,6 +109,7 @@ async def test_a_remembered_approval_does_not_answer_a_doubt(remit_in: OpenRemit
         first = await called(remit, "shop.cancel", order="mine")
         asked = first.confirmation or ""
         await remit.service.confirmations.decide(asked, "approve", by="bob")
-        kept = await remit.service.approvals.remember(asked, "everything", seconds=600, exact=False)
+        kept = await remit.service.approvals.remember(asked, "everything", seconds=600, exact=False, by="bob")
+        assert kept is not None
         assert kept.args_digest is None
         assert (await called(remit, "shop.cancel", order="other")).status == "pending"

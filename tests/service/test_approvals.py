@@ -42,7 +42,10 @@ async def test_a_remembered_approval_is_of_the_contract_that_was_shown(remit_in:
     job, question = await asked(remit_in)
     async with remit_in(tools=[rewrite], work=False) as remit:
         decided = await remit.service.confirmations.decide(question, "approve", by="bob")
-        kept = await remit.service.approvals.remember(decided.confirmation, "everything", seconds=60, exact=False)
+        kept = await remit.service.approvals.remember(
+            decided.confirmation, "everything", seconds=60, exact=False, by="bob"
+        )
+        assert kept is not None
         today = await remit.service.tools.view("pad.write")
         assert kept.contract_hash == decided.contract_hash != today.contract_hash
         assert (await remit.service.jobs.view(job)).principal == kept.principal == "alice"
@@ -63,7 +66,8 @@ async def test_an_approval_is_remembered_where_the_tool_is_not(remit_in: OpenRem
     _, question = await asked(remit_in)
     async with remit_in(work=False) as remit:
         await remit.service.confirmations.decide(question, "approve", by="bob")
-        kept = await remit.service.approvals.remember(question, "everything", seconds=60, exact=False)
+        kept = await remit.service.approvals.remember(question, "everything", seconds=60, exact=False, by="bob")
+        assert kept is not None
     async with remit_in(tools=[write], recipes=[pads]) as remit:
         assert (await remit.service.tools.view("pad.write")).contract_hash == kept.contract_hash
         job = await remit.start(pads())

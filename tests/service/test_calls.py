@@ -239,7 +239,7 @@ async def test_an_approval_remembered_for_a_session_covers_its_other_calls_and_n
     async with remit_in(providers=[Desk()], flags=MUST_ASK) as remit:
         first = await remit.call("desk.write", {"text": "x"}, key=key)
         decided = await remit.service.confirmations.decide(str(first.confirmation), "approve", by="bob")
-        await remit.service.approvals.remember(decided.confirmation, "session", seconds=60, exact=False)
+        await remit.service.approvals.remember(decided.confirmation, "session", seconds=60, exact=False, by="bob")
         for other in ("", "other"):
             assert (await remit.call("desk.write", {"text": "y"}, key=other)).ok
         session = await remit.service.sessions.open("python")

@@ -70,13 +70,14 @@ class Process:
         """How its pass ended; None: it had none, or crashed."""
         self.alive = True
         catalog = Catalog([FunctionProvider(tools)])
+        confirmations = Confirmations(self.journal)
         self.services = Services(
             journal=self.journal,
             catalog=catalog,
             policy=POLICY,
             readiness=Readiness(clock, {}),
-            confirmations=Confirmations(self.journal),
-            remembered=RememberedApprovals(self.journal),
+            confirmations=confirmations,
+            remembered=RememberedApprovals(self.journal, confirmations),
             limits=Limits(),
             takings=Takings(self.journal),
             allowance=Allowance(self.journal, DayLimits()),

@@ -90,6 +90,8 @@ class Prompt:
             reason = await self._line("reason (Enter for none): ") or ""
         self.current = ""
         try:
+            if answer in scopes_of(question):
+                return await self._remember(question, scopes_of(question)[answer])
             decided = await self._remit.service.confirmations.decide(
                 question.confirmation,
                 "deny" if answer == "deny" else "approve",
@@ -108,21 +110,25 @@ class Prompt:
             self.current = question.confirmation
             return False
         self._err.line(self._err.style(decided.state, "ok" if decided.state == "approved" else "failed"))
-        if answer in scopes_of(question):
-            await self._remember(question, scopes_of(question)[answer])
         return True
 
-    async def _remember(self, question: ConfirmationView, scope: Scope) -> None:
-        try:
-            kept = await self._remit.service.approvals.remember(
-                question.confirmation, scope, seconds=_REMEMBERED_S, exact=False, by=self._by
-            )
-        except RemitError as error:
-            show(describe(error), self._output)
-            return
-        where = "everywhere" if scope == "everything" else f"in this {scope}"
-        what = f"{one_line(kept.tool)} runs {where} without asking until {moment(kept.expires_at)}"
-        self._err.line(f"{what}; end that with: remit policy revoke {kept.id}")
+    async def _remember(self, question: ConfirmationView, scope: Scope) -> bool:
+        """Approve for later calls too; it is offered where one person's approval is enough. Raises RemitError."""
+        kept = await self._remit.service.approvals.remember(
+            question.confirmation,
+            scope,
+            seconds=_REMEMBERED_S,
+            exact=False,
+            digest=question.digest,
+            by=self._by,
+            proof="terminal",
+        )
+        self._err.line(self._err.style("approved", "ok"))
+        if kept is not None:
+            where = "everywhere" if scope == "everything" else f"in this {scope}"
+            what = f"{one_line(kept.tool)} runs {where} without asking until {moment(kept.expires_at)}"
+            self._err.line(f"{what}; end that with: remit policy revoke {kept.id}")
+        return True
 
     async def _edit(self, question: ConfirmationView) -> ConfirmationView | None:
         """The question that replaces this one; None where the arguments stayed as they were, or cannot be used."""

@@ -52,10 +52,7 @@ class RemoteConfirmations:
     ) -> ConfirmationView:
         """Approve or deny a call; without `digest`, the newest question is looked at and taken as seen."""
         only_oneself(by)
-        if sign is not None:
-            raise UsageError(
-                "answers to a server are not signed", remedy="The server identifies you by your token: omit --sign."
-            )
+        _unsigned(sign)
         if digest is None:
             found = await self.view(reference)
             reference, digest = found.confirmation, found.digest
@@ -85,14 +82,33 @@ class RemoteApprovals:
         found: list[Remembered] = await self._connection.ask("approvals.active")
         return found
 
-    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
-        """Let a confirmation's approval hold for later calls too."""
+    async def remember(
+        self,
+        confirmation: str,
+        scope: Scope,
+        *,
+        seconds: int,
+        exact: bool,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+        proof: ProofKind = "",  # noqa: ARG002 - the server knows the token that brings the answer
+        sign: Path | None = None,
+    ) -> Remembered | None:
+        """Let an approval hold for later calls too; with `digest`, approve the question in the same act."""
         only_oneself(by)
-        body = RememberBody(scope=scope, seconds=seconds, exact=exact)
-        kept: Remembered = await self._connection.ask("confirmations.remember", confirmation, body=body)
+        _unsigned(sign)
+        body = RememberBody(scope=scope, seconds=seconds, exact=exact, digest=digest, reason=reason)
+        kept: Remembered | None = await self._connection.ask("confirmations.remember", confirmation, body=body)
         return kept
 
     async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
         """End a remembered approval."""
         only_oneself(by)
         await self._connection.ask("approvals.revoke", rule, body=RevokeBody(reason=reason))
+
+
+def _unsigned(key: Path | None) -> None:
+    if key is not None:
+        remedy = "The server identifies you by your token: omit --sign."
+        raise UsageError("answers to a server are not signed", remedy=remedy)

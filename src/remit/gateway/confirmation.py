@@ -43,6 +43,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(d.by for d in self.decisions if d.decision == "approve"))
 
     @property
+    def bound(self) -> bool:
+        """Whether the recorded call is the one that its digest stands for, whole: all that decides what would run."""
+        digest_of = rebinding(self.request, self.caller, self.args)
+        return bool(self.request.provider_id) and digest_of == self.request.digest
+
+    @property
     def enough(self) -> bool:
         """Whether as many have approved as must."""
         return len(self.approved_by) >= self.request.approvals

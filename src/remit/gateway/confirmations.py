@@ -61,7 +61,7 @@ class Confirmations:
     def __init__(self, journal: Journal, proofs: Proofs | None = None) -> None:
         """Keep confirmations in `journal`; `proofs` say which approvals count, by default any."""
         self._journal = journal
-        self._proofs = proofs or Proofs()
+        self.proofs = proofs or Proofs()
         self._claimed: set[str] = set()
 
     # --- asking
@@ -163,8 +163,8 @@ class Confirmations:
             if decision.digest != found.request.digest:
                 msg = f"{found.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
-            if decision.decision == "approve" and (why := await self._proofs.refusal(found.request, decision)):
-                raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self._proofs.mode])
+            if decision.decision == "approve":
+                await self.check_proof(found, decision)
             decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
             if decision.decision == "approve":
                 await self._check_key(decided)
@@ -258,7 +258,7 @@ class Confirmations:
 
     async def check(self, head: Head) -> Checked:
         """Whether the answers to a question prove what they have to; its chain holds."""
-        return await check(self._journal, self._proofs, head)
+        return await check(self._journal, self.proofs, head)
 
     # --- common
 
@@ -282,10 +282,15 @@ class Confirmations:
             msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
+    async def check_proof(self, found: Confirmation, approval: ConfirmationDecided) -> None:
+        """Raise UsageError (DECIDER_NOT_ALLOWED) if an approval does not prove what it has to."""
+        if why := await self.proofs.refusal(found.request, approval):
+            raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self.proofs.mode])
+
     async def _check_key(self, decided: Confirmation) -> None:
         """Raise UsageError if the newest approval is signed with a key that has approved in another name."""
         given = [(one, None) for one in decided.decisions if one.decision == "approve"]
-        if len(await self._proofs.counted(decided.request, given)) < len(given):
+        if len(await self.proofs.counted(decided.request, given)) < len(given):
             msg = f"{decided.id}: this key has already approved under another name"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
@@ -321,7 +326,7 @@ class Confirmations:
         request, decisions, used = _folded(events)
         if request is None:
             return None
-        counted = await self._proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
+        counted = await self.proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
         decisions = [one for one in decisions if one.decision != "approve" or one in counted]
         encoded = await self._journal.value(request.args, request.args_blob)
         return Confirmation(

@@ -13,6 +13,7 @@ Only a signature can be checked after the fact: the journal holds it, and no pro
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import tempfile
 from base64 import b64decode
@@ -22,12 +23,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from remit.canonical import canonical
-from remit.clock import SECOND
+import msgspec
+
+from remit.canonical import canonical, sha256
+from remit.clock import SECOND, SystemClock
 from remit.errors import UsageError
+from remit.journal.kinds.payload import UNSET
 
 if TYPE_CHECKING:
     from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+    from remit.journal.kinds.people import Extension
 
 ProofMode = Literal["any", "terminal", "token", "signed"]
 ProofKind = Literal["", "terminal", "token"]
@@ -39,7 +44,10 @@ _ACCEPTED: Final[dict[ProofMode, frozenset[str]]] = {
     "token": frozenset({"token"}),
     "signed": frozenset(),
 }
+_log: Final = logging.getLogger("remit.gateway")
 _KEPT: Final = 1_000
+_FRESH: Final = 60 * SECOND
+"""How long a verdict on a key that is valid now is kept, since keys may end at a time."""
 _LONGEST: Final = 16_384
 _PATIENCE_S: Final = 30.0
 _PROGRAM: Final = "ssh-keygen"
@@ -47,10 +55,12 @@ _KEY_AT: Final = len(b"SSHSIG") + 4 + 4
 """Where the public key begins: behind a word, a version and its own length."""
 
 
-def statement(confirmation: str, digest: str, decision: str, by: str) -> bytes:
-    """The bytes that are signed: which answer, to which exact call, in whose name."""
+def statement(
+    confirmation: str, digest: str, decision: str, by: str, remember: Extension | msgspec.UnsetType = UNSET
+) -> bytes:
+    """The bytes that are signed: which answer, to which exact call and for which later ones, in whose name."""
     said = {"remit": "approval-1", "confirmation": confirmation, "digest": digest, "decision": decision, "by": by}
-    return canonical(said)
+    return canonical(said if remember is UNSET else {**said, "remember": msgspec.to_builtins(remember)})
 
 
 class Proofs:
@@ -61,7 +71,7 @@ class Proofs:
         self.mode = mode
         self.signers = signers
         self._own = own
-        self._verified: dict[tuple[bytes, str, int | None], bool] = {}
+        self._verified: dict[tuple[object, ...], bool] = {}
 
     @property
     def words(self) -> str:
@@ -97,18 +107,25 @@ class Proofs:
 
     async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
         """Whether an answer is signed by the person whom it names, with a key that is valid now, or was `at` then."""
-        text = statement(request.confirmation, request.digest, said.decision, said.by)
+        text = statement(request.confirmation, request.digest, said.decision, said.by, said.remember)
         return await self._holds(text, said.signature, said.by, at)
 
     async def _holds(self, text: bytes, signature: str, by: str, at: int | None) -> bool:
         if self.signers is None or len(signature) > _LONGEST or not by or by.startswith("-"):
             return False
-        known = self._verified.get((text, signature, at))
+        try:
+            signers = await asyncio.to_thread(self.signers.read_bytes)
+        except OSError as error:
+            _log.warning("%s cannot be read, so no signature counts: %s", self.signers, error.strerror)
+            return False
+        moment = SystemClock().now() // _FRESH if at is None else at  # ssh-keygen reads the machine's clock too
+        key = (text, signature, at is None, moment, sha256(signers))
+        known = self._verified.get(key)
         if known is None:
             known = await _verified(text, signature, by, self.signers, at)
             if len(self._verified) >= _KEPT:
                 self._verified.clear()
-            self._verified[text, signature, at] = known
+            self._verified[key] = known
         return known
 
 

@@ -1,4 +1,9 @@
-"""Remembered approvals in the journal: each a small stream that can be revoked (the rules themselves are policy's)."""
+"""Remembered approvals in the journal: each a small stream that can be revoked (the rules themselves are policy's).
+
+Its first event holds the answers that want it, each with the proof of who gave it. Where `confirm.proof` asks for one,
+they count as answers to the question itself do (rule 15): the question says what was approved, and the answers say who
+approved it, where it holds, until when and for which arguments. What the rule beside them says is compared with that.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,28 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, PolicyError
+from remit.errors import (
+    AppendConflictError,
+    ChainBrokenError,
+    NotFoundError,
+    PayloadErasedError,
+    PolicyError,
+    UsageError,
+)
 from remit.ids import new_id
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
+from remit.journal.kinds.people import Extension
 from remit.policy.remembered import Remembered, parse_remembered
 
 if TYPE_CHECKING:
+    from remit.gateway.confirmation import Confirmation
+    from remit.gateway.confirmations import Confirmations
+    from remit.gateway.proof import Proofs
     from remit.journal.journal import Journal
+    from remit.journal.kinds import ConfirmationDecided
 
 KIND: Final = "approval"
 _TOOL: Final = "tool"
@@ -27,9 +45,13 @@ _log: Final = logging.getLogger("remit.gateway")
 class RememberedApprovals:
     """Keeps, lists and revokes them."""
 
-    def __init__(self, journal: Journal, *, count: bool = True) -> None:
-        """Keep them in `journal`; if they do not `count`, none is ever active and none is made."""
+    def __init__(self, journal: Journal, confirmations: Confirmations, *, count: bool = True) -> None:
+        """Keep them in `journal`; if they do not `count`, none is ever active and none is made.
+
+        `confirmations` say what was approved, and which answers count.
+        """
         self._journal = journal
+        self._confirmations = confirmations
         self.count = count
 
     async def active(self, tool: str | None = None) -> list[Remembered]:
@@ -40,10 +62,12 @@ class RememberedApprovals:
         found = [await self._load(head) for head in await self._heads({_TOOL: tool} if tool else {})]
         return [rule for rule in found if rule is not None and now < rule.expires_at]
 
-    async def keep(self, rule: Remembered, confirmation: str, by: str) -> Remembered:
-        """Remember an approval; its identifier is made here."""
+    async def keep(
+        self, rule: Remembered, confirmation: str, by: str, answers: tuple[ConfirmationDecided, ...] = ()
+    ) -> Remembered:
+        """Remember an approval that these answers want; its identifier is made here."""
         rule = msgspec.structs.replace(rule, id=new_id("rule"))
-        event = ApprovalRemembered(rule=msgspec.to_builtins(rule), confirmation=confirmation, by=by)
+        event = ApprovalRemembered(rule=msgspec.to_builtins(rule), confirmation=confirmation, by=by, answers=answers)
         patch = HeadPatch(state="active", title=rule.tool, labels={_TOOL: rule.tool})
         await self._journal.create(f"{KIND}/{rule.id}", KIND, event, patch=patch)
         return rule
@@ -74,22 +98,80 @@ class RememberedApprovals:
                 return heads
 
     async def _load(self, head: Head) -> Remembered | None:
-        """The approval; None for one this Remit cannot understand, and which therefore approves nothing."""
+        """The approval; None for one that is not proven, or that this Remit cannot understand: it approves nothing."""
         stream = head.stream
         events = await self._journal.read(stream)
+        found: Remembered | None = None
         try:
             self._journal.prove(head, [event for event in events if event.seq <= head.seq])
-        except ChainBrokenError as error:
+            for event in events:
+                payload = decode(event.kind, event.data)
+                if isinstance(payload, ApprovalRevoked):
+                    return None  # whatever the head says (rule 14)
+                if isinstance(payload, ApprovalRemembered) and event.seq <= head.seq:
+                    found = await self._proven(payload)
+        except (ChainBrokenError, PayloadErasedError, UsageError) as error:
             _log.warning("%s is left out: %s", stream, error.message)
             return None
-        found: Remembered | None = None
-        for event in events:
-            payload = decode(event.kind, event.data)
-            if isinstance(payload, ApprovalRevoked):
-                return None  # whatever the head says (rule 14)
-            if isinstance(payload, ApprovalRemembered) and event.seq <= head.seq:
-                try:
-                    found = parse_remembered(payload.rule)
-                except PolicyError as error:
-                    _log.warning("%s is left out: %s", stream, error.message)
         return found
+
+    async def _proven(self, kept: ApprovalRemembered) -> Remembered:
+        """The approval, made by those who prove it. Raises PolicyError and what reading its question raises."""
+        rule = parse_remembered(kept.rule)
+        if self._confirmations.proofs.mode == "any":
+            return rule
+        question = await self._confirmations.find(kept.confirmation)
+        return await proven(rule, kept, question, self._confirmations.proofs)
+
+
+async def proven(
+    rule: Remembered, kept: ApprovalRemembered, question: Confirmation, proofs: Proofs, at: int | None = None
+) -> Remembered:
+    """A remembered approval of a question, made by those whose answers prove it now, or `at` that moment.
+
+    Raises PolicyError if they are too few, or if it covers other calls than they approved.
+    """
+    extension = Extension(
+        scope=rule.scope, stream=rule.stream, until=rule.expires_at, exact=rule.args_digest is not None
+    )
+    answers = [(one, at) for one in kept.answers if wants(one, question, extension)]
+    people = tuple(dict.fromkeys(one.by for one in await proofs.counted(question.request, answers)))
+    if question.state == "denied" or len(people) < question.request.approvals:
+        raise PolicyError(f"no {question.request.approvals} approvals that are {proofs.words} want it remembered")
+    covered = extended(question, extension, people, made_at=rule.made_at)
+    if not question.bound or msgspec.structs.replace(rule, id=covered.id, made_by=people) != covered:
+        raise PolicyError("it covers other calls than were approved")
+    return msgspec.structs.replace(rule, made_by=people)
+
+
+def wants(answer: ConfirmationDecided, question: Confirmation, extension: Extension) -> bool:
+    """Whether an answer to a question says that its approval holds as far as this, and as long."""
+    wanted = answer.remember
+    return (
+        isinstance(wanted, Extension)
+        and (answer.decision, answer.confirmation) == ("approve", question.id)
+        and answer.digest == question.request.digest
+        and (wanted.scope, wanted.stream, wanted.exact) == (extension.scope, extension.stream, extension.exact)
+        and extension.until <= wanted.until
+    )
+
+
+def extended(question: Confirmation, extension: Extension, people: tuple[str, ...], *, made_at: int) -> Remembered:
+    """The rule that an approval of a question becomes, of what was asked about, whatever this process knows by now."""
+    request = question.request
+    return Remembered(
+        id="new",
+        tool=request.tool_name,
+        provider_id=request.provider_id,
+        contract_hash=request.contract_hash,
+        tool_version=request.tool_version,
+        capability_level=request.capability_level,
+        prompt_hash=request.prompt_hash,
+        args_digest=digest(question.args) if extension.exact else None,
+        scope=extension.scope,
+        stream=extension.stream,
+        principal=request.principal,
+        made_by=people,
+        made_at=made_at,
+        expires_at=extension.until,
+    )

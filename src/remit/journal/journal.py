@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -331,10 +331,16 @@ class Journal:
         """Check a stream as `examine` does, and raise as it does; how many events it has."""
         return (await self.examine(stream)).events
 
-    async def examine(self, stream: str, proven: set[str] | None = None) -> Examined:
+    async def examine(
+        self,
+        stream: str,
+        proven: set[str] | None = None,
+        visit: Callable[[Sequence[Event]], None] | None = None,
+    ) -> Examined:
         """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
 
-        `proven` holds the digests of shared values that were checked with other streams, and grows.
+        `proven` holds the digests of shared values that were checked with other streams, and grows. `visit` is given
+        the events once they are found intact.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
@@ -346,6 +352,8 @@ class Journal:
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
+        if visit is not None:
+            visit(events)
         return examined
 
     def prove(self, head: Head, events: Sequence[Event]) -> None:

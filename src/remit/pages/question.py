@@ -9,6 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, UsageError
+from remit.gateway.proof import ProofKind
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
 from remit.pages.page import Page, PageRequest, See, View
@@ -132,16 +133,23 @@ async def remember(asked: PageRequest) -> QuestionView | See:
     form: Remember = asked.form
     if form.seconds not in {seconds for seconds, _ in _PERIODS}:
         raise UsageError("Choose how long it holds.", code=Code.INVALID_INPUT)
-    answer = await _decide(asked, "approve")
-    if isinstance(answer, See):
+    name = asked.path["confirmation"]
+    try:
         await asked.service.approvals.remember(
-            asked.path["confirmation"],
+            name,
             form.scope,
             seconds=form.seconds,
             exact=form.exact == "yes",
+            digest=form.digest,
             by=asked.principal,
+            reason=form.reason,
+            proof=_proof(asked),
         )
-    return answer
+    except RemitError as error:
+        if error.code not in _LOST:
+            raise
+        return await _view(asked, error)
+    return See(link("/inbox", done=name))
 
 
 async def edit(asked: PageRequest) -> QuestionView | See:
@@ -171,13 +179,17 @@ async def _decide(asked: PageRequest, decision: Literal["approve", "deny"]) -> Q
             digest=form.digest,
             by=asked.principal,
             reason=form.reason,
-            proof="token" if asked.access.principal else "",
+            proof=_proof(asked),
         )
     except RemitError as error:
         if error.code not in _LOST:
             raise
         return await _view(asked, error)
     return See(link("/inbox", done=name))
+
+
+def _proof(asked: PageRequest) -> ProofKind:
+    return "token" if asked.access.principal else ""
 
 
 async def _view(asked: PageRequest, error: RemitError | None = None) -> QuestionView:

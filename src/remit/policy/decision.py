@@ -86,5 +86,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """For ask: who may decide; empty is anyone who may decide at all."""
     expires_s: int | None = None
     """For ask: seconds the question stays open; None is the configured default."""
+    until: int | None = None
+    """For allow by a remembered approval: its end, in microseconds since the Unix epoch."""
     doubt: bool = False
     """For ask: it is unknown whether a deny rule forbids the call. No remembered approval answers that."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.canonical import digest
+from remit.clock import SKEW
 from remit.errors import PolicyError
 from remit.policy.decision import Decision, Query
 from remit.policy.table import closest
@@ -74,7 +75,10 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         where = "everything" if self.scope == "everything" else f"this {self.scope}"
         people = ", ".join(self.made_by)
         return Decision(
-            effect="allow", rule_id=f"remembered:{self.id}", reason=f"Approved by {people}, remembered for {where}."
+            effect="allow",
+            rule_id=f"remembered:{self.id}",
+            reason=f"Approved by {people}, remembered for {where}.",
+            until=self.expires_at,
         )
 
     def answers(self, query: Query, asked: Decision) -> bool:
@@ -104,6 +108,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _spent(self, query: Query, asked: Decision) -> str:
         if not 0 < query.now < self.expires_at:
             return "it has expired"
+        if query.now < self.made_at - SKEW:
+            return "it was made later than now, so this machine's clock is wrong"
         if query.contract_hash != self.contract_hash:
             return "the tool's contract has changed since"
         if changed := self._changed(query):

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError
+from remit.errors import StateError, UsageError
+from remit.gateway.remembered import extended, wants
 from remit.jobs.state import KIND as JOB
+from remit.journal.kinds import ConfirmationDecided
+from remit.journal.kinds.people import Extension
 from remit.policy.decision import Caller, Decision, Query
 from remit.policy.remembered import Remembered, Scope
+from remit.service.confirmations import signed_with
 from remit.service.heads import CALL, SESSION
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from remit.gateway.confirmation import Confirmation
+    from remit.gateway.proof import ProofKind
     from remit.gateway.services import Services
+
+_DAY_S: Final = 86_400
+LONGEST_S: Final = 90 * _DAY_S
+"""How long an approval can be remembered."""
 
 
 class Approvals:
@@ -71,32 +82,78 @@ class Approvals:
         asked = Decision(
             effect="ask", rule_id=request.rule_id, reason="", approvals=request.approvals, approvers=request.approvers
         )
-        people = (*found.approved_by, by or self._principal)
-        return _rule(found, tool.meta.provider_id, exact=exact, people=people, now=now).unanswered(query, asked)
+        extension = Extension(scope="everything", stream="", until=now + SECOND, exact=exact)
+        wanted = [one.by for one in found.decisions if one.remember and one.remember.exact == exact]
+        people = tuple(dict.fromkeys([*wanted, by or self._principal]))
+        return extended(found, extension, people, made_at=now).unanswered(query, asked)
 
     # --- commands
 
-    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
-        """Let a confirmation's approval hold for later calls too, within bounds. Raises NotFoundError or StateError.
+    async def remember(
+        self,
+        confirmation: str,
+        scope: Scope,
+        *,
+        seconds: int,
+        exact: bool,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+        proof: ProofKind = "",
+        sign: Path | None = None,
+    ) -> Remembered | None:
+        """Let an approval hold for later calls too, as only the person who gave it can say.
 
-        The tool need not be here: a question says what it was asked about. Those of older versions do not.
+        With `digest`, an open question is approved in the same act. None: more people have to approve it, and to want
+        the same. The tool need not be here: a question says what it was asked about. `proof` and `sign` are as in
+        `Confirmations.decide`. Raises NotFoundError, StateError or UsageError.
         """
         found = await self._services.confirmations.find(confirmation)
-        if not (found.request.tool_name and self._services.remembered.count):
-            raise not_rememberable(found.id, found.request.tool_name)
-        if not found.enough or found.state == "denied":
-            msg = f"{found.id} is {found.state}; only an approval can be remembered"
-            raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
-        provider_id = found.request.provider_id or await self._provider(found.request.tool_name)
-        now = self._services.journal.clock.now()
-        rule = replace(
-            _rule(found, provider_id, exact=exact, people=found.approved_by, now=now),
+        request, who, now = found.request, by or self._principal, self._services.journal.clock.now()
+        if not (request.tool_name and request.provider_id and self._services.remembered.count):
+            raise not_rememberable(found.id, request.tool_name, request.provider_id)
+        if not 0 < seconds <= LONGEST_S:
+            why = f"an approval is remembered for {LONGEST_S // _DAY_S} days at most"
+            raise UsageError(why, code=Code.INVALID_INPUT, remedy="Choose a shorter time, or write a rule.")
+        extension = Extension(
             scope=scope,
             stream="" if scope == "everything" else await self._scope(found.caller),
-            expires_at=now + seconds * SECOND,
+            until=now + seconds * SECOND,
+            exact=exact,
         )
-        kept = await self._services.remembered.keep(rule, found.id, by or self._principal)
-        await self._release(kept, by or self._principal)
+        answer = ConfirmationDecided(
+            confirmation=found.id,
+            decision="approve",
+            digest=request.digest if digest is None else digest,
+            by=who,
+            reason=reason,
+            proof=proof,
+            remember=extension,
+        )
+        if digest is None or who in found.approved_by:
+            _check_approved(found, who)
+            answer = await signed_with(answer, sign)
+            await self._services.confirmations.check_proof(found, answer)
+            answers = (*found.decisions, answer)
+        else:
+            found = await self._services.confirmations.decide(found, await signed_with(answer, sign))
+            answers = found.decisions
+        return await self._keep(found, extension, answers, who)
+
+    async def _keep(
+        self, found: Confirmation, extension: Extension, answers: tuple[ConfirmationDecided, ...], by: str
+    ) -> Remembered | None:
+        """Remember an approval if as many who gave it want that as have to approve; it ends when the first wants it."""
+        same = replace(extension, until=0)
+        wanted = {one.by: one for one in answers if wants(one, found, same)}
+        if not found.enough or len(wanted) < found.request.approvals:
+            self._wake()
+            return None
+        until = min(one.remember.until for one in wanted.values() if isinstance(one.remember, Extension))
+        now = self._services.journal.clock.now()
+        rule = extended(found, replace(extension, until=until), tuple(wanted), made_at=now)
+        kept = await self._services.remembered.keep(rule, found.id, by, tuple(wanted.values()))
+        await self._release(kept, by)
         return kept
 
     async def _release(self, kept: Remembered, by: str) -> None:
@@ -114,13 +171,6 @@ class Approvals:
                 await self._services.confirmations.release(one, f"allowed by remembered:{kept.id}", by)
         self._wake()
 
-    async def _provider(self, name: str) -> str:
-        tool = await self._services.catalog.find(name)
-        if tool is None:
-            msg = f"{name} is not a tool here, and its question is of an older version"
-            raise NotFoundError(msg, code=Code.UNKNOWN_TOOL, remedy="Run the command where the tool is.")
-        return tool.meta.provider_id
-
     async def _scope(self, caller: str) -> str:
         """The job's or session's stream that a caller's stream belongs to."""
         head = await self._services.journal.head(caller) if caller.startswith(f"{CALL}/") else None
@@ -131,31 +181,25 @@ class Approvals:
         await self._services.remembered.revoke(rule, by or self._principal, reason)
 
 
-def not_rememberable(confirmation: str, tool: str) -> StateError:
-    """Why no approval of a question can be remembered here: it is about no call, or the settings say so."""
+def not_rememberable(confirmation: str, tool: str, provider_id: str) -> StateError:
+    """Why no approval of a question can be remembered here: of its kind, its age, or the settings."""
+    remedy = "Answer it without --remember."
     if not tool:
         msg = f"{confirmation} is not about a call, so there is nothing to remember"
-        return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Answer it without --remember.")
-    msg = "remembered approvals are off here: policy.remembered is false"
-    return StateError(msg, code=Code.REMEMBERING_OFF, remedy="Approve each call, or let a policy rule allow it.")
+    elif not provider_id:
+        msg = f"{confirmation} was asked by an older version, which did not record which tool its approval covers"
+    else:
+        msg = "remembered approvals are off here: policy.remembered is false"
+        remedy = "Approve each call, or let a policy rule allow it."
+    return StateError(msg, code=Code.REMEMBERING_OFF, remedy=remedy)
 
 
-def _rule(found: Confirmation, provider_id: str, *, exact: bool, people: tuple[str, ...], now: int) -> Remembered:
-    """What these people's approval of a question covers everywhere, for an instant."""
-    request = found.request
-    return Remembered(
-        id="new",
-        tool=request.tool_name,
-        provider_id=request.provider_id or provider_id,
-        contract_hash=request.contract_hash,  # of what was approved, whatever this process knows by now
-        tool_version=request.tool_version if request.provider_id else None,
-        capability_level=request.capability_level if request.provider_id else None,
-        prompt_hash=request.prompt_hash if request.provider_id else None,
-        args_digest=digest(found.args) if exact else None,
-        scope="everything",
-        stream="",
-        principal=request.principal,
-        made_by=people,
-        made_at=now,
-        expires_at=now + SECOND,
-    )
+def _check_approved(found: Confirmation, by: str) -> None:
+    """Raise StateError or UsageError unless the question is approved, by this person too."""
+    if not found.enough or found.state == "denied":
+        msg = f"{found.id} is {found.state}; only an approval can be remembered"
+        raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
+    if by not in found.approved_by:
+        msg = f"{by} has not approved {found.id}, so {by} cannot have the approval remembered"
+        remedy = f"Ask one who approved it: {', '.join(found.approved_by)}."
+        raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.gateway.confirmation import KIND
@@ -99,17 +101,15 @@ class Confirmations:
         Raises NotFoundError, StateError or UsageError.
         """
         found = await self._services.confirmations.find(reference)
-        who, shown = by or self._principal, found.request.digest if digest is None else digest
-        signature = await signed(statement(found.id, shown, decision, who), sign) if sign is not None else ""
         answer = ConfirmationDecided(
             confirmation=found.id,
             decision=decision,
-            digest=shown,
-            by=who,
+            digest=found.request.digest if digest is None else digest,
+            by=by or self._principal,
             reason=reason,
             proof=proof,
-            signature=signature,
         )
+        answer = await signed_with(answer, sign)
         decided = await self._services.confirmations.decide(found, answer)
         self._wake()
         return await self._shown(decided)
@@ -138,6 +138,14 @@ class Confirmations:
         return _view(found, caller, remembered=self._services.remembered.count)
 
 
+async def signed_with(answer: ConfirmationDecided, key: Path | None) -> ConfirmationDecided:
+    """An answer with its signature under an SSH key, if one is named. Raises UsageError."""
+    if key is None:
+        return answer
+    text = statement(answer.confirmation, answer.digest, answer.decision, answer.by, answer.remember)
+    return msgspec.structs.replace(answer, signature=await signed(text, key))
+
+
 def _view(found: Confirmation, caller: Head | None, *, remembered: bool) -> ConfirmationView:
     """A confirmation as faces show it; `remembered`: whether approvals are remembered here."""
     request = found.request
@@ -164,7 +172,7 @@ def _view(found: Confirmation, caller: Head | None, *, remembered: bool) -> Conf
         expires_at=request.expires_at,
         asked_at=found.head.created_at,
         untrusted=found.untrusted,
-        rememberable=remembered and bool(request.tool_name),
+        rememberable=remembered and bool(request.tool_name and request.provider_id),
         recipe=job.name if job else "",
         title=job.title.removeprefix(f"{job.name} ") if job else "",
         labels=job.labels if job else {},

@@ -227,8 +227,24 @@ class ApprovalsPort(Protocol):
         """Those that hold now."""
         ...
 
-    async def remember(self, confirmation: str, scope: Scope, *, seconds: int, exact: bool, by: str = "") -> Remembered:
-        """Let a confirmation's approval hold for later calls too."""
+    async def remember(
+        self,
+        confirmation: str,
+        scope: Scope,
+        *,
+        seconds: int,
+        exact: bool,
+        digest: str | None = None,
+        by: str = "",
+        reason: str = "",
+        proof: ProofKind = "",
+        sign: Path | None = None,
+    ) -> Remembered | None:
+        """Let an approval hold for later calls too, as only the person who gave it can say.
+
+        With `digest`, an open question is approved in the same act. None: more people have to approve it, and to want
+        the same. `proof` and `sign` are as in `ConfirmationsPort.decide`.
+        """
         ...
 
     async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:

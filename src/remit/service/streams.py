@@ -10,6 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.gateway.remembered_calls import RememberedCalls
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import UNSET, Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
@@ -98,11 +99,12 @@ class Streams:
         streams = events = damaged = erased = sealed = signed = unchecked = 0
         problems: list[tuple[str, str]] = []
         proven = set[str]()
+        allowed = RememberedCalls(self._journal, self._confirmations)
         for root in roots:
             async for head in self._heads(root):
                 streams += 1
                 try:
-                    examined = await self._journal.examine(head.stream, proven)
+                    examined = await self._journal.examine(head.stream, proven, allowed.note)
                     events, erased = events + examined.events, erased + examined.erased
                     sealed += examined.sealed
                 except ChainBrokenError as error:
@@ -114,6 +116,9 @@ class Streams:
                     signed, unchecked = signed + checked.signed, unchecked + checked.unchecked
                     problems += [(code.name, text) for code, text in checked.problems]
                     damaged += bool(checked.problems)
+        unproven = await allowed.problems()
+        problems += [(Code.APPROVAL_UNPROVEN.name, text) for _, text in unproven]
+        damaged += len({stream for stream, _ in unproven})
         if identifier is None:
             problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
         return VerifyReport(

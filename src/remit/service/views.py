@@ -214,7 +214,7 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments that no trusted text holds, and where the model read them."""
     rememberable: bool = False
-    """Whether an approval of it can be remembered: it is about a call, and `policy.remembered` is true."""
+    """Whether an approval of it can be remembered: it says of which tool, and `policy.remembered` is true."""
     recipe: str = ""
     """The recipe or plan of the job that asks; empty for a call from outside jobs."""
     title: str = ""

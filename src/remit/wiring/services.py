@@ -36,13 +36,14 @@ def services_of(
     migrations: Migrations,
 ) -> Services:
     """One of each, over this journal and catalog. Raises SettingsError."""
+    confirmations = Confirmations(journal, _proofs(settings))
     return Services(
         journal=journal,
         catalog=catalog,
         policy=policy,
         readiness=Readiness(journal.clock, probes, settings.readiness.required, reach=catalog.reach),
-        confirmations=Confirmations(journal, _proofs(settings)),
-        remembered=RememberedApprovals(journal, count=settings.policy.remembered),
+        confirmations=confirmations,
+        remembered=RememberedApprovals(journal, confirmations, count=settings.policy.remembered),
         limits=_limits(settings),
         takings=Takings(journal),
         allowance=Allowance(journal, _day_limits(settings)),

@@ -11,6 +11,7 @@ from remit.api.routes.jobs import labels_of
 from remit.codes import Code
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
+from remit.service.approvals import LONGEST_S
 from remit.service.questions import QuestionFilter
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
@@ -53,9 +54,12 @@ class RememberBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Which later calls an approval also holds for."""
 
     scope: Literal["job", "session", "everything"]
-    seconds: Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)]
     exact: bool = False
     """Only calls with the same arguments."""
+    digest: str | None = None
+    """The one that was shown: approves the question in the same act. Null: you have approved it."""
+    reason: str = ""
 
 
 class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,11 +110,18 @@ async def edit(asked: ApiRequest) -> ConfirmationView:
     )
 
 
-async def remember(asked: ApiRequest) -> Remembered:
-    """Let an approval hold for later calls too, within a scope and for a time."""
+async def remember(asked: ApiRequest) -> Remembered | None:
+    """Let your approval hold for later calls too, within a scope and for a time; null: more people must want that."""
     body: RememberBody = asked.body
     return await asked.service.approvals.remember(
-        asked.path["confirmation"], body.scope, seconds=body.seconds, exact=body.exact, by=asked.principal
+        asked.path["confirmation"],
+        body.scope,
+        seconds=body.seconds,
+        exact=body.exact,
+        digest=body.digest,
+        by=asked.principal,
+        reason=body.reason,
+        proof=_proof(asked),
     )
 
 
@@ -126,10 +137,18 @@ async def revoke(asked: ApiRequest) -> None:
 
 async def _decide(asked: ApiRequest, decision: Literal["approve", "deny"]) -> ConfirmationView:
     body: DecideBody = asked.body
-    proof: ProofKind = "token" if asked.access.principal else ""
     return await asked.service.confirmations.decide(
-        asked.path["confirmation"], decision, digest=body.digest, by=asked.principal, reason=body.reason, proof=proof
+        asked.path["confirmation"],
+        decision,
+        digest=body.digest,
+        by=asked.principal,
+        reason=body.reason,
+        proof=_proof(asked),
     )
+
+
+def _proof(asked: ApiRequest) -> ProofKind:
+    return "token" if asked.access.principal else ""
 
 
 _ONE: Final = "/v1/confirmations/{confirmation}"
@@ -217,9 +236,9 @@ ROUTES: Final = (
         summary="Remember an approval.",
         handler=remember,
         body=RememberBody,
-        answer=Remembered,
-        codes=(Code.CONFIRMATION_NOT_FOUND, Code.CONFIRMATION_CLOSED, Code.UNKNOWN_TOOL),
-        example={"scope": "job", "seconds": 3_600},
+        answer=Remembered | None,
+        codes=(*_CLOSED, Code.REMEMBERING_OFF),
+        example={"scope": "job", "seconds": 3_600, "digest": "sha256:…"},
     ),
     Route(
         method="GET",

@@ -193,34 +193,51 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
     if answer.remember is not None and not question.rememberable:  # before anything is decided
         from remit.service.approvals import not_rememberable
 
-        raise not_rememberable(question.confirmation, question.tool)
-    decided = await remit.service.confirmations.decide(
-        question.confirmation,
-        "approve" if answer.approve else "deny",
-        digest=answer.digest,
-        by=answer.by,
-        reason=answer.reason,
-        sign=answer.sign,
-    )
-    rule = ""
-    if answer.remember is not None and decided.state == "approved":
-        kept = await remit.service.approvals.remember(
-            decided.confirmation, answer.remember, seconds=answer.seconds, exact=answer.exact, by=answer.by
+        raise not_rememberable(question.confirmation, question.tool, question.provider_id)
+    if answer.remember is None:
+        decided = await remit.service.confirmations.decide(
+            question.confirmation,
+            "approve" if answer.approve else "deny",
+            digest=answer.digest,
+            by=answer.by,
+            reason=answer.reason,
+            sign=answer.sign,
         )
-        rule = kept.id
-    said: dict[str, Any] = {"confirmation": decided.confirmation, "state": decided.state, "remembered": rule}
+        status, rule = decided.state, ""
+    else:
+        status, rule = await _remember(remit, question, answer, answer.remember)
+    said: dict[str, Any] = {"confirmation": question.confirmation, "state": status, "remembered": rule}
     if state.as_json:
         state.output.json(said)
         return exit_codes.OK
-    if decided.state == "pending":
-        missing = question.approvals - len(decided.approved_by)
-        state.note(f"approved; {missing} more must approve" + ("; it is not remembered" if answer.remember else ""))
+    alone = "; it is remembered once as many say --remember alike" if answer.remember and not rule else ""
+    if status == "pending":
+        decided = await remit.service.confirmations.view(question.confirmation)
+        state.note(f"approved; {question.approvals - len(decided.approved_by)} more must approve{alone}")
         return exit_codes.OK
-    state.note(decided.state)
+    state.note(status + alone)
     if rule:
         state.note(f"remembered as {rule}; end it with: {state.command('policy', 'revoke', rule)}")
     _go_on(state, question)
     return exit_codes.OK
+
+
+async def _remember(remit: Opened, question: ConfirmationView, answer: _Answer, scope: Scope) -> tuple[str, str]:
+    """Approve for later calls too: the question's state after that, and the rule if there is one."""
+    kept = await remit.service.approvals.remember(
+        question.confirmation,
+        scope,
+        seconds=answer.seconds,
+        exact=answer.exact,
+        digest=answer.digest or question.digest,
+        by=answer.by,
+        reason=answer.reason,
+        sign=answer.sign,
+    )
+    if kept is not None:
+        return "approved", kept.id
+    decided = await remit.service.confirmations.view(question.confirmation)
+    return "pending" if decided.state == "pending" else "approved", ""
 
 
 async def _edit(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:

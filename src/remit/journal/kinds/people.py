@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
 
 
@@ -37,6 +39,18 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     untrusted_blob: OptionalRef = UNSET
 
 
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """The later calls that an approval also holds for, as the person who approved said it."""
+
+    scope: Literal["job", "session", "everything"]
+    stream: str
+    """The root of the job's or session's stream; empty for everything."""
+    until: int
+    """Microseconds since the Unix epoch."""
+    exact: bool
+    """Only calls with the same arguments."""
+
+
 class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     """A person answered, or the question ended without an answer."""
 
@@ -49,6 +63,8 @@ class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     replaced_by: str = ""
     proof: str = ""
     signature: str = ""
+    remember: Extension | msgspec.UnsetType = UNSET
+    """Of an approval that holds for later calls too; the signature covers it."""
 
 
 class ConfirmationUsed(Payload, frozen=True, kw_only=True):
@@ -66,6 +82,8 @@ class ApprovalRemembered(Payload, frozen=True, kw_only=True):
     rule: dict[str, Any]
     confirmation: str = ""
     by: str = ""
+    answers: tuple[ConfirmationDecided, ...] = ()
+    """The approvals that say so, each with its proof."""
 
 
 class ApprovalRevoked(Payload, frozen=True, kw_only=True):

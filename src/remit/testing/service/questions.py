@@ -93,6 +93,7 @@ async def check_an_approval_is_remembered_and_revoked(reach: Reach) -> None:
             await one.service.approvals.remember(question.confirmation, "everything", seconds=600, exact=True)
         await one.service.confirmations.decide(question.confirmation, "approve")
         kept = await one.service.approvals.remember(question.confirmation, "everything", seconds=600, exact=True)
+        assert kept is not None
         assert await one.service.approvals.active() == [kept]
         assert await one.service.jobs.result(await one.ran("writes")) == "hello"
         await one.service.approvals.revoke(kept.id, reason="over")
