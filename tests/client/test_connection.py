@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -68,11 +68,12 @@ class Peer:
 
 
 @asynccontextmanager
-async def peer(answer: Answer) -> AsyncIterator[tuple[Peer, RemoteRemit]]:
+async def peer(answer: Answer, timeout_s: float = 30.0) -> AsyncIterator[tuple[Peer, RemoteRemit]]:
     one = Peer(answer)
     server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, RemoteRemit(f"http://127.0.0.1:{port}", "secret", clock=HurriedClock()) as remit:
+    url, clock = f"http://127.0.0.1:{port}", HurriedClock()
+    async with server, RemoteRemit(url, "secret", timeout_s=timeout_s, clock=clock) as remit:
         yield one, remit
 
 
@@ -102,6 +103,23 @@ async def test_a_read_is_sent_again_and_then_given_up() -> None:
         assert one.requests
         assert clock_of(remit).monotonic() == pytest.approx(0.1 + 0.4 + 1.6)
         assert caught.value.code is Code.SERVER_UNREACHABLE
+
+
+async def test_an_answer_that_never_ends_is_given_up() -> None:
+    async def dribble(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.01):
+                        await asyncio.Event().wait()
+
+    async with peer(dribble, timeout_s=0.1) as (one, remit):
+        with pytest.raises(ServerError, match="did not arrive in time"):
+            await remit.jobs()
+        assert len(one.requests) == 1
 
 
 async def test_a_command_is_sent_once_and_may_have_been_carried_out() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-from remit.http.exchange import Exchange
+from remit.http.exchange import SAFE, Exchange
 from remit.http.trace_context import TraceContext
 
 SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("127.0.0.1", 5)}
@@ -23,7 +23,8 @@ async def test_an_answer_names_its_trace_and_is_counted() -> None:
     await exchange.send(start)
     await exchange.send({"type": "http.response.body", "body": b"abc", "more_body": True})
     await exchange.send({"type": "http.response.body", "body": b"de"})
-    assert sent[0]["headers"] == [(b"content-length", b"5"), (b"traceresponse", TRACE.header.encode())]
+    trace = (b"traceresponse", TRACE.header.encode())
+    assert sent[0]["headers"] == [(b"content-length", b"5"), trace, *SAFE.items()]
     assert len(start["headers"]) == 1, "what the part keeps of its answer is its own"  # type: ignore[arg-type]
     answered = exchange.answered()
     assert (answered.status, answered.size, answered.client, answered.path) == (201, 5, "127.0.0.1", "/v1/jobs")

@@ -104,6 +104,62 @@ async def test_answers_are_sent_without_delay() -> None:
         assert all(each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in ours)
 
 
+async def _sent(port: int, *lines: str) -> tuple[int, dict[str, str]]:
+    """The status of the answer to a request that no client library would make, and its headers."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode())
+    head = (await reader.read()).partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    writer.close()
+    pairs = [line.partition(": ") for line in head[1:]]
+    return int(head[0].split()[1]), {name.lower(): value for name, _, value in pairs}
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        ("host: 127.0.0.1", "host: 127.0.0.1"),
+        ("host: elsewhere.example", "host: 127.0.0.1"),
+        ("host: 127.0.0.1", "origin: https://elsewhere.example", "origin: http://127.0.0.1"),
+        ("host: 127.0.0.1", "authorization: Bearer wrong", "authorization: Bearer call"),
+        ("host: 127.0.0.1", "content-type: text/plain", "Content-Type: application/json"),
+        ("host: 127.0.0.1", "cookie: a=b", "cookie: c=d"),
+        ("host: 127.0.0.1", "idempotency-key: a", "idempotency-key: b"),
+    ],
+    ids=lambda lines: lines[-1].partition(":")[0],
+)
+async def test_a_header_that_has_one_value_is_not_taken_twice(twice: tuple[str, ...]) -> None:
+    app = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None)])
+    async with served(app) as (_, port):
+        assert (await _sent(port, "GET / HTTP/1.1", *twice))[0] == 400
+        assert (await _sent(port, "GET / HTTP/1.1", "host: 127.0.0.1", "accept: a/b", "accept: c/d"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://127.0.0.1/x", "127.0.0.1", 200),
+        ("http://127.0.0.1/x", "elsewhere.example", 200),
+        ("http://elsewhere.example/x", "127.0.0.1", 421),
+        ("HTTP://elsewhere.example:80/x", "127.0.0.1", 421),
+        ("http://a@127.0.0.1/x", "127.0.0.1", 421),
+    ],
+)
+async def test_the_host_of_a_whole_url_counts_more_than_the_header(target: str, host: str, status: int) -> None:
+    app = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None)])
+    async with served(app) as (_, port):
+        assert (await _sent(port, f"GET {target} HTTP/1.1", f"host: {host}"))[0] == status
+
+
+async def test_no_answer_is_kept_by_a_cache_or_taken_for_another_media_type() -> None:
+    guard = Guard(LOOPBACK, [token("call")], ManualClock())
+    app = Router(guard, [Mount("/v1", Echo("all"), "call")])
+    async with served(app) as (url, _), httpx2.AsyncClient(base_url=url) as client:
+        for bearer, status in (("call", 200), ("wrong", 401)):
+            answer = await client.get("/v1", headers={"authorization": f"Bearer {bearer}"})
+            kept = (answer.headers["cache-control"], answer.headers["x-content-type-options"])
+            assert (answer.status_code, *kept) == (status, "no-store", "nosniff")
+
+
 def _listens(each: socket.socket) -> bool:
     return bool(each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 

@@ -22,13 +22,13 @@ from tests.http.certificates import Certificate, certificate
 
 
 @asynccontextmanager
-async def served(found: Certificate) -> AsyncIterator[int]:
+async def served(found: Certificate, *, head_s: float = 0.5, most: int = 0) -> AsyncIterator[int]:
     """The port of a server that knows no path."""
     stop = asyncio.Event()
     tls = server_context(str(found.cert), str(found.key))
     with listen("127.0.0.1", 0) as listening:
         router = Router(Guard.of("127.0.0.1", (), (), SystemClock()), [])
-        running = asyncio.create_task(serve(router, listening, stop, tls=tls, head_s=0.5))
+        running = asyncio.create_task(serve(router, listening, stop, tls=tls, head_s=head_s, most=most))
         try:
             yield listening.getsockname()[1]
         finally:
@@ -100,3 +100,33 @@ def test_what_cannot_be_used_is_refused_before_anything_is_served(tmp_path: Path
             server_context(cert, key)
         assert refused.value.code is Code.SETTINGS_INVALID
         assert refused.value.remedy
+
+
+async def test_connections_without_a_handshake_make_room_for_others(tmp_path: Path) -> None:
+    found = certificate(tmp_path)
+    async with served(found, most=3) as port, aiohttp.ClientSession() as session:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        async with session.get(f"https://localhost:{port}/x", ssl=trusting(found)) as answer:
+            assert answer.status == 404
+        for reader, writer in silent[:2]:
+            assert await reader.read() == b""
+            writer.close()
+        for _, writer in silent[2:]:
+            writer.close()
+
+
+async def test_a_handshake_that_never_begins_is_given_up(tmp_path: Path) -> None:
+    async with served(certificate(tmp_path)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_server_stops_in_the_middle_of_a_handshake(tmp_path: Path) -> None:
+    async with served(certificate(tmp_path), head_s=60) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"\x16")
+        await writer.drain()
+    assert await reader.read() == b""
+    writer.close()

@@ -164,6 +164,25 @@ async def test_only_so_many_calls_wait_for_answers(
         assert isinstance(done, types.CallToolResult)
 
 
+async def test_who_has_many_calls_waiting_takes_no_place_of_others(
+    remit_in: OpenRemit, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parking, "_MAX_OF_ONE", 1)
+    people = [person(name) for name in ("ann", "ben")]
+    given = {"mode": MODERN, "cache": None, "elicitation_callback": Person(said("approve"))}
+    async with (
+        remit_in(tools=[notes.tool]) as remit,
+        facing(remit, transport="http") as face,
+        serving(face, clients=people) as url,
+        at(url, token="token-of-ann", **given) as ann,
+        at(url, token="token-of-ben", **given) as ben,
+    ):
+        await question_for(ann)
+        with pytest.raises(MCPError, match="too many calls"):
+            await asked_of(ann, "y")
+        await question_for(ben)
+
+
 async def test_somebody_else_s_state_is_refused(remit_in: OpenRemit, notes: Notes) -> None:
     people = [person(name) for name in ("ann", "ben")]
     given = {"mode": MODERN, "cache": None, "elicitation_callback": Person(said("approve"))}

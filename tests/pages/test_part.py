@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import html
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -11,6 +13,7 @@ from remit import Remit, Run, recipe, tool
 from remit.api.routes import ROUTES
 from remit.mcp_server.place import PATH as ENDPOINT
 from remit.pages.headers import SAFE
+from remit.pages.part import STRANGERS
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, in_doubt, pay
@@ -93,6 +96,41 @@ async def test_logging_in_leads_to_the_page_that_was_wanted_and_out_again(served
         left = await browser.send("/logout", [("csrf", page.csrf)])
         assert left.status == 303
         assert (await browser.get("/jobs")).status == 401
+
+
+async def test_strangers_who_never_end_their_forms_lock_nobody_out(served: Served) -> None:
+    async with remit() as opened, served(opened, [token("ann", "read")]) as browser:
+        csrf = (await browser.get("/login")).csrf
+        end = asyncio.Event()
+
+        async def slow() -> AsyncIterator[bytes]:
+            yield b"csrf="
+            await end.wait()
+
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as crowd:
+            held = [
+                asyncio.create_task(crowd.post(f"{browser.url}/login", data=slow(), headers=headers))
+                for _ in range(STRANGERS + 4)
+            ]
+            for _ in range(4):
+                over, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+                for answered in over:
+                    assert answered.result().status == 429
+                    held.remove(answered)
+                if len(held) <= STRANGERS:
+                    break
+            entered = await browser.send("/login", [("csrf", csrf), ("token", "secret-ann"), ("to", "/jobs")])
+            assert entered.status == 303
+            end.set()
+            for answer in await asyncio.gather(*held):
+                answer.close()
+
+
+async def test_a_stranger_s_form_is_small(served: Served) -> None:
+    async with remit() as opened, served(opened, [token("ann", "read")]) as browser:
+        csrf = (await browser.get("/login")).csrf
+        assert (await browser.send("/login", [("csrf", csrf), ("token", "x" * 20_000)])).status == 413
 
 
 @pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/\\evil.example", "/login", "x\r\ny"])

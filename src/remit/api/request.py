@@ -42,11 +42,13 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
         raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
 
 
-async def bytes_of(headers: Mapping[str, str], receive: Receive, seconds: float = BODY_S) -> bytes:
+async def bytes_of(
+    headers: Mapping[str, str], receive: Receive, seconds: float = BODY_S, most: int = MAX_BODY
+) -> bytes:
     """The body as it comes. Raise Problem if it is too large or too slow."""
     try:
         async with asyncio.timeout(seconds):
-            return await _read(headers, receive)
+            return await _read(headers, receive, most)
     except TimeoutError:
         raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
 
@@ -101,10 +103,10 @@ def path_of(route: Route, segments: list[str]) -> dict[str, str]:
     return {name[1:-1]: unquote(value) for name, value in given if name.startswith("{")}
 
 
-async def _read(headers: Mapping[str, str], receive: Receive) -> bytes:
+async def _read(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
     length = headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length) > MAX_BODY:
-        raise _too_large()
+    if length.isascii() and length.isdigit() and int(length) > most:
+        raise _too_large(most)
     parts: list[bytes] = []
     size = 0
     while True:
@@ -113,15 +115,15 @@ async def _read(headers: Mapping[str, str], receive: Receive) -> bytes:
             raise Problem(Code.INTERRUPTED, "The client left before its body had arrived.")
         part = message.get("body", b"")
         size += len(part)
-        if size > MAX_BODY:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         parts.append(part)
         if not message.get("more_body"):
             return b"".join(parts)
 
 
-def _too_large() -> Problem:
-    return Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_BODY} bytes.")
+def _too_large(most: int) -> Problem:
+    return Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {most} bytes.")
 
 
 def _is_list(hint: Any) -> bool:

@@ -6,6 +6,7 @@ carried out although its answer was lost: its sender looks first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -35,6 +36,8 @@ _PAUSES_S: Final = (0.1, 0.4, 1.6)
 _CONNECT_S: Final = 10.0
 _KEPT_S: Final = 10.0
 """Seconds that an idle connection is kept: less than the server keeps it."""
+_WHOLE: Final = 10
+"""An answer may take so many times as long to arrive as it may take to begin, with all repetitions."""
 _BEAT_S: Final = 45.0
 """Seconds without a byte after which a stream is taken as broken; a server sends a beat every 15."""
 _OK: Final = range(200, 300)
@@ -88,7 +91,11 @@ class Connection:
         """
         route = _BY_NAME[name]
         pauses = _PAUSES_S if route.method == "GET" or key or repeatable else ()
-        data = await self._read(route, self._url(route, path, query), body, key, held_s, pauses)
+        try:
+            async with asyncio.timeout(_WHOLE * self._timeout_s + held_s):
+                data = await self._read(route, self._url(route, path, query), body, key, held_s, pauses)
+        except TimeoutError:
+            raise self._failed(route, TimeoutError("the answer did not arrive in time")) from None
         kind = answer if answer is not None else route.answer
         if kind is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.http.access_log import Answered
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
     from remit.http.trace_context import TraceContext
+
+
+SAFE: Final = {b"cache-control": b"no-store", b"x-content-type-options": b"nosniff"}
+"""Headers of every answer that does not have them: it is for one client, and is what its media type says."""
 
 
 class Exchange:
@@ -34,7 +38,8 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = [*message.get("headers", ()), (b"traceresponse", self.trace.header.encode())]
-            message = {**message, "headers": headers}
+            names = {name.lower() for name, _ in headers}
+            message = {**message, "headers": headers + [pair for pair in SAFE.items() if pair[0] not in names]}
         else:
             self._size += len(message.get("body", b""))
         await self._send(message)

@@ -2,14 +2,15 @@
 
 A connection whose request does not get past its headers is closed in time: uvicorn times out idle connections, but only
 between requests, and one of its parsers takes headers of any length. If there are too many connections, a new one takes
-the place of the oldest without a request under way, so that no client takes every descriptor of the process.
+the place of the oldest without a request under way, so that no client takes every descriptor of the process. A
+connection counts from when it is accepted: its TLS handshake is made here, for asyncio tells of it only afterwards.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from functools import partial
+import ssl
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from remit.codes import Code
 from remit.http.problem import KIND, Problem
+from remit.http.router import AUTHORITY
 
 HEAD_S: Final = 20.0
 """Seconds that the headers of a request may take to arrive."""
@@ -29,27 +31,81 @@ _KEPT_BACK: Final = 256
 """Descriptors of the process that are not for clients: the journal, servers, programs."""
 
 
+class Connections:
+    """The connections that a server holds; what makes the protocol of each."""
+
+    def __init__(self, head_s: float, most: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        """Give a handshake, and the headers of each request, so many seconds; hold `most` connections at once.
+
+        0 stands for as many as the descriptors of this process allow.
+        """
+        self.head_s = head_s
+        self.tls = tls
+        self._most = most or _allowed()
+        self._open: dict[_Patient, None] = {}
+
+    @property
+    def protocol(self) -> type[asyncio.Protocol]:
+        """Makes uvicorn's protocol for a connection."""
+        parser: Any = type("Parser", (_Target, AutoHTTPProtocol), {})
+        return cast("type[asyncio.Protocol]", lambda *args, **given: _Patient(self, parser(*args, **given)))
+
+    def add(self, connection: _Patient) -> None:
+        """A connection was accepted; the oldest without a request under way gives its place if there are too many."""
+        self._open[connection] = None
+        if len(self._open) > self._most:
+            next((other for other in self._open if other.idle), connection).close()
+
+    def remove(self, connection: _Patient) -> None:
+        """A connection has ended."""
+        self._open.pop(connection, None)
+
+    def close(self) -> None:
+        """End all that are open, at once."""
+        for connection in list(self._open):
+            connection.close()
+
+
+class _Target:
+    """Tells of a target that is a whole URL (RFC 9112, section 3.2.2), of which httptools passes on the path alone.
+
+    To h11 all of it is the path, and this is not called.
+    """
+
+    url: bytes
+    scope: dict[str, Any]
+
+    def on_headers_complete(self) -> None:
+        if not self.url.startswith(b"/"):
+            self.scope[AUTHORITY] = self.url.partition(b"://")[2].partition(b"/")[0]
+        cast("Any", super()).on_headers_complete()
+
+
 class _Patient(asyncio.Protocol):
     """Passes on what a connection brings."""
 
-    def __init__(self, head_s: float, most: int, others: dict[_Patient, None], *args: Any, **given: Any) -> None:
-        self._head_s = head_s
-        self._most = most
-        self._others = others
-        self._inner: Any = AutoHTTPProtocol(*args, **given)
+    def __init__(self, connections: Connections, inner: Any) -> None:
+        self._connections = connections
+        self._head_s = connections.head_s
+        self._inner = inner
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._handshake: asyncio.Task[None] | None = None
+        self._early = b""
+        """Sent with the end of the handshake."""
         self._began = False
         self._head = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._inner.connection_made(transport)
+        if self._connections.tls is None:
+            self._inner.connection_made(transport)
+        else:
+            self._transport.pause_reading()
+            self._handshake = self._loop.create_task(self._secure(self._transport, self._connections.tls))
         self._timer = self._loop.call_later(self._head_s, self._late)
-        self._others[self] = None
-        if len(self._others) > self._most:
-            next((one for one in self._others if one.idle), self).close()
+        self._connections.add(self)
 
     @property
     def idle(self) -> bool:
@@ -59,11 +115,14 @@ class _Patient(asyncio.Protocol):
 
     def close(self) -> None:
         """End the connection at once."""
-        self._others.pop(self, None)
+        self._connections.remove(self)
         if self._transport is not None:
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self._handshake is not None:
+            self._early += data
+            return
         self._began = True
         self._inner.data_received(data)
         self._head = self._head + len(data) if self._in_head() else 0
@@ -80,14 +139,32 @@ class _Patient(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._rest()
-        self._others.pop(self, None)
-        self._inner.connection_lost(exc)
+        self._connections.remove(self)
+        if self._handshake is None:
+            self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         self._inner.resume_writing()
+
+    async def _secure(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        """Make the handshake, and then begin as a connection without TLS does."""
+        try:
+            secured = await self._loop.start_tls(
+                transport, self, tls, server_side=True, ssl_handshake_timeout=self._head_s
+            )
+        except OSError:  # no TLS, an old one, too late, or gone
+            secured = None
+        if secured is None or secured.is_closing():
+            self.connection_lost(None)
+            return
+        self._handshake, early, self._early = None, self._early, b""
+        self._transport = secured
+        self._inner.connection_made(secured)
+        if early:
+            self.data_received(early)
 
     def _rest(self) -> None:
         if self._timer is not None:
@@ -111,14 +188,6 @@ class _Patient(asyncio.Protocol):
             self._transport.close()
 
 
-def patient(head_s: float, most: int = 0) -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, with so many seconds for the headers of each request, and `most` connections at once.
-
-    0 stands for as many as the descriptors of this process allow.
-    """
-    return cast("type[asyncio.Protocol]", partial(_Patient, head_s, most or _allowed(), {}))
-
-
 def _allowed() -> int:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST if descriptors == resource.RLIM_INFINITY else max(64, min(_MOST, descriptors - _KEPT_BACK))
@@ -126,4 +195,5 @@ def _allowed() -> int:
 
 def _answer(problem: Problem) -> bytes:
     head = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\ncontent-type: {KIND}\r\n"
+    head += "cache-control: no-store\r\n"
     return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body

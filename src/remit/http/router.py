@@ -21,6 +21,25 @@ if TYPE_CHECKING:
 
 REQUEST: Final = "remit.request"
 """Where a part finds the Request in an ASGI scope."""
+AUTHORITY: Final = "remit.authority"
+"""Where the scope of a request whose target is a whole URL has that URL's authority: it counts, and Host does not."""
+_ONCE: Final = frozenset(
+    {
+        "authorization",
+        "content-length",
+        "content-type",
+        "cookie",
+        "host",
+        "idempotency-key",
+        "last-event-id",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "origin",
+        "sec-fetch-mode",
+        "sec-fetch-site",
+    }
+)
+"""Headers that decide something and have one value: what stands before us could read another one than we do."""
 
 
 class Request(NamedTuple):
@@ -85,8 +104,11 @@ class Router:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI). Only a client that is let in learns which paths there are."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if (authority := scope.get(AUTHORITY)) is not None:
+            headers["host"] = authority.decode("latin-1")
         exchange = Exchange(scope, TraceContext.of(headers.get("traceparent", "")), send)
         try:
+            _check_once(scope["headers"])
             mount = self._mount(scope["path"])
             access = self._access(mount, headers)
             exchange.principal = access.principal or ""
@@ -114,3 +136,11 @@ class Router:
             if path == mount.path or path.startswith(f"{mount.path.rstrip('/')}/"):
                 return mount
         return None
+
+
+def _check_once(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Raise Problem if a header that has one value comes twice (RFC 9110, section 5.3; for Host RFC 9112, 3.2)."""
+    names = [name.decode("latin-1") for name, _ in headers]
+    for name in _ONCE.intersection(names):
+        if names.count(name) > 1:
+            raise Problem(Code.INVALID_INPUT, f"The request has more than one header {name}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from remit.http.patience import HEAD_S, patient
+from remit.http.patience import HEAD_S, Connections
 
 if TYPE_CHECKING:
     from remit.http.router import Part
@@ -21,6 +21,10 @@ KEPT_S: Final = 15
 """Seconds that a client's connection is kept for its next request: longer than clients keep theirs, as a rule."""
 GRACE_S: Final = 2
 """Seconds for requests under way when the server stops."""
+ACCEPTED: Final = 64
+"""Connections that are accepted before others have given way to them: far fewer than the descriptors kept back."""
+WAITING: Final = 2_048
+"""Connections that the system keeps until they are accepted."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -57,9 +61,10 @@ async def serve(
     With `tls` connections are encrypted. The headers of a request have `head_s` seconds to arrive. There are `most`
     connections at once; 0: as many as the descriptors of this process allow.
     """
+    connections = Connections(head_s, most, tls)
     config = uvicorn.Config(
         app,
-        http=patient(head_s, most),
+        http=connections.protocol,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
@@ -68,9 +73,8 @@ async def serve(
         proxy_headers=False,
         lifespan="off",
         ws="none",
+        backlog=ACCEPTED,
     )
-    config.load()
-    config.ssl = tls  # made by us: uvicorn would ask at the terminal for the password of a key that has one
     server = _Server(config)
     async with app.running():
         serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -87,11 +91,17 @@ async def serve(
             try:
                 await serving
             finally:
+                connections.close()
                 log.setLevel(level)
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process it runs in."""
+    """Leaves signals to the process it runs in, and lets many connections wait to be accepted."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(WAITING)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

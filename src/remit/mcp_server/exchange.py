@@ -25,7 +25,7 @@ _CANCELLED: Final = -32800
 _PING: Final = b": ping\r\n\r\n"
 _EVENTS: Final = [
     (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
+    (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PARKED_S: Final = 600.0
 """Seconds a call waits for its client to come again with what it was asked."""
 _MAX_PARKED: Final = 1_000
+_MAX_OF_ONE: Final = 100
+"""Calls of one principal that wait, so that no one takes the places of all."""
 _RESUMABLE: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests that may come again with answers: those whose state the SDK seals."""
 
@@ -70,7 +72,9 @@ class Parking:
         result = await parked.step()
         if result is not None:
             return result
-        if len(self._parked) >= _MAX_PARKED:
+        who = parked.peer.request.caller.access.principal
+        own = sum(other.peer.request.caller.access.principal == who for other, _ in self._parked.values())
+        if own >= _MAX_OF_ONE or len(self._parked) >= _MAX_PARKED:
             parked.give_up()
             raise MCPError(code=INTERNAL_ERROR, message="too many calls wait for answers")
         state = new_id("p")

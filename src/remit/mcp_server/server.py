@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _KEY_BYTES: Final = 32
 _MAX_CLIENTS: Final = 10_000
+_MAX_OF_ONE: Final = 1_000
+"""Clients of one principal: the name of its program, which it chooses, makes another one."""
 _INSTRUCTIONS: Final = (
     "Every call is checked against the operator's policy and recorded. A call that needs a person's approval is "
     "answered with CONFIRMATION_REQUIRED; once it is approved, make the same call again and it runs."
@@ -221,6 +223,9 @@ class ToolServer:
         key = (principal, session) if session else (principal, *program)
         client = self._clients.pop(key, None)
         if client is None:
+            own = [other for other in self._clients if other[0] == principal]
+            if len(own) >= _MAX_OF_ONE:
+                del self._clients[own[0]]
             client = Client(
                 self._service.sessions,
                 principal=principal,

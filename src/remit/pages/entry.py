@@ -33,6 +33,8 @@ LONGEST_S: Final = 12 * 3_600
 """Seconds after which a session ends in any case."""
 SESSIONS: Final = 1_000
 """Sessions at once; the one that was idle longest ends first."""
+SESSIONS_OF_ONE: Final = 50
+"""Sessions of one principal, in the same way: so that no one ends those of others."""
 NOBODY: Final = Access("", frozenset())
 """Who has not logged in."""
 _BYTES: Final = 32
@@ -118,7 +120,11 @@ class Entry:
         if token.expires is not None:
             until = min(until, token.expires)
         self._sessions[_digest(cookie)] = Session(token.access, until, now)
-        if len(self._sessions) > SESSIONS:
+        who = token.access.principal
+        own = [digest for digest, session in self._sessions.items() if session.access.principal == who]
+        if len(own) > SESSIONS_OF_ONE:
+            del self._sessions[own[0]]
+        elif len(self._sessions) > SESSIONS:
             self._sessions.popitem(last=False)
         return _set(headers, cookie)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from remit.api.errors import problem_of
-from remit.api.limits import Places
-from remit.api.request import bytes_of, pairs_of
+from remit.api.limits import Places, Strangers
+from remit.api.request import MAX_BODY, bytes_of, pairs_of
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.problem import Problem
@@ -42,6 +42,10 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LOGIN: Final = 401
 _FIELDS: Final = 1_200
 """Fields of a form: as many questions as one round answers, with room for more."""
+STRANGERS: Final = 16
+"""Requests under way from one address whose clients have not logged in."""
+_FORM_BYTES: Final = 16 * 1024
+"""Bytes of a form of a client that has not logged in."""
 
 
 class Reply(NamedTuple):
@@ -62,6 +66,7 @@ class Pages:
         self._entry = entry
         self._sessions = HttpSessions(service)
         self._places = places
+        self._strangers = Strangers(STRANGERS)
         self._clock = clock
         self._memory = Memory(service.jobs)
         self._live = Live(service, pages, entry, clock, self._sessions, self._memory)
@@ -90,7 +95,12 @@ class Pages:
             return
         if not visitor.cookie:
             visitor, headers["set-cookie"] = self._entry.newcomer(request.headers)
-        async with self._places.taken(f"page:{visitor.access.principal}"):
+        place = (
+            self._places.taken(f"page:{visitor.access.principal}")
+            if visitor.known
+            else self._strangers.taken((scope.get("client") or ("",))[0])
+        )
+        async with place:
             reply = await self._answer(scope, request, visitor, receive)
         await _say(reply._replace(headers={**headers, **reply.headers}), send)
 
@@ -157,7 +167,7 @@ class Pages:
         headers = request.headers
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
             raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
-        fields = await bytes_of(headers, receive)
+        fields = await bytes_of(headers, receive, most=MAX_BODY if visitor.known else _FORM_BYTES)
         mark, _, rest = fields.partition(b"&")
         given = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
         self._entry.check(visitor, headers, given)
