@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from remit.errors import UsageError
-from remit.models.faults import Busy, Rejected
+from remit.models.faults import Busy, Cut, Rejected
 from remit.models.message import Message, ToolResult, results, user
 from remit.models.names import parse
 from remit.models.prompt import Ask
@@ -26,9 +26,9 @@ def _model(tmp_path: Path, script: str = SCRIPT) -> ScriptedModel:
     return load(parse("scripted:s.yaml"), tmp_path)
 
 
-async def _ask(model: ScriptedModel, thread: Thread, seen: list[Delta] | None = None) -> Reply:
+async def _ask(model: ScriptedModel, thread: Thread, seen: list[Delta] | None = None, attempt: int = 1) -> Reply:
     watch = unwatched if seen is None else seen.append
-    return await model.send(model.prepare(Ask(thread=thread, id="1")), watch)
+    return await model.send(model.prepare(Ask(thread=thread, id="1", attempt=attempt)), watch)
 
 
 async def test_the_script_answers_by_how_often_the_conversation_was_answered(tmp_path: Path) -> None:
@@ -39,14 +39,25 @@ async def test_the_script_answers_by_how_often_the_conversation_was_answered(tmp
     assert [(call.id, call.name, call.arguments) for call in first.calls] == [("1-0", "fs__read", '{"path":"a.txt"}')]
     assert "".join(delta.text for delta in seen if delta.kind == "text") == "Let me look."
     then = start.add(first.message, results(ToolResult("1-0", "fs__read", "hello")))
-    for _ in range(2):
+    for attempt in (1, 2):
         with pytest.raises(Busy) as caught:
-            await _ask(model, then)
+            await _ask(model, then, attempt=attempt)
         assert caught.value.after_s == 2
-    assert (await _ask(model, then)).text == "It says hello."
+    assert (await _ask(model, then, attempt=3)).text == "It says hello."
     model.check_used()
     again = await _ask(_model(tmp_path), start)
     assert again.message == first.message
+
+
+async def test_a_fault_comes_at_its_attempt_only_in_any_process(tmp_path: Path) -> None:
+    script, start = "[{fault: cut}, {say: x}]", EMPTY.add(user("?"))
+    for attempt, process in ((1, "first"), (2, "second"), (3, "third")):
+        model = _model(tmp_path, script)
+        if attempt == 1:
+            with pytest.raises(Cut):
+                await _ask(model, start, attempt=attempt)
+        else:
+            assert (await _ask(model, start, attempt=attempt)).text == "x", process
 
 
 async def test_an_unexpected_prompt_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from remit.models.reply import Reply, Watch
 from remit.models.thread import Known, Thread
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
-from remit.tools.meta import Level, Retry, Risk, ToolMeta
+from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import MODEL, key_of
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.schema import compile_schema
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from remit.models.names import ModelName
     from remit.models.port import Model, Sending
 
-ATTEMPTS: Final = 6
-"""Requests in all that one question may take."""
-_RETRY: Final = Retry(attempts=ATTEMPTS, first_delay_ms=500, factor=2.0, max_delay_ms=60_000)
 _LONGEST_MS: Final = 3_600_000
 _ANYTHING: Final = compile_schema({"type": "object"}, closed=False)
 
@@ -63,12 +60,19 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     overlays: tuple[Overlay, ...] = ()
     """What the caller adds to the policy."""
     attempt: int = 1
+    lost: int = 0
+    """Attempts before this one that ended with their worker: they are announced, and did not fail."""
     confirmation: str | None = None
     known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
     spent: Spent = msgspec.field(default_factory=Spent)
     budget: Budget = Budget()
     hash: str = ""
     """Digest of what was asked for."""
+
+    @property
+    def failed(self) -> int:
+        """Attempts that will have failed if this one does."""
+        return self.attempt - self.lost
 
 
 class Asking:
@@ -162,7 +166,6 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
         idempotent=True,
         requires_confirm=False,
         timeout_ms=_LONGEST_MS,
-        retry=_RETRY,
     )
     return Tool(
         meta=meta,

@@ -17,6 +17,7 @@ from remit.models.registry import Models
 from remit.models.tail import Tails
 from remit.policy.rules import Policy
 from remit.tools.catalog import Catalog
+from remit.tools.meta import Retry
 from remit.tools.migration import Migrations
 
 
@@ -59,6 +60,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     models: Models | None = None
     """None: this process has no models."""
     default_model: str = ""
+    model_retry: Retry = Retry(attempts=12, first_delay_ms=500, max_delay_ms=60_000)
+    """How often a question to a model is asked, and how far apart."""
     tails: Tails = msgspec.field(default_factory=Tails)
     """What models are saying, for anyone who watches."""
     migrations: Migrations = msgspec.field(default_factory=Migrations)

@@ -62,6 +62,8 @@ class ModelRecord(msgspec.Struct, eq=False):
     committed: k.CommandCommitted | None = None
     refused: k.GateRefused | None = None
     confirmation: str | None = None
+    lost: int = 0
+    """Attempts that ended with their worker."""
 
     @property
     def attempts(self) -> int:

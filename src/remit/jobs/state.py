@@ -259,7 +259,9 @@ class History:
         self.known.tips.add(tip)
 
     def _command_committed(self, payload: k.CommandCommitted) -> None:
-        self.model(payload.step).committed = payload
+        record = self.model(payload.step)
+        record.committed = payload
+        record.lost += payload.lost
         self.spending.committed(payload)
         if isinstance(payload.result_blob, BlobRef):
             self.known.messages.add(payload.result_blob.digest)

@@ -103,6 +103,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     output: Output | None = None
     id: str = "0"
     """Prefix of the identifiers that calls in the answer get: unique within the conversation."""
+    attempt: int = 1
+    """Which attempt at this question it is; no part of the prompt, nor of what is sent."""
 
     @property
     def prompt(self) -> Prompt:

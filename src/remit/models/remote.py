@@ -147,7 +147,10 @@ class RemoteModel:
             raise Rejected(f"the provider redirects (HTTP {response.status}), which is not followed")
         if response.status == HTTPStatus.OK and not json_body(body).get("error"):
             raise Server(f"the provider answered with {response.content_type}, not with a stream of events")
-        raise self._wire.fault(Failure(response.status, headers, body, self._clock.now()))
+        fault = self._wire.fault(Failure(response.status, headers, body, self._clock.now()))
+        if response.status >= HTTPStatus.BAD_REQUEST and not isinstance(fault, Timeout):
+            fault.billed = "no"  # an error in the place of an answer
+        raise fault
 
     async def _reduce(self, response: aiohttp.ClientResponse, reducer: Reducer, watcher: _Watcher) -> None:
         """Feed the stream to the reducer; how the connection ends is the reducer's to judge."""

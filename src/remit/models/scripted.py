@@ -5,11 +5,12 @@
         - {tool: fs.read, args: {path: notes.txt}}
     - expect: "done|ready"         # pattern that the newest message has to hold
       say: All done.
-    - fault: busy                  # gives no reply; `times: 2` gives none twice
+    - fault: busy                  # gives no reply at the first attempt; `times: 2` gives none at the second either
       after: 2                     # seconds it wants to be left alone
 
 Which step answers follows from the prompt: the first prompt that holds two answers is met by the third step, in any
-process. A prompt that the script does not expect is refused, and `check_used` complains of steps that were not used.
+process; which of its faults comes first follows from the attempt. A prompt that the script does not expect is refused,
+and `check_used` complains of steps that were not used.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class ScriptedModel:
                 self._answers.append(step)
                 self._faults.append([])
         self._used = 0
+        self._given: dict[int, int] = {}
+        """How many faults of each step were given."""
 
     @property
     def name(self) -> ModelName:
@@ -87,8 +90,9 @@ class ScriptedModel:
         ask = sending.ask
         turn = ask.turn
         faults = self._faults[turn] if turn < len(self._faults) else []
-        if faults:
-            fault = faults.pop(0)
+        if ask.attempt <= len(faults):
+            fault = faults[ask.attempt - 1]
+            self._given[turn] = max(self._given.get(turn, 0), ask.attempt)
             raise FAULTS[fault.fault](f"the script gives {fault.fault}", after_s=fault.after)
         if turn >= len(self._answers):
             raise Rejected(f"the script ends after {len(self._answers)} answers and was asked for one more")
@@ -100,7 +104,8 @@ class ScriptedModel:
 
     def check_used(self) -> None:
         """Raise AssertionError if the script holds steps that were never used."""
-        left = len(self._answers) - self._used + sum(len(faults) for faults in self._faults[self._used :])
+        faults = sum(map(len, self._faults)) - sum(self._given.values())
+        left = len(self._answers) - self._used + faults
         if left:
             raise AssertionError(f"{left} steps of the script were not used")
 

@@ -207,5 +207,5 @@ def _is_among(value: Any, schema: Schema) -> bool:
 
 def _is(value: Any, kind: Any) -> bool:
     if isinstance(value, bool):
-        return kind == "boolean"
+        return bool(kind == "boolean")
     return isinstance(value, _KINDS.get(kind, ()))

@@ -24,6 +24,7 @@ from remit.models.registry import Endpoints, Models
 from remit.policy.rules import Policy
 from remit.settings import Settings
 from remit.tools.catalog import Catalog
+from remit.tools.meta import Retry
 from remit.tools.migration import Migrations
 
 
@@ -49,6 +50,7 @@ def services_of(
         allowance=Allowance(journal, _day_limits(settings)),
         models=_models(settings, journal.clock),
         default_model=settings.models.default,
+        model_retry=_model_retry(settings),
         migrations=migrations,
         prices=Prices(_prices(settings)),
         metrics=_metrics(journal),
@@ -80,6 +82,12 @@ def _models(settings: Settings, clock: Clock) -> Models:
         at_once=chosen.at_once,
     )
     return Models(endpoints, os.environ, settings.folder, clock)
+
+
+def _model_retry(settings: Settings) -> Retry:
+    chosen = settings.models
+    longest = max(chosen.longest_pause_seconds * 1_000, chosen.first_pause_ms)
+    return Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
 
 
 def _day_limits(settings: Settings) -> DayLimits:

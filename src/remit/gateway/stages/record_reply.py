@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from remit.gateway.asking import ATTEMPTS, Asking
+from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
 from remit.gateway.replies import answered
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 _NONE: Final = Usage()
-_BACK_OFF_MS: Final = 500
-_LONGEST_MS: Final = 60_000
+_LATER: Final = (
+    "Ask again later: `remit retry JOB` makes a new job. models.attempts says how often a question is asked."
+)
 
 
 class RecordReply:
@@ -29,6 +30,7 @@ class RecordReply:
 
     def __init__(self, services: Services) -> None:
         self._prices = services.prices
+        self._retry = services.model_retry
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
@@ -37,7 +39,10 @@ class RecordReply:
         asking = call.asking
         if asking is None:
             return outcome
-        committed, blobs = self._committed(call, asking, outcome)
+        again_ms = self._again_ms(asking, outcome)
+        if asking.reply is None and again_ms is None:
+            outcome = _given_up(outcome, asking.request.attempt)
+        committed, blobs = self._committed(call, asking, outcome, again_ms)
         asking.request.spent.settle(asking.started, committed)
         if asking.reply is not None:
             asking.request.known.messages.add(digest_of(asking.reply.message))
@@ -51,7 +56,9 @@ class RecordReply:
             duration_us=call.duration_us,
         )
 
-    def _committed(self, call: Call, asking: Asking, outcome: Outcome) -> tuple[CommandCommitted, tuple[Blob, ...]]:
+    def _committed(
+        self, call: Call, asking: Asking, outcome: Outcome, again_ms: int | None
+    ) -> tuple[CommandCommitted, tuple[Blob, ...]]:
         request, reply, name = asking.request, asking.reply, asking.model.name
         shared: dict[str, Any] = {
             "step": request.step,
@@ -65,7 +72,7 @@ class RecordReply:
             "duration_ms": call.duration_us / 1_000,
         }
         if reply is None:
-            return self._failed(asking, outcome, shared), ()
+            return _failed(asking, outcome, shared | {"again_ms": again_ms}), ()
         usage = reply.usage or _NONE
         cost = self._prices.cost(name, reply.model, usage, self._clock.now()) if reply.usage is not None else None
         packed = pack(encode(reply.message))
@@ -92,31 +99,38 @@ class RecordReply:
         )
         return event, packed.blobs
 
-    def _failed(self, asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:
-        fault, code = asking.fault, outcome.code
-        error = ErrorInfo(
-            code=code.name if code else "",
-            message=outcome.reason,
-            remedy=outcome.remedy,
-            retryable=code.retryable if code else False,
-            step=asking.request.step,
-        )
-        return CommandCommitted(
-            llm_model=asking.model.name.model,
-            outcome="timeout" if outcome.cause == "Timeout" else "failure",
-            error=error,
-            request_id=fault.request_id if fault else "",
-            uncertain=fault is None or fault.billed == "maybe",
-            again_ms=_again_ms(asking, code.retryable if code else False),
-            **shared,
-        )
+    def _again_ms(self, asking: Asking, outcome: Outcome) -> int | None:
+        """Milliseconds until the next attempt: what the provider wants, or longer each time; None: there is none."""
+        failed, fault = asking.request.failed, asking.fault
+        if asking.reply is not None or outcome.code is None or not outcome.code.retryable:
+            return None
+        if failed >= self._retry.attempts:
+            return None
+        wanted = int(fault.after_s * 1_000) if fault is not None and fault.after_s is not None else 0
+        return max(self._retry.delay_ms(failed), wanted)
 
 
-def _again_ms(asking: Asking, retryable: bool) -> int | None:
-    """Milliseconds until the next attempt: what the provider wants, or longer each time; None: there is none."""
-    attempt, fault = asking.request.attempt, asking.fault
-    if not retryable or attempt >= ATTEMPTS:
-        return None
-    patience = min(_LONGEST_MS, _BACK_OFF_MS << (attempt - 1))
-    wanted = int(fault.after_s * 1_000) if fault is not None and fault.after_s is not None else 0
-    return max(patience, wanted)
+def _failed(asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:
+    fault, code = asking.fault, outcome.code
+    error = ErrorInfo(
+        code=code.name if code else "",
+        message=outcome.reason,
+        remedy=outcome.remedy,
+        retryable=code.retryable if code else False,
+        step=asking.request.step,
+    )
+    return CommandCommitted(
+        llm_model=asking.model.name.model,
+        outcome="timeout" if outcome.cause == "Timeout" else "failure",
+        error=error,
+        request_id=fault.request_id if fault else "",
+        uncertain=fault is None or fault.billed == "maybe",
+        **shared,
+    )
+
+
+def _given_up(outcome: Outcome, attempts: int) -> Outcome:
+    """The outcome of the last attempt, which says how many there were."""
+    reason = f"{outcome.reason} (asked {attempts} times)" if attempts > 1 else outcome.reason
+    later = outcome.code is not None and outcome.code.retryable
+    return replace(outcome, reason=reason, remedy=_LATER if later else outcome.remedy)

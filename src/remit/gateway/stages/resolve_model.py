@@ -63,6 +63,7 @@ class ResolveModel:
             sampling=request.sampling,
             output=request.output,
             id=_prefix(request),
+            attempt=request.failed,
         )
         asking.prompt_hash = ask.prompt.hash
         try:

@@ -51,11 +51,11 @@ class Asks:
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
         await self._recorder.begin()
-        attempts = await self._taken_up(question, record)
+        attempts, lost = await self._taken_up(question, record)
         while True:
             if self._recorder.activity.halting:
                 await self._recorder.activity.halt()
-            request = self._request(question, record, attempts + 1)
+            request = self._request(question, record, attempts + 1, lost)
             with self._tails.open(self._recorder.writer.stream, question.step) as watch:
                 outcome = await self._gateway.ask(request, self._recorder.writer, watch)
             if outcome.status == "pending" and outcome.confirmation is not None:
@@ -85,9 +85,9 @@ class Asks:
         why = f"step {started.step} was recorded with {recorded}, and would now use {current}"
         return VersionError(why, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn.")
 
-    async def _taken_up(self, question: Question, record: ModelRecord) -> int:
-        """Go on where an earlier execution left the question; how many attempts were made."""
-        started, committed = record.started, record.committed
+    async def _taken_up(self, question: Question, record: ModelRecord) -> tuple[int, int]:
+        """Go on where an earlier execution left the question; how many attempts were made, and were lost of these."""
+        started, committed, was_lost = record.started, record.committed, 0
         if started is not None and committed is None:
             lost = CommandCommitted(
                 step=question.step,
@@ -106,13 +106,14 @@ class Asks:
             )
             self._recorder.history.spending.committed(lost)
             await self._recorder.record(lost)
+            was_lost = 1
         elif committed is not None and committed.again_ms is not None:
             await self._back_off(question.step, record.attempts, committed.again_ms)
         if record.confirmation is not None and not record.attempts:
             await self._approval(question.step, record.confirmation)
-        return record.attempts
+        return record.attempts, record.lost + was_lost
 
-    def _request(self, question: Question, record: ModelRecord, attempt: int) -> ModelRequest:
+    def _request(self, question: Question, record: ModelRecord, attempt: int, lost: int) -> ModelRequest:
         history = self._recorder.history
         return ModelRequest(
             model=question.model,
@@ -128,6 +129,7 @@ class Asks:
             recipe=self._caller.recipe,
             overlays=self._caller.overlays,
             attempt=attempt,
+            lost=lost,
             confirmation=record.confirmation,
             known=history.known,
             spent=history.spending.spent,

@@ -110,4 +110,9 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     uncertain: bool = False
     """Whether the answer may have been made and paid for without arriving: it counts as reserved."""
     again_ms: int | None = None
-    """The attempt is to be made again after so many milliseconds; None: this is the end."""
+    """The attempt is to be made again after so many milliseconds, 0: its worker ended; None: this is the end."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the attempt did not fail, but ended with its worker."""
+        return self.again_ms == 0

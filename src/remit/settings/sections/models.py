@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from remit.settings.section import About, Count, Seconds, Section, Tables
+from remit.settings.section import About, Count, Millis, Seconds, Section, Tables
 
 
 class ModelSettings(Section, frozen=True):
@@ -28,6 +28,18 @@ class ModelSettings(Section, frozen=True):
         Seconds, About("Seconds that a model may send nothing before its answer counts as cut off.")
     ] = 120
     at_once: Annotated[Count, About("Concurrent requests, for each model and key.")] = 64
+    attempts: Annotated[
+        Count,
+        About(
+            "How often a question is asked in all, if the provider fails or is away. Deaths of workers do not count."
+        ),
+    ] = 12
+    first_pause_ms: Annotated[
+        Millis, About("Milliseconds before a question is asked again; each further pause is twice as long.")
+    ] = 500
+    longest_pause_seconds: Annotated[
+        Seconds, About("Seconds that such a pause takes at most, unless the provider names a longer one.")
+    ] = 60
     day_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=2**50)],
         About("Tokens that each principal may use in a day (UTC), over all jobs; 0: no limit."),
