@@ -71,6 +71,14 @@ async def test_a_refused_call_is_an_outcome_with_its_code(client: Client) -> Non
         assert (called.status, called.json["status"], called.json["code"]) == (200, "blocked", code)
 
 
+async def test_a_name_with_a_dot_is_refused_and_the_key_and_the_name_for_models_are_taken(client: Client) -> None:
+    refused = await client.post("/v1/tools/execute", {"tool_name": "desk.look", "args": {"what": "x"}})
+    assert (refused.status, refused.json["error_code"]) == (400, "INVALID_TOOL_STEP")
+    for name in ("desk_look", "desk__look"):
+        called = await client.post("/v1/tools/execute", {"tool_name": name, "args": {"what": "x"}})
+        assert called.json["status"] == "ok"
+
+
 async def test_a_call_under_a_key_is_made_once(client: Client) -> None:
     key = {"idempotency-key": "k1"}
     body = {"tool_name": "desk_look", "args": {"what": "x"}}

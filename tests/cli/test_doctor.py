@@ -114,3 +114,16 @@ def test_json_is_a_list_of_checks(project: Project) -> None:
     found = json.loads(project.here("doctor", "--live", "--json").out)
     assert set(found[0]) == {"name", "verdict", "detail", "remedy"}
     assert Path(project.folder / ".remit").exists() is False
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("tools",)], ids=" ".join)
+def test_a_server_of_the_environment_that_is_left_out_is_told_of(project: Project, words: tuple[str, ...]) -> None:
+    project.env["MCP_SERVERS_JSON"] = '[{"name": "Bad!", "cmd": "npx"}]'
+    done = project.apart(*words)
+    assert "MCP_SERVERS_JSON" in done.out + done.err
+    assert "skipped" in done.out + done.err
+
+
+def test_a_customary_name_that_nothing_reads_is_told_of(project: Project) -> None:
+    project.env["TICKETSTORE_PATH"] = "tickets.db"
+    assert "TICKETSTORE_PATH is set, and nothing reads it" in project.apart("config").err

@@ -102,3 +102,12 @@ def test_a_ticket_is_shown_with_all_that_it_holds(project: Project) -> None:
     assert "pending" in shown
     assert '"tool_name": "fs_read"' in shown
     assert project.here("tickets", "list", "--state", "done").err == "no tickets\n"
+
+
+def test_a_ticket_that_was_done_before_is_said_to_be_unchanged(project: Project) -> None:
+    ticket = create(project)
+    first = project.here("tickets", "fill", ticket, "--by", "manual", "--outputs", "{}")
+    again = project.here("tickets", "fill", ticket, "--by", "nobody", "--outputs", '{"tool_context": {}}')
+    assert "unchanged" not in first.err
+    assert (again.status, "unchanged: it was done before" in again.err) == (0, True)
+    assert project.here("tickets", "fill", ticket, "--by", "x", "--outputs", "{}", "--json").json["changed"] is False

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit import Remit, tool
+from remit import Remit, Retry, tool
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.tickets.report import without_moments
@@ -48,6 +48,13 @@ async def wait() -> str:
     return ""
 
 
+@tool("desk.away", level="L0", retry=Retry(first_delay_ms=1))
+def away() -> str:
+    """Fail in a way that may pass."""
+    CALLS.append("away")
+    raise ConnectionError("nobody answers")
+
+
 @tool("desk.ask", level="L0")
 async def ask() -> str:
     """Answer once somebody has rung."""
@@ -56,7 +63,7 @@ async def ask() -> str:
     return "yes"
 
 
-TOOLS = [look, break_it, write, wait, ask]
+TOOLS = [look, break_it, write, wait, away, ask]
 RUNG: list[asyncio.Event] = []
 
 
@@ -202,6 +209,16 @@ async def test_a_budget_cuts_a_step_while_it_runs(remit_in: OpenRemit) -> None:
         assert (await remit.service.tickets.get(ticket.id)).status == "failed"
 
 
+async def test_a_budget_says_how_often_a_step_may_be_tried(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        await tool_ticket(remit, {"tool_name": "desk_away", "budget": {"max_steps": 1}})
+        assert (await worked(remit)).by_code == {"TOOL_UNAVAILABLE": 1}
+        assert len(CALLS) == 1
+        await tool_ticket(remit, {"tool_name": "desk_away", "budget": {"max_steps": 2}})
+        await worked(remit)
+        assert len(CALLS) == 3
+
+
 @pytest.mark.parametrize(
     ("policy", "codes"),
     [
@@ -253,8 +270,30 @@ async def test_in_strict_mode_a_ticket_that_breaks_the_schema_is_refused(remit_i
             await remit.service.tickets.create({"type": "TRIAGE", "event": {"type": "message", "content": "x"}})
         assert caught.value.code is Code.SCHEMA_VALIDATION_FAILED
         triage = await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})
-        with pytest.raises(UsageError, match="tool_steps"):
-            await remit.service.tickets.fill(triage.id, {"tool_steps": [{"tool_name": "a.b"}]}, by="manual")
+        with pytest.raises(UsageError, match="tool_steps") as caught:
+            await remit.service.tickets.fill(triage.id, {"tool_steps": 3}, by="manual")
+        assert caught.value.code is Code.SCHEMA_VALIDATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"tool_name": "a.b"}, Code.INVALID_TOOL_STEP),
+        ({"tool_name": "a", "mood": 1}, Code.INVALID_TOOL_STEP),
+        ({"tool_name": "a", "budget": {"max_wall_ms": 0}}, Code.INVALID_BUDGET),
+        ({"tool_name": "a", "budget": {"max_steps": "many"}}, Code.INVALID_BUDGET),
+    ],
+)
+async def test_in_strict_mode_a_ticket_with_a_bad_step_is_refused_with_the_steps_code(
+    remit_in: OpenRemit, bad: Any, code: Code
+) -> None:
+    async with remit_in() as remit:
+        with pytest.raises(UsageError) as created:
+            await tool_ticket(remit, {"tool_name": "a"}, bad)
+        triage = await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})
+        with pytest.raises(UsageError) as filled:
+            await remit.service.tickets.fill(triage.id, {"tool_steps": [bad]}, by="manual")
+        assert (created.value.code, filled.value.code) == (code, code)
 
 
 async def test_in_warn_mode_it_passes_and_is_counted(remit_in: OpenRemit) -> None:

@@ -83,8 +83,8 @@ def test_the_raw_text_of_a_warning_is_masked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"MCP_SERVER_NAME": "one"}, "MCP_SERVER_NAME (one): command must be a list of texts"),
-        ({"MCP_SERVER_CMD": "npx"}, "MCP_SERVER_CMD: name must be lower-case"),
+        ({"MCP_SERVER_CMD": "npx"}, "MCP_SERVER_CMD is set without MCP_SERVER_NAME"),
+        ({"MCP_SERVER_NAME": "one"}, "MCP_SERVER_NAME is set without MCP_SERVER_CMD"),
         ({"MCP_SERVER_NAME": "One!", "MCP_SERVER_CMD": "x"}, "MCP_SERVER_NAME: name must be lower-case"),
     ],
 )

@@ -58,6 +58,8 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         yield Check(
             "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
         )
+        for check in _servers(settings):
+            yield check
         yield _policy(settings)
         yield _trust(state, settings)
         if live:
@@ -138,6 +140,19 @@ def _terminal(state: State) -> Check:
 
 
 # --- what the user wrote
+
+
+def _servers(settings: Settings) -> Iterator[Check]:
+    """Servers that the environment names and that cannot be used: without a word, others would be taken instead."""
+    from remit.settings.mcp_servers import written_servers
+
+    try:
+        warnings = written_servers(settings, os.environ).warnings
+    except RemitError as error:
+        yield Check("servers", "fail", error.message, error.remedy)
+        return
+    for warning in warnings:
+        yield Check("servers", "warn", warning, "Correct the environment; docs/mcp.md shows the form.")
 
 
 def _policy(settings: Settings) -> Check:

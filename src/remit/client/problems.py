@@ -40,6 +40,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.IDEMPOTENCY_MISMATCH: StateError,
     Code.INVALID_TOOL_STEP: ResolveError,
     Code.MODEL_DRIFT: VersionError,
+    Code.NO_WORKER: StateError,
     Code.PLAN_UNREADABLE: PlanError,
     Code.RECORD_INVALID: JournalError,
     Code.SCOPE_REQUIRED: UsageError,

@@ -11,6 +11,7 @@ from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.service.outcome import OutcomeView
 from remit.service.views import SessionRow, ToolView
+from remit.tools.naming import wire_name
 
 _LONGEST_S: Final = 86_400.0
 """Seconds that a call without a timeout of its own may take; the tool's limit is shorter."""
@@ -79,7 +80,7 @@ class RemoteSessions:
     ) -> OutcomeView:
         """Call a tool through the server's gate. With an idempotency `key` the call is made once."""
         limit = max(round(timeout_s * 1_000), 1) if timeout_s is not None else None
-        body = ExecuteBody(tool_name=tool, args=args or {}, timeout_ms=limit)
+        body = ExecuteBody(tool_name=wire_name(tool), args=args or {}, timeout_ms=limit)
         held_s = timeout_s if timeout_s is not None else _LONGEST_S
         outcome: OutcomeView = await self._connection.ask(
             "tools.execute", body=body, answer=OutcomeView, key=key, held_s=held_s

@@ -111,7 +111,7 @@ class SchemaGate:
         self._mode = mode
         self._warnings = metrics.counter(
             "schema_warning_total",
-            "Problems that the schema gate found and let pass.",
+            "Problems that the schema gate found and did not refuse.",
             "warn_code",
             "kind",
             "direction",

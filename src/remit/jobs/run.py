@@ -137,11 +137,17 @@ class Run:
         timeout: Span | None = None,
         undo: Undo | None = None,
         conversation: Conversation | None = None,
+        attempts: int | None = None,
     ) -> Outcome:
-        """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`."""
+        """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`.
+
+        `attempts` is how often the call may be made where a retry could help; it only ever lowers the tool's number.
+        """
         step, told = current.get().place(key), conversation or asking.get()
-        limit = seconds_of(timeout)
-        return await self._effects.call(step, tool, args or {}, limit, _undo(undo), needed=False, conversation=told)
+        undoing, limit = _undo(undo), seconds_of(timeout)
+        return await self._effects.call(
+            step, tool, args or {}, limit, undoing, needed=False, conversation=told, attempts=attempts
+        )
 
     async def compensate(self, *, key: str | None = None) -> Compensated:
         """Undo every call of this run that has ended and has an undo, the last one first, each once.

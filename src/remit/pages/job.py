@@ -21,6 +21,7 @@ from remit.service.standing import Standing, standing
 from remit.service.story import JobStory
 from remit.service.ticket_runs import RECIPE as TICKET_RUN
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
+from remit.tools.naming import wire_name
 from remit.trace.step import Drift, StepNarrative
 from remit.trace.words import words
 
@@ -254,7 +255,7 @@ def _curl(view: StepView) -> str:
     """The same call over HTTP; empty for a step that is not a call, or one too large for a command line."""
     if not view.row.meta.tool_name or view.args is None:
         return ""
-    body = msgspec.json.encode({"tool_name": view.row.meta.tool_name, "args": view.args}).decode()
+    body = msgspec.json.encode({"tool_name": wire_name(view.row.meta.tool_name), "args": view.args}).decode()
     if len(body) > INLINE:
         return ""
     quoted = body.replace("'", "'\\''")

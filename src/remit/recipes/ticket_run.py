@@ -31,9 +31,11 @@ async def ticket_run(
             continue
         calls[step["tool_name"]] += 1
         if index not in kept:
-            wall_ms = (step.get("budget") or {}).get("max_wall_ms")
+            budget = step.get("budget") or {}
+            wall_ms, attempts = budget.get("max_wall_ms"), budget.get("max_steps")
             timeout = wall_ms / 1000 if wall_ms else None
-            await run.attempt(step["tool_name"], step.get("args") or {}, key=key_of(index), timeout=timeout)
+            args = step.get("args") or {}
+            await run.attempt(step["tool_name"], args, key=key_of(index), timeout=timeout, attempts=attempts)
     return {"ticket": ticket, "beyond": beyond}
 
 

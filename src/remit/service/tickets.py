@@ -117,10 +117,10 @@ class Tickets:
 
         Once the ticket is done, return it unchanged; a derivation that was broken off is then made up for.
         """
-        done = await self._store.complete(
+        done, changed = await self._store.fill(
             ticket, outputs, proof=proof, by=by, check=lambda kind: self._desk.intake.outputs(kind, outputs, ticket)
         )
-        return Filled(ticket=done, derived=await self.follow(done))
+        return Filled(ticket=done, derived=await self.follow(done), changed=changed)
 
     async def follow(self, done: Ticket) -> Derived | None:
         """Derive what follows a completed ticket; what goes wrong is recorded and never undoes the completion."""

@@ -28,6 +28,12 @@ _TESTS: Final = "REMIT_TEST_"
 # Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
 _SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 
+UNREAD: Final[Mapping[str, str]] = {
+    "TICKETSTORE_PATH": "tickets are in the journal (journal.url)",
+    "WEB_SEARCH_BACKEND": "Remit has no web search yet",
+}
+"""Customary names of the environment that mean nothing here, and why."""
+
 
 def load(
     *,

@@ -60,6 +60,12 @@ def _single(settings: Settings, warnings: list[str]) -> Candidate | None:
     given = [name for name in ("server_name", "server_cmd") if getattr(mcp, name)]
     if not given:
         return None
+    if len(given) == 1:
+        source = sources[f"mcp.{given[0]}"]
+        other = "NAME" if given[0] == "server_cmd" else "CMD"
+        beside = source.removesuffix("NAME").removesuffix("CMD") + other
+        warnings.append(f"{source} is set without {beside}; it is skipped")
+        return None
     args = _arguments(settings, warnings)
     if args is None:
         return None

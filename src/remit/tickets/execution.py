@@ -19,6 +19,7 @@ class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     """Steps that may run; further ones are refused with BUDGET_EXCEEDED."""
     web_search_strategy: str = ""
+    """Kept for the workers of the ticket: there is no web search yet that it could steer."""
     web_search_budget: int | None = None
     """Calls of `web_search` that may run."""
     tool_whitelist: tuple[str, ...] | None = None

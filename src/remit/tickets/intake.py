@@ -15,6 +15,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.schema_gate import Boundary, Checks, Misfit, Mode, SchemaGate
 from remit.tickets.schemas import CREATE, OUTPUTS
+from remit.tickets.steps import steps_of
 from remit.tickets.ticket import KINDS, NewTicket
 from remit.tickets.verdict import ToolVerdict
 from remit.tools.problem import SchemaProblem
@@ -46,7 +47,8 @@ class Intake:
         kind = document.get("type") if isinstance(document, dict) else None
         known = kind if kind in KINDS else "unknown"
         misfit = self._ingress.check(Boundary("ticket_create", "ingress", known), self._create, document, "new")
-        _refuse(misfit)
+        if misfit is not None and misfit.rejected:
+            raise _refusal(misfit, "/tool_input/tool_steps/", document, "tool_input", "tool_steps")
         try:
             return msgspec.convert(document, NewTicket), _count(misfit)
         except msgspec.ValidationError as error:
@@ -56,7 +58,8 @@ class Intake:
         """Check what a ticket is completed with; return how many warnings it got. Raise UsageError."""
         boundary = Boundary("ticket_complete", "ingress", kind)
         misfit = self._ingress.check(boundary, self._outputs[kind], outputs, ticket)
-        _refuse(misfit)
+        if misfit is not None and misfit.rejected:
+            raise _refusal(misfit, "/tool_steps/", outputs, "tool_steps")
         return _count(misfit)
 
     def derived(self, new: NewTicket) -> str:
@@ -81,9 +84,17 @@ class _Outputs:
         return found
 
 
-def _refuse(misfit: Misfit | None) -> None:
-    if misfit is not None and misfit.rejected:
-        raise UsageError(misfit.text, code=Code.SCHEMA_VALIDATION_FAILED, remedy=_REMEDY)
+def _refusal(misfit: Misfit, place: str, document: Any, *way: str) -> UsageError:
+    """The error of a refused document: a step's own, if steps at `place` are all that does not fit."""
+    if all(each.path.startswith(place) for each in misfit.problems):
+        steps = document
+        for name in way:
+            steps = steps[name]
+        try:
+            steps_of({"tool_steps": steps})
+        except UsageError as error:
+            return error
+    return UsageError(misfit.text, code=Code.SCHEMA_VALIDATION_FAILED, remedy=_REMEDY)
 
 
 def _count(misfit: Misfit | None) -> int:

@@ -15,6 +15,8 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 
     ticket: Ticket
     derived: Derived | None = None
+    changed: bool = True
+    """Whether it was completed now; if it was done before, its earlier outputs stay."""
 
 
 class TicketQueue(Protocol):

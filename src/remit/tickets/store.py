@@ -112,11 +112,17 @@ class TicketStore(TicketLeases):
         `check` is called with the ticket's kind before anything is written, and may refuse the outputs.
         Raise StateError or UsageError (direct_fill_not_allowed, direct_fill_missing_by, lease_owner_mismatch).
         """
+        return (await self.fill(ticket, outputs, proof=proof, by=by, check=check))[0]
+
+    async def fill(
+        self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "", check: Check = _anything
+    ) -> tuple[Ticket, bool]:
+        """As `complete`; also whether the ticket was completed now, and not before."""
         found = self._leased_here(ticket, proof) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
             history = found.history
             if history.status == "done":
-                return await self.ticket(found)
+                return await self.ticket(found), False
             if history.created is not None:
                 check(history.created.type)
             direct = self._completes_directly(found, proof, by)
@@ -134,7 +140,7 @@ class TicketStore(TicketLeases):
                 continue
             if followed:
                 self._kept.put(found)
-            return done
+            return done, True
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many writers at the same moment")
 
     async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:

@@ -50,6 +50,7 @@ class FunctionTool(Generic[P, R_co]):
         """Exceptions that count as failed connections."""
         self._arguments = signature.arguments
         self._context = signature.context
+        self._names = signature.names
         self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 
@@ -113,13 +114,15 @@ class FunctionTool(Generic[P, R_co]):
         return await asyncio.to_thread(_result, value) if is_large(plain) else _result(value)
 
     def _arguments_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        names = self._names
+        known = args if names is None or args.keys() <= names else {key: args[key] for key in args if key in names}
         if self._arguments is None:  # they were checked against the schema that was given
-            return dict(args)
+            return dict(known)
         try:
-            given = msgspec.structs.asdict(hints.from_json(args, self._arguments))
+            given = msgspec.structs.asdict(hints.from_json(known, self._arguments))
         except msgspec.ValidationError as error:
             raise ProviderError(str(error)[:200], cause=Code.InvalidInput, code=Code.INVALID_TOOL_ARGS) from error
-        if len(args) < len(given):
+        if len(known) < len(given):
             return {name: value for name, value in given.items() if value is not msgspec.UNSET}
         return given
 

@@ -40,6 +40,8 @@ class Signature(NamedTuple):
     """The arguments as one type; what has a default may be UNSET. None: they are given as JSON."""
     context: str | None
     """The parameter that takes the CallContext."""
+    names: frozenset[str] | None
+    """The arguments that it takes; None: any. Others only come past an open schema gate, and are left out."""
 
 
 def schema_of(function: Callable[..., Any]) -> tuple[JsonSchema, JsonSchema | None]:
@@ -77,6 +79,7 @@ def read(function: Callable[..., Any], *, leading: int = 0) -> Signature:
         _output(hints.get("return", Any)),
         msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True),
         context,
+        frozenset(properties),
     )
 
 
@@ -98,7 +101,8 @@ def given(function: Callable[..., Any], input_schema: JsonSchema) -> Signature:
     if unknown or missing:
         why = f"takes no {unknown[0]}" if unknown else f"demands {missing[0]}, which the schema does not require"
         raise SchemaError(f"{_title(function)} {why}", remedy="Give it a parameter for each property, or **arguments.")
-    return Signature(input_schema, _output(hints.get("return", Any)), None, context)
+    names = None if takes_any else frozenset(named)
+    return Signature(input_schema, _output(hints.get("return", Any)), None, context, names)
 
 
 def from_json(value: Any, kind: Any, *, strict: bool = True) -> Any:

@@ -32,7 +32,7 @@ from remit.tools.pins import Pins
 from remit.tools.provider import ToolProvider
 from remit.tools.remote import Authorizer
 
-_log: Final = logging.getLogger("remit.mcp")
+_log: Final = logging.getLogger("remit.settings")
 _ALWAYS: Final = frozenset({"builtin", "folder", "jobs", "sandbox"})
 """Providers of every process."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from remit import tool
 from remit.codes import Code
 from remit.journal.kinds import GateRefused, SchemaGateWarned, ToolInvocationStarted
 from remit.tools.meta import Level
@@ -164,3 +165,25 @@ async def test_nobody_is_asked_about_arguments_that_do_not_fit() -> None:
     async with opened(echo(level=Level.L1, input_schema={"type": "object", "required": ["a"]})) as world:
         assert (await world.call()).code is Code.INVALID_TOOL_ARGS
         assert await world.confirmations.pending() == []
+
+
+@tool("made.plain", level="L0")
+def plain(a: int = 0) -> int:
+    """Give it back."""
+    return a
+
+
+@tool("made.given", level="L0", input_schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+def with_schema(a: int = 0) -> int:
+    """Give it back."""
+    return a
+
+
+@pytest.mark.parametrize("mode", ["warn", "off"])
+@pytest.mark.parametrize("one", [plain, with_schema], ids=["hints", "schema"])
+async def test_an_open_gate_leaves_out_what_a_function_does_not_take(one: Any, mode: Any) -> None:
+    async with opened(one, schema_gate=mode) as world:
+        outcome = await world.call(one.meta.name, {"a": 3, "b": 4})
+        assert (outcome.status, outcome.value) == ("ok", 3)
+        mistyped = await world.call("made.plain", {"a": "three"}, step="2") if one is plain else None
+        assert mistyped is None or (mistyped.status, mistyped.code) == ("blocked", Code.INVALID_TOOL_ARGS)

@@ -15,11 +15,13 @@ from remit.http.problem import Problem
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.policy.overlay import covers
+from remit.redact import line
 from remit.service.outcome import OutcomeView
 from remit.service.views import SessionRow, ToolView
 from remit.tickets.execution import RunRequest, ToolPolicy
 from remit.tickets.report import RunReport
 from remit.tickets.steps import MAX_STEPS, normalised
+from remit.tools.naming import wire_name
 
 _PENDING: Final = 202
 
@@ -43,7 +45,7 @@ class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One call (`tool_name`), or the steps of a ticket (`ticket_id` and `tool_steps`) as one run."""
 
     tool_name: str = ""
-    """A full name, a key, or the name as models see it."""
+    """A key, or the name as models see it: no dot."""
     args: dict[str, Any] = msgspec.field(default_factory=dict)
     timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=86_400_000)] | None = None
     ticket_id: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -102,6 +104,7 @@ async def execute(asked: ApiRequest) -> Answer:
         raise UsageError(why, code=Code.INVALID_TOOL_STEP)
     if body.tool_steps is not None:
         return Answer(value=await _run(asked, body, body.tool_steps))
+    _check_name(body.tool_name)
     await require_deps(asked.service.health)
     outcome = await asked.service.sessions.call(
         await asked.session(),
@@ -113,6 +116,13 @@ async def execute(asked: ApiRequest) -> Answer:
         trace_id=asked.trace.trace_id if asked.trace.given else "",
     )
     return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
+
+
+def _check_name(name: str) -> None:
+    """Raise UsageError for a name with a dot: calls and limits of tickets name tools by one key (contract: tickets)."""
+    if "." in name:
+        remedy = f"Write its key or its name for models: {line(wire_name(name))}."
+        raise UsageError(f"tool_name {line(name)!r} has a dot", code=Code.INVALID_TOOL_STEP, remedy=remedy)
 
 
 def _covered(asked: ApiRequest, tool: ToolView) -> bool:

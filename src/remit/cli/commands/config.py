@@ -17,8 +17,14 @@ def command(state: State) -> int:
 
     Later sources win: defaults, remit.toml, the environment, the command line.
     """
+    import os
+
+    from remit.settings.loader import UNREAD
+
     settings = state.settings()
     rows = settings.explain()
+    for name in UNREAD.keys() & os.environ.keys():
+        state.note(f"{name} is set, and nothing reads it: {UNREAD[name]}")
     if state.as_json:
         state.output.json([{"key": row.key, "value": row.value, "source": row.source} for row in rows])
         return exit_codes.OK

@@ -156,7 +156,7 @@ class Calls:
             timeout_s=request.timeout_s,
             attempt=attempt,
             repeats=record.repeats,
-            tries_again=True,
+            tries_again=request.attempts is None or attempt < request.attempts,
             confirmation=record.confirmation,
             hash=request.hash,
             earlier=await self._earlier(record.started) if record.started and self._mismatch == "migrate" else None,

@@ -38,6 +38,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job waits for the tool if this process does not have it, rather than be refused."""
     conversation: Conversation | None = None
     """What the model knew that wants the call."""
+    attempts: int | None = None
+    """How often it may be made at most; None: as its tool says."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

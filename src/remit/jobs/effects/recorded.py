@@ -53,6 +53,7 @@ class Effects:
         *,
         needed: bool,
         conversation: Conversation | None = None,
+        attempts: int | None = None,
     ) -> Outcome:
         """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits.
 
@@ -91,6 +92,7 @@ class Effects:
             undo=undo,
             needed=needed,
             conversation=conversation,
+            attempts=attempts,
         )
         with matching.guarded(step):
             outcome = await self.handler.call(request, record)

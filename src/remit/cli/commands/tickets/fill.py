@@ -39,6 +39,8 @@ def command(state: State, ticket: str, outputs: str, owner: str | None, token: s
         state.output.json(filled)
         return exit_codes.OK
     show_ticket(state, filled.ticket)
+    if not filled.changed:
+        state.note("unchanged: it was done before")
     if filled.derived is not None:
         state.note(f"derived: {filled.derived.ticket or 'nothing'} ({filled.derived.reason})")
     return exit_codes.OK
