@@ -128,3 +128,42 @@ def test_a_file_of_an_untrusted_folder_lends_its_trust_to_nothing_else(project: 
     write(project, "mine.py", RECIPES.replace('"first"', '"mine"'))
     done = project.here("run", "mine.py", "--word", "a", "--json")
     assert (done.status, done.error["code"]) == (2, "FOLDER_NOT_TRUSTED")
+
+
+SLOW = """
+from remit import Run, recipe
+
+@recipe("slow")
+async def slow(run: Run) -> str:
+    \"\"\"Wait for a signal.\"\"\"
+    return await run.wait_signal("go")
+"""
+
+
+def test_a_job_of_a_file_goes_on_without_naming_the_file_again(project: Project) -> None:
+    write(project, "slow.py", SLOW)
+    job = project.job("slow.py")
+    assert project.here("show", job, "--json").json["module"] == str(project.folder / "slow.py")
+    project.here("signal", job, "go", '"on"')
+    assert project.here("replay", job).status == 0
+    done = project.here("resume", job)
+    assert (done.status, done.out) == (0, '"on"\n'), done.err
+
+
+def test_a_file_of_another_folder_is_not_loaded_and_the_command_that_does_is_shown(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("other") / "apart.py"
+    file.write_text(SLOW.replace("slow", "apart"), encoding="utf-8")
+    job = project.apart("run", str(file), "--json").json["job"]
+    done = project.apart("resume", job)
+    assert done.status == 1
+    assert "UNKNOWN_RECIPE" in done.err
+    assert f"remit --module {file} resume {job}" in done.err
+
+
+def test_a_journal_that_is_not_the_folders_own_names_no_file_that_is_run(project: Project) -> None:
+    write(project, "slow_too.py", SLOW.replace("slow", "slow_too"))
+    job = project.apart("--journal", "other.db", "run", "slow_too.py", "--json").json["job"]
+    done = project.apart("--journal", "other.db", "resume", job)
+    assert f"remit --journal other.db --module {project.folder}/slow_too.py resume {job}" in done.err

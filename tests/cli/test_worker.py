@@ -107,3 +107,25 @@ def test_the_demo_shows_run_trace_and_replay(project: Project) -> None:
     assert screen.status == 0, screen.err
     assert "folder.search" in screen.out
     assert "same" in screen.out
+
+
+def test_a_run_at_the_terminal_is_run_by_its_own_code_whatever_worker_is_faster(project: Project) -> None:
+    """Also after it was parked, and also with an engine that looks for work all the time."""
+    module = project.folder / "edited.py"
+    code = (
+        "from remit import Run, recipe\n\n\n@recipe('edited')\nasync def edited(run: Run) -> str:\n"
+        '    """Park, then say which edition this is."""\n'
+        "    await run.sleep(0.3)\n    return 'OLD'\n"
+    )
+    module.write_text(code, encoding="utf-8")
+    project.configure(f"[app]\nmodules = ['{module}']\n", modules=False)
+    with project.start("worker") as worker:
+        try:
+            lines_until(worker, lambda line: "runs plans and the recipes" in line)
+            module.write_text(code.replace("OLD", "NEW"), encoding="utf-8")
+            done = [project.apart("-q", "run", "edited") for _ in range(3)]
+        finally:
+            worker.terminate()
+            _, log = worker.communicate(timeout=50)
+    assert [one.out for one in done] == ['"NEW"\n'] * 3, [one.err for one in done]
+    assert "was recorded as" not in log

@@ -201,6 +201,12 @@ class Shelf:
         found = [h for h in self.heads.values() if h.kind == kind and h.lease_owner is not None and not h.closed]
         return sorted(found, key=lambda head: head.lease_until or 0)
 
+    def routes(self, kind: str) -> list[str]:
+        """Routes of what is due some time."""
+        return sorted(
+            {h.route for h in self.heads.values() if h.kind == kind and not h.closed and h.due_at is not None}
+        )
+
     def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         """The earliest due time of a kind."""
         open_ones = [h for h in self.heads.values() if h.kind == kind and not h.closed and _served(h, routes)]

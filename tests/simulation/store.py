@@ -211,6 +211,10 @@ class ShelfStore:
         """When the next stream of a kind wants a worker."""
         return await self._done("next_due", lambda: self.shelf.next_due(kind, routes))
 
+    async def routes(self, kind: str) -> list[str]:
+        """Every route on which streams of a kind are due some time."""
+        return await self._done("routes", lambda: self.shelf.routes(kind))
+
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that somebody holds."""
         return await self._done("leases", lambda: self.shelf.held(kind))

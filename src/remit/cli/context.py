@@ -190,8 +190,8 @@ class State:
 
         return run_to_end(asked())
 
-    def command(self, *words: str) -> str:
-        """A command to suggest, with the global options that lead to the same journal."""
+    def command(self, *words: str, module: str = "") -> str:
+        """A command to suggest, with the global options that lead to the same journal; with one more `module`."""
         from remit.redact import mask
 
         options = []
@@ -201,7 +201,7 @@ class State:
             options += ["--config", str(self.config)]
         if self.journal is not None:
             options += ["--journal", mask(self.journal)]
-        for name in self.modules:
+        for name in dict.fromkeys((*self.modules, module) if module else self.modules):
             options += ["--module", name]
         return shlex.join(["remit", *options, *words])
 

@@ -97,7 +97,12 @@ def _stuck(state: State, job: Followed) -> None:
     err.line(f"{job.job} is stuck: it keeps what is recorded, and goes on once this is put right")
     looks = ("replay",) if code in _PARTED else ("show", "trace")
     commands = [state.command(look, job.job) for look in looks]
-    commands += [f"then: {state.command('resume', job.job)}", f"or give it up: {state.command('cancel', job.job)}"]
+    created = job.history.created
+    file = created.module if created is not None and code == Code.UNKNOWN_RECIPE.name else ""
+    commands += [
+        f"then: {state.command('resume', job.job, module=file)}",
+        f"or give it up: {state.command('cancel', job.job)}",
+    ]
     for command in commands:
         err.line(f"  {err.style('->', 'cyan')} {command}")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.cli import exit_codes
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import NotFoundError, UsageError
+from remit.jobs.state import History, stream_of
 
 if TYPE_CHECKING:
     from remit.cli.context import State
@@ -19,6 +22,7 @@ _BEGINNING: Final = 4096
 """Bytes of a file within which a plan says that it is one."""
 _OPTIONAL: Final = 3
 """Parameters with a default that a list shows."""
+_MOST: Final = 10_000
 _ABOUT: Final = 200
 """Characters that a list shows of what a recipe does."""
 
@@ -49,6 +53,33 @@ def from_module(state: State, name: str) -> str:
         remedy = f"Choose one, such as {file}:{found[0]}. {_known(found)}"
         raise UsageError(f"{file} has {len(found)} recipes", code=Code.UNKNOWN_RECIPE, remedy=remedy)
     return found[0]
+
+
+def count_in_files_of(state: State, references: Sequence[str], states: tuple[str, ...] = ()) -> None:
+    """Let the files count that jobs came from (`remit run FILE.py`), where they lie in this folder and it is trusted.
+
+    The record names them, so it has to be the folder's own: of one that came from elsewhere nothing is run.
+    """
+    from remit.cli.running import run_to_end
+    from remit.cli.trusting import standing_of
+    from remit.trust.standing import own_journal
+
+    settings = state.settings()
+    if state.server or own_journal(settings) is None or not standing_of(settings, trusted=state.trust).trusted:
+        return
+
+    async def files() -> set[str]:
+        async with state.remit(code="unused") as remit:
+            jobs = [row.job for row in await remit.service.jobs.rows(states, limit=_MOST)] if states else []
+            for reference in references:
+                with suppress(NotFoundError):  # the command itself says so
+                    jobs.append(await remit.service.jobs.find(reference))
+            first = [await remit.runtime.journal.page(stream_of(job)) for job in jobs]
+        return {created.module for events in first if (created := History(events[:1]).created) is not None}
+
+    for file in sorted(run_to_end(files()) - {""}):
+        if Path(file).is_file() and Path(file).is_relative_to(settings.folder) and file not in state.modules:
+            state.modules.append(file)
 
 
 def _recipes_of(state: State, file: str) -> list[str]:

@@ -58,19 +58,22 @@ async def _work(
 ) -> tuple[list[Followed], list[Left | JobView]]:
     view = _view(state)
     async with state.remit(creates=True, report=view.progress) as remit:
+        engine = remit.engine
         try:
+            remit.service.jobs.keeper = engine.owner
             chosen += await choose(remit)
         except asyncio.CancelledError:  # which does not take back what was on its way to the journal
             if creates:
                 with suppress(RemitError):
                     chosen.append((await remit.service.jobs.row(creates)).job)
             raise
+        finally:
+            remit.service.jobs.keeper = ""
         _announce(state, chosen)
-        engine = remit.engine
         stop.hurry = engine.stop
         asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         try:
-            engine.start(only={stream_of(job) for job in chosen})
+            engine.start(only={stream_of(job) for job in chosen}, keep=True)
             jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
             async with view, _listening(remit, chosen, view):
                 await Watch(remit, jobs, view, asker, patient=patient).run()

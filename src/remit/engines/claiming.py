@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from remit.engines.owner import Owner
+from remit.jobs.routes import unkept
 
 if TYPE_CHECKING:
     from remit.engines.holding import Holding
@@ -34,6 +35,11 @@ class Claiming:
         """Other workers may have left streams to this process since the last look."""
         self.late: tuple[str, ...] = ()
         """The late routes of this process."""
+        self.left: dict[str, str] = {}
+        """Routes of streams that other processes keep for themselves, with their owners."""
+        self._new = set[str]()
+        """Chosen streams that were not asked for yet."""
+        self._known = frozenset[str]()
         self._seen: dict[str, int] = {}
         """How often each of the chosen streams was woken when it was last taken."""
         self._dead: list[tuple[str, str]] = []
@@ -48,8 +54,19 @@ class Claiming:
         if self.look_for_late and len(found) < limit:
             self.look_for_late = False
             found += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(found)))
+            found += await self._left(replace(terms, limit=limit - len(found)))
             self.look_for_late = len(found) == limit
         return found
+
+    async def _left(self, terms: Claim) -> list[Lease]:
+        """Lease what others kept for themselves: the dead, and those that did not take it for the time of a lease."""
+        dead = tuple(route for route, owner in self.left.items() if (found := Owner.parse(owner)) and found.dead())
+        leases = await self._journal.claim(replace(terms, routes=dead)) if dead and terms.limit else []
+        others, patience = tuple(set(self.left) - set(dead)), terms.lease_until - terms.now
+        if not others or len(leases) == terms.limit:
+            return leases
+        overdue = replace(terms, routes=others, now=terms.now - patience, limit=terms.limit - len(leases))
+        return leases + await self._journal.claim(overdue)
 
     async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
         self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
@@ -57,7 +74,10 @@ class Claiming:
         for stream, due in await self._dues(only):
             if len(found) == terms.limit:
                 break
-            if due > terms.now or stream in self._holding:
+            if due > terms.now:
+                continue
+            self._new.discard(stream)
+            if stream in self._holding:
                 continue
             lease = await self._journal.acquire(stream, terms)
             if lease is not None:
@@ -72,7 +92,10 @@ class Claiming:
 
     def _due(self, head: Head) -> int | None:
         """When to take a chosen stream: whatever its route the first time, and when it was woken since."""
-        left = head.route not in (*self._work.routes, *self.late)
+        if head.stream in self._new and self._holding.keeper:
+            return None if head.closed else 0
+        public, keeper = unkept(head.route)
+        left = keeper not in {"", self._holding.owner} or public not in (*self._work.routes, *self.late)
         return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
 
     async def next_due(self) -> int | None:
@@ -83,6 +106,9 @@ class Claiming:
 
     async def rescued(self, limit: int) -> list[Lease]:
         """Take over at once what processes of this machine held when they died, at most `limit`."""
+        if self.only is not None and not self._known.issuperset(self.only):
+            self._new |= self.only - self._known
+            self._known, self.look_for_dead = frozenset(self.only), True
         if self.look_for_dead:
             self.look_for_dead = False
             self._dead = await self._left_by_the_dead()

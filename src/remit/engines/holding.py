@@ -37,6 +37,8 @@ class Holding:
         `changed` is called when a pass ended, when heads changed, and when it all stops.
         """
         self.owner = str(Owner.this())
+        self.keeper = ""
+        """This owner, if the streams are kept for its process while they wait."""
         self.stopping = False
         self.failure: JournalError | None = None
         self._work = work
@@ -111,7 +113,7 @@ class Holding:
 
     async def begin(self, lease: Lease) -> None:
         """Run a pass over a stream that was just leased."""
-        one = self._work.take(lease)
+        one = self._work.take(lease, self.keeper)
         if self.stopping:
             await one.give_up()
             return

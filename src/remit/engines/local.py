@@ -46,9 +46,10 @@ class LocalEngine:
 
     # --- life
 
-    def start(self, *, only: AbstractSet[str] | None = None) -> None:
-        """Begin to work; with `only`, on these streams and no others."""
+    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False) -> None:
+        """Begin to work; with `only`, on these streams and no others, which with `keep` are this process's alone."""
         if not self._tasks:
+            self.holding.keeper = self.owner if keep else ""
             self.claiming = Claiming(self._work, self.holding, only)
             for name, part in (("engine", self._claim), ("look", self._look), ("tick", self._tick)):
                 self._tasks.append(self.holding.task(name, part))
@@ -79,6 +80,9 @@ class LocalEngine:
         """Stop everything at once. What is recorded stays; the leases are given up."""
         await self._stop_claiming()
         await self.holding.stop()
+        if self.holding.keeper and self.failure is None:
+            for stream in self.claiming.only or ():
+                await self._work.let_go(stream, self.holding.keeper)
 
     async def _stop_claiming(self) -> None:
         """End the claiming loop between two claims: cancelled within one, it would hold leases it knows nothing of."""
@@ -156,6 +160,9 @@ class LocalEngine:
             await self._look_again.wait()
             self._look_again.clear()
             self.claiming.late = await self._work.late_routes()
+            if self.claiming.only is None:
+                served = (*self._work.routes, *self.claiming.late)
+                self.claiming.left = await self._work.left_routes(self.owner, served)
             self.claiming.look_for_dead = self.claiming.look_for_late = True
             self.wake()
 

@@ -8,7 +8,7 @@ needs the holding half alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
@@ -67,12 +67,20 @@ class Work(Protocol):
         """Further routes that are asked for now and then only: of streams that others have left to this process."""
         ...
 
+    async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:
+        """Routes of streams that other owners keep and that `served` could take, with those owners."""
+        ...
+
+    async def let_go(self, stream: str, owner: str) -> None:
+        """Let any process take a stream that was kept for this owner's, unless someone has it."""
+        ...
+
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Have `changed` called when the late routes may have changed; returns what ends that."""
         ...
 
-    def take(self, lease: Lease) -> Execution:
-        """A pass over a stream that was just leased."""
+    def take(self, lease: Lease, keeper: str) -> Execution:
+        """A pass over a stream that was just leased, which is kept for this owner's process while it waits, if any."""
         ...
 
 
@@ -97,8 +105,11 @@ class Engine(Protocol):
         """Streams under way."""
         ...
 
-    def start(self, *, only: AbstractSet[str] | None = None) -> None:
-        """Begin to work; with `only`, on these streams and no others."""
+    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False) -> None:
+        """Begin to work; with `only`, on these streams and no others.
+
+        With `keep` they are taken at once, due or not, and kept for this process until it stops.
+        """
         ...
 
     async def restart(self) -> None:

@@ -35,7 +35,7 @@ from remit.jobs.ended import Ended, encoded_result, error_info
 from remit.jobs.leased import DEADLY, LeasedJob
 from remit.jobs.recipe import declared
 from remit.jobs.replay import undo_of
-from remit.jobs.routes import LackingError, delay, of_version, route_of
+from remit.jobs.routes import LackingError, delay, kept_for, of_version, route_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
 from remit.jobs.state import WAITING, History
@@ -68,8 +68,9 @@ _STUCK: Final = (NondeterminismError, VersionError, LackingError)
 class JobExecution:
     """One execution of a job by this process, from the lease to the end of it."""
 
-    def __init__(self, services: JobServices, lease: Lease) -> None:
+    def __init__(self, services: JobServices, lease: Lease, keeper: str = "") -> None:
         self._services = services
+        self._keeper = keeper
         self._journal = services.journal
         self._leased = LeasedJob(services.journal, services.gateway.services.confirmations, lease)
         self.job = self._leased.job
@@ -152,7 +153,7 @@ class JobExecution:
         self._history = history = History(events)
         if history.end is not None:
             return Ended(how="lost")
-        self._leased.route = route_of(history.created)
+        self._leased.route = kept_for(route_of(history.created), self._keeper)
         await self._leased.refresh()
         if history.ending:
             return await self._compensate()

@@ -9,6 +9,7 @@ from remit.clock import SECOND
 from remit.errors import AppendConflictError
 from remit.jobs.effects.questions import Questions
 from remit.jobs.inbox import Inbox
+from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobFailed, JobWaiting, Payload, RecoveryStarted
@@ -79,7 +80,7 @@ class LeasedJob:
         await self.journal.append(self.writer, synced=True, patch=patch)
 
     async def rewrite(self) -> StreamWriter:
-        """Take a new writer, for the last one was refused. Raises AppendConflictError if the job is not ours any more."""
+        """Take a new writer, for the last one was refused. Raises AppendConflictError if the job is lost."""
         await self.journal.drained()
         head = await self.journal.head(self.stream)
         if head is None or head.epoch != self.epoch:
@@ -107,7 +108,7 @@ class LeasedJob:
     async def give_up(self) -> None:
         """Let another worker go on at once."""
         if self.writer.failure is None:
-            patch = HeadPatch(due_at=self.journal.clock.now(), route=self.route, release=True)
+            patch = HeadPatch(due_at=self.journal.clock.now(), route=unkept(self.route)[0], release=True)
             await self.journal.append(self.writer, synced=False, patch=patch)
 
     async def abandon(self, code: str = "") -> None:

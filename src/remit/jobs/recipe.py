@@ -60,6 +60,8 @@ class Recipe(Generic[P, T]):
         self._migrates = frozenset(migrates)
         self.deployed = ""
         """The version of the deployment, if settings name one."""
+        self.file = ""
+        """The file that it was loaded from, if by its path."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function

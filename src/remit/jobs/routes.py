@@ -3,6 +3,9 @@
 A job begins with the name of its recipe as its route. A worker that finds out that it lacks something else for the job
 leaves it with a route that says what: the version of a recipe, or a tool. Workers ask for recipes all the time, and for
 the rest now and then and when their tools change.
+
+A job whose person waits in one process (`remit run`) is kept for that process: its route names the process too. Others
+take it once that process is dead, or has long left it although it is due.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from remit.journal.kinds import JobCreated
     from remit.tools.catalog import Catalog
 
+_KEPT: Final = " for "
+"""No name of a recipe or a tool holds this."""
 _LONGEST: Final = 60 * SECOND
 
 
@@ -35,6 +40,17 @@ class LackingError(RemitError):
 def route_of(created: JobCreated | None) -> str:
     """The route of a new job: its recipe; a plan is for everyone."""
     return created.name if created is not None and created.kind == "recipe" else ""
+
+
+def kept_for(route: str, owner: str) -> str:
+    """The route, for one process alone: that of a lease's owner. An empty owner keeps it for no one."""
+    return f"{route}{_KEPT}{owner}" if owner else route
+
+
+def unkept(route: str) -> tuple[str, str]:
+    """The route without the process it is kept for, and the owner of that process; empty: for none."""
+    public, mark, owner = route.rpartition(_KEPT)
+    return (public, owner) if mark else (route, "")
 
 
 def of_version(recipe: str, version: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from remit.jobs.execution import JobExecution
-from remit.jobs.routes import of_tools, of_version
+from remit.jobs.routes import of_tools, of_version, unkept
 from remit.jobs.services import JobServices
 from remit.jobs.state import KIND
+from remit.journal.event import HeadPatch
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
@@ -83,6 +84,23 @@ class Runner:
         """Have `changed` called when there may be other tools; returns what ends that."""
         return self._services.gateway.services.catalog.watch(changed)
 
-    def take(self, lease: Lease) -> JobExecution:
-        """An execution of a job that was just leased."""
-        return JobExecution(self._services, lease)
+    async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:
+        """Routes of jobs that others than `owner` keep and that `served` could take, with those others."""
+        every = {route: unkept(route) for route in await self.journal.routes(KIND)}
+        return {
+            route: keeper for route, (public, keeper) in every.items() if keeper not in {"", owner} and public in served
+        }
+
+    def take(self, lease: Lease, keeper: str = "") -> JobExecution:
+        """An execution of a job that was just leased; the job is kept for the process of `keeper` while it waits."""
+        return JobExecution(self._services, lease, keeper)
+
+    async def let_go(self, stream: str, owner: str) -> None:
+        """Let any worker take a job that was kept for the process of `owner`, unless someone has it."""
+        head = await self.journal.head(stream)
+        while head is not None and not head.closed and head.lease_owner is None:
+            public, keeper = unkept(head.route)
+            writer = self.journal.writer(head.stream, head.kind, head)
+            if keeper != owner or await self.journal.park(writer, HeadPatch(route=public), seen_wakes=head.wakes):
+                return
+            head = await self.journal.head(stream)

@@ -382,6 +382,10 @@ class Journal:
         """When the next stream of a kind wants a worker, of those that a claim for these routes finds."""
         return await self._store.next_due(kind, routes)
 
+    async def routes(self, kind: str) -> list[str]:
+        """Every route on which streams of a kind are due some time."""
+        return await self._store.routes(kind)
+
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that someone holds."""
         return await self._store.leases(kind)

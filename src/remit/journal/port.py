@@ -120,6 +120,10 @@ class Leasing(Protocol):
         """When the next stream of a kind wants a worker, of those a claim for these routes finds; None: none does."""
         ...
 
+    async def routes(self, kind: str) -> list[str]:
+        """Every route on which streams of a kind are due some time; the empty one may be among them."""
+        ...
+
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that someone holds, lapsed or not."""
         ...

@@ -18,7 +18,7 @@ from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.recipe import recipe_of
 from remit.jobs.replay import ReplayReport, replay
 from remit.jobs.retry import take_over
-from remit.jobs.routes import route_of
+from remit.jobs.routes import kept_for, route_of
 from remit.jobs.state import KIND, OURS, History, stream_of
 from remit.jobs.today import calls_today, worst
 from remit.journal.blobs import pack
@@ -74,8 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     budget: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
     subject: str = ""
-    """Whom its values are about, such as a customer: they are kept so that they can be erased. Its title says nothing
-    of them then, unless `title` does."""
+    """Whom its values are about, so that they can be erased; its title says nothing of them then, if none is given."""
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
     untrusted: bool = False
@@ -93,6 +92,7 @@ class Jobs:
         self._principal = principal
         self._wake = wake
         self._groups = services.policy.groups
+        self.keeper = ""  # the owner of leases that is about to take what is made or resumed now: no other one may
 
     # --- queries
 
@@ -102,8 +102,7 @@ class Jobs:
         Raises NotFoundError.
         """
         if reference == "last":
-            newest = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
-            if newest:
+            if newest := await self._journal.heads(HeadQuery(kind=KIND, limit=1)):
                 return job_row(newest[0]).job
             raise NotFoundError("there are no jobs yet", remedy="Start one with `remit run`.")
         if await self._journal.head(stream_named(reference)) is not None:
@@ -166,8 +165,9 @@ class Jobs:
         row, events = job_row(head), (await self._journal.read(stream_of(job)))[: head.seq]
         history = History(events)
         created, end = history.created, history.end
+        done = end if isinstance(end, JobCompleted) else None
         return JobView(
-            ok=isinstance(end, JobCompleted),
+            ok=done is not None,
             task_type=row.name,
             artifacts=artifacts(history),
             trace_lines=trace_lines(events),
@@ -178,10 +178,10 @@ class Jobs:
             kind=created.kind if created else "",
             principal=created.principal if created else "",
             execution_version=created.execution_version if created else "",
+            ran_version=history.under,
+            module=created.module if created else "",
             input=await value_of(self._journal, created.input, created.input_blob) if created else None,
-            result=await value_of(self._journal, end.result, end.result_blob)
-            if isinstance(end, JobCompleted)
-            else None,
+            result=await value_of(self._journal, done.result, done.result_blob) if done else None,
             error=task_error(history, row),
             steps=step_rows(history),
             waits=open_waits(history, await decided_since(self._journal, job, history)),
@@ -248,6 +248,7 @@ class Jobs:
             overlay=_overlay(options, self._groups),
             budget=_budget(options),
             input_untrusted=options.untrusted,
+            module=recipe.file,
         )
         return await self._create(recipe.name, packed.blobs, options, created)
 
@@ -339,6 +340,8 @@ class Jobs:
     async def resume(self, job: str) -> None:
         """Make a job due now, whatever it waits for. Raises NotFoundError or StateError."""
         await open_job(self._journal, job)
+        if self.keeper:
+            await self._for_everyone(job)
         await self._journal.wake(stream_of(job))
         await self._for_everyone(job)
 
@@ -346,14 +349,13 @@ class Jobs:
 
     async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
         job = fit_identifier(options.job) if options.job else new_id("job")
-        now = self._journal.clock.now()
         created = events[0]
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
         patch = HeadPatch(
             state="pending",
-            due_at=now + int(options.delay_s * SECOND),
+            due_at=self._journal.clock.now() + int(options.delay_s * SECOND),
             priority=options.priority,
-            route=route_of(created) if isinstance(created, JobCreated) else "",
+            route=kept_for(route_of(created) if isinstance(created, JobCreated) else "", self.keeper),
             title=options.title or (name if options.subject else title_of(name, given)),
             subject=options.subject,
             labels={**options.labels, "remit.name": name},
@@ -367,10 +369,10 @@ class Jobs:
 
         Wake it first: a worker that takes it from then on sees why, and one that has it already looks again.
         """
-        head = await self._journal.head(stream_of(job))
-        while head is not None and head.route and head.lease_owner is None and not head.closed:
+        head, route = await self._journal.head(stream_of(job)), kept_for("", self.keeper)
+        while head is not None and head.route != route and head.lease_owner is None and not head.closed:
             writer = self._journal.writer(head.stream, head.kind, head)
-            if await self._journal.park(writer, HeadPatch(route=""), seen_wakes=head.wakes):
+            if await self._journal.park(writer, HeadPatch(route=route), seen_wakes=head.wakes):
                 break
             head = await self._journal.head(head.stream)
         self._wake()

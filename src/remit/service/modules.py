@@ -48,6 +48,7 @@ def find(names: Iterable[str], folder: Path) -> Found:
             if isinstance(value, FunctionTool):
                 tools[id(value)] = value
             elif isinstance(value, Recipe):
+                value.file = str(Path(name).resolve()) if name.endswith(".py") else value.file
                 recipes[id(value)] = value
             elif isinstance(value, Migration):
                 migrations[id(value)] = value

@@ -86,7 +86,8 @@ def renewed(history: History, programs: Programs) -> JobCreated:
         raise StateError("the job's first event is missing", remedy="Run `remit verify` on it.")
     if created.kind == "plan":
         return msgspec.structs.replace(created, execution_version=PLANNER_VERSION, planner_version=PLANNER_VERSION)
-    return msgspec.structs.replace(created, execution_version=programs.recipes.get(created.name).execution_version)
+    recipe = programs.recipes.get(created.name)
+    return msgspec.structs.replace(created, execution_version=recipe.execution_version, module=recipe.file)
 
 
 def _not_retryable(why: str, remedy: str) -> StateError:

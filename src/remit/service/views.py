@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
 from remit.journal.kinds import UntrustedArgument
@@ -183,6 +184,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     retry_of: str = ""
     """The job whose steps it took over; empty: none."""
+    ran_version: str = ""
+    """The version of the code that ran it last."""
+    module: str = ""
+    """The Python file that its recipe came from, if it was loaded by its path."""
 
 
 class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,6 +306,6 @@ def job_row(head: Head) -> JobRow:
         waiting_for=head.labels.get(WAITING, "") if head.state == "waiting" else "",
         code=head.labels.get(CODE, ""),
         worker=head.lease_owner or "",
-        route=head.route,
+        route=unkept(head.route)[0],
         labels=labels,
     )

@@ -64,11 +64,14 @@ def command(
     ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
+    from remit.cli.runnable import count_in_files_of
 
     if bool(job) == bool(everything or since or states):
         raise click.UsageError("Give JOB, or --all, --since or --state.", context)
     if not job:
         return _many(state, since, states)
+
+    count_in_files_of(state, (job,))
 
     async def look(remit: Opened) -> ReplayReport:
         return await remit.service.jobs.replay(await remit.service.jobs.find(job))

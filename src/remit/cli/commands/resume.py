@@ -35,6 +35,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     """
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)
+    from remit.cli.runnable import count_in_files_of
     from remit.cli.working import work_on
     from remit.errors import StateError
 
@@ -50,6 +51,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
             await _wake(state, remit, job)
         return found
 
+    count_in_files_of(state, jobs, _OPEN if everything else ())
     return work_on(state, choose, patient=patient)
 
 

@@ -33,6 +33,7 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
     current code. JOB itself is unchanged. With --from, STEP and every step that began after it run again. JOB is an id,
     a unique ending of one, or `last`.
     """
+    from remit.cli.runnable import count_in_files_of
     from remit.cli.working import work_on
 
     async def choose(remit: Opened) -> list[str]:
@@ -41,4 +42,5 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
         state.note(f"retrying {found}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
         return [made.job]
 
+    count_in_files_of(state, (job,))
     return work_on(state, choose, patient=patient)

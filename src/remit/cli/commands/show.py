@@ -85,6 +85,8 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
             ("last event", f"{moment(row.updated_at)}, {duration(row.updated_at - row.created_at)} later"),
             ("worked on by", holder(row) if is_held(row) else ""),
             ("code", view.execution_version),
+            ("ran as", view.ran_version if view.ran_version != view.execution_version else ""),
+            ("file", one_line(view.module)),
             ("labels", one_line(labels)),
             ("events", str(view.events)),
             ("trace id", view.trace_id),

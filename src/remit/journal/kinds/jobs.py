@@ -27,6 +27,8 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     """What the job's calls may use: `max_steps`, `max_calls` and `max_wall_ms`."""
     input_untrusted: bool = False
     """Whether a model wrote the input after it had read untrusted text."""
+    module: str = ""
+    """The Python file that the recipe came from, if it was loaded by its path, as by `remit run FILE.py`."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

@@ -222,6 +222,12 @@ async def next_due(db: asyncpg.Connection, kind: str, routes: Sequence[str]) -> 
     return found
 
 
+async def routes(db: asyncpg.Connection, kind: str) -> list[str]:
+    """Every route on which streams of a kind are due some time."""
+    found: list[str] = await db.fetchval("SELECT routes_used($1, '{}')", kind)
+    return found
+
+
 async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
     """Heads that someone holds."""
     return [to_head(row) for row in await db.fetch(_HELD, kind)]

@@ -171,6 +171,10 @@ class PostgresStore:
         """When the next stream of a kind wants a worker."""
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
+    async def routes(self, kind: str) -> list[str]:
+        """Every route on which streams of a kind are due some time."""
+        return await self._reading(lambda db: queries.routes(db, kind))
+
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that someone holds."""
         return await self._reading(lambda db: queries.leases(db, kind))

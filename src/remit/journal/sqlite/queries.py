@@ -213,7 +213,7 @@ def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
 
 def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Every priority in which streams wait for a worker, the highest first, with the routes they wait on."""
-    below = dict.fromkeys(("", *(routes or _routes(db, kind))), _NO_PRIORITY)
+    below = dict.fromkeys(("", *(routes or every_route(db, kind))), _NO_PRIORITY)
     if len(below) == 1:
         top: int | None = _NO_PRIORITY
         while (top := db.execute(_TOP_PRIORITY, (kind, "", top)).get) is not None:
@@ -278,7 +278,7 @@ def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
 
 
-def _routes(db: apsw.Connection, kind: str) -> Iterator[str]:
+def every_route(db: apsw.Connection, kind: str) -> Iterator[str]:
     """Every route on which streams wait for a worker."""
     route: str | None = ""
     while (route := db.execute(_NEXT_ROUTE, (kind, route)).get) is not None:

@@ -83,6 +83,8 @@ async def check_a_claim_takes_only_the_routes_it_serves(storage: Storage) -> Non
         assert await journal.next_due("job", ("yours",)) == START + LEASE
         assert await journal.next_due("job", ("other",)) == START - 3
         assert await journal.next_due("job") == START - 3
+        assert set(await journal.routes("job")) - {""} == {"mine", "other", "yours"}
+        assert await journal.routes("session") == []
         assert await _claimed(journal, terms(limit=9)) == ["job/other"]
 
 
