@@ -200,6 +200,9 @@ class Code(Enum):
     MODULE_UNLOADABLE = Row(ERROR, 400, False, "A configured module cannot be imported.")
     USAGE = Row(ERROR, 400, False, "The command line is not valid.")
     INTERRUPTED = Row(ERROR, 499, False, "Stopped from the keyboard; the job can be resumed.")
+    NO_PROCESSES = Row(
+        ERROR, 503, True, "The machine, or this user's limit, has no room for one more thread or process."
+    )
     UNHANDLED_EXCEPTION = Row(ERROR, 500, False, "A defect in Remit, or in code that it runs.")
 
     # --- ours: HTTP

@@ -162,7 +162,8 @@ class NondeterminismError(RunError):
         self.asked = asked
         super().__init__(
             f"step {step}: the journal holds {recorded}, but the recipe requests {asked}",
-            remedy="Run the recipe version that recorded this job, or start a new job with the changed one.",
+            remedy="Run the code that recorded this job, or let today's code take the recorded path where `run.version` "
+            "is the recorded version (docs/recipes.md, Versions), then resume the job.",
         )
 
 

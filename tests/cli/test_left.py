@@ -111,3 +111,15 @@ def test_a_worker_says_which_recipes_it_serves(project: Project) -> None:
         worker.communicate(timeout=50)
     assert ", shouts," in said[-1]
     assert "runs plans and the recipes " in said[-1]
+
+
+def test_a_job_that_waits_in_memory_is_said_to_be_gone(project: Project) -> None:
+    (project.folder / "waits.py").write_text(
+        "from remit import Run, recipe\n\n@recipe('waits_in_memory')\nasync def waits_in_memory(run: Run) -> None:\n"
+        "    await run.wait_signal('go')\n",
+        encoding="utf-8",
+    )
+    done = project.here("--journal", ":memory:", "run", "waits.py")
+    assert done.status == 4
+    assert "in memory" in done.err
+    assert "remit --journal :memory:" not in done.err

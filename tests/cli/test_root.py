@@ -10,8 +10,9 @@ from typing import Any
 import click
 import pytest
 
-from remit.cli import exit_codes
+from remit.cli import exit_codes, main
 from remit.cli.commands import policy
+from remit.cli.errors import describe
 from remit.cli.root import COMMANDS, root
 from remit.version import __version__
 from tests.cli.conftest import Project
@@ -205,3 +206,17 @@ def test_looking_does_without_broken_modules_and_rules(project: Project) -> None
 
 def test_every_command_is_in_the_list() -> None:
     assert root.list_commands(click.Context(root)) == list(COMMANDS)
+
+
+def test_ctrl_c_before_the_command_runs_ends_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("remit.cli.root.run", interrupted)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 130
+
+
+def test_a_machine_without_a_free_thread_is_told_by_a_code() -> None:
+    assert describe(RuntimeError("can't start new thread")).code == "NO_PROCESSES"

@@ -167,3 +167,8 @@ def test_a_journal_that_is_not_the_folders_own_names_no_file_that_is_run(project
     job = project.apart("--journal", "other.db", "run", "slow_too.py", "--json").json["job"]
     done = project.apart("--journal", "other.db", "resume", job)
     assert f"remit --journal other.db --module {project.folder}/slow_too.py resume {job}" in done.err
+
+
+def test_a_mistake_of_syntax_is_placed_in_the_file(project: Project) -> None:
+    write(project, "odd.py", "x = 1\ndef (:\n")
+    assert "odd.py:2" in project.here("run", "odd.py", "--json").error["message"]

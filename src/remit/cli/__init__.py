@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+_INTERRUPTED = 130
+"""The exit status of Ctrl-C (exit_codes.py)."""
+
 
 def main() -> None:
     """Run the command line of this process, then end it with the status that docs/cli.md lists."""
-    from remit.cli.process import leave
-    from remit.cli.root import run
+    import sys
 
-    leave(run())
+    try:
+        from remit.cli.process import leave
+        from remit.cli.root import run
+
+        leave(run())
+    except KeyboardInterrupt:  # before or after the part that handles it: while modules are loaded, say
+        sys.exit(_INTERRUPTED)

@@ -237,6 +237,9 @@ class State:
         try:
             with reserved_stdout():
                 find(settings.app.modules, settings.folder)
+                for name in self.modules:
+                    for recipe in find([str(Path(name).absolute())], settings.folder).recipes:
+                        recipe.file = str(Path(name).resolve())  # no setting names it: its jobs have to
         except UsageError as error:
             if code == "needed":
                 raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.cli import exit_codes
+from remit.cli.context import MEMORY
 from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})
 """Codes of jobs whose code is not that of their record: a replay shows where they part."""
 _STUCK: Final = {
-    Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or start a new job with the changed one.",
-    Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded this job, or set jobs.mismatch.",
+    Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or take its path where `run.version` says so.",
+    Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded it, or declare `migrates`, or set jobs.mismatch.",
     Code.JOB_ENDS_WORKERS.name: "Find out what ends them: its last step, memory, a crash in native code.",
 }
 """What helps a stuck job, where its record does not say."""
@@ -78,6 +79,9 @@ def waiting(state: State, job: Followed) -> None:
     err = state.output.err
     if job.stuck:
         _stuck(state, job)
+        return
+    if state.settings().journal.url == MEMORY:
+        err.line(f"{job.job} waits, and is gone with its journal, which was in memory: use a file to go on with a job")
         return
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")

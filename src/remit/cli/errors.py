@@ -15,6 +15,8 @@ from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.redact import mask
 
+_NO_THREAD: Final = "can't start new thread"
+"""What Python says where the machine or the user has no thread left."""
 _DEFECT: Final = "Run it with -v before the command to see where it happened."
 
 
@@ -87,6 +89,10 @@ def describe(error: BaseException) -> Failure:
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return Failure(Code.DISK_FULL.name, message, "Free space, then run it again.", exit_codes.ERROR)
+    if str(error) == _NO_THREAD or (isinstance(error, OSError) and error.errno == errno.EAGAIN):
+        return Failure(
+            Code.NO_PROCESSES.name, message, "Let other programs end, or raise the limits.", exit_codes.ERROR
+        )
     return Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from remit.cli import exit_codes
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.jobs.state import History, stream_of
 
 if TYPE_CHECKING:
     from remit.cli.context import State
@@ -62,6 +61,7 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
     """
     from remit.cli.running import run_to_end
     from remit.cli.trusting import standing_of
+    from remit.jobs.state import History, stream_of
     from remit.trust.standing import own_journal
 
     settings = state.settings()

@@ -61,7 +61,7 @@ class Recipe(Generic[P, T]):
         self.deployed = ""
         """The version of the deployment, if settings name one."""
         self.file = ""
-        """The file that it was loaded from, if by its path."""
+        """The file that it was loaded from, if a person named that and no setting does."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function

@@ -238,6 +238,8 @@ class Versions:
 
 
 def _words(one: Difference) -> str:
+    if one.about == "registry":
+        return "other tools are offered here than when the job began; the calls that it made are compared one by one"
     what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
     changed = f" ({one.drift})" if one.drift else ""
     current = one.current or "missing"

@@ -48,7 +48,6 @@ def find(names: Iterable[str], folder: Path) -> Found:
             if isinstance(value, FunctionTool):
                 tools[id(value)] = value
             elif isinstance(value, Recipe):
-                value.file = str(Path(name).resolve()) if name.endswith(".py") else value.file
                 recipes[id(value)] = value
             elif isinstance(value, Migration):
                 migrations[id(value)] = value
@@ -64,6 +63,8 @@ def _load(name: str, folder: Path) -> ModuleType:
         return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except (Exception, SystemExit) as error:
         where = "".join(f" ({frame})" for frame in frames_of(error)[-1:])
+        if isinstance(error, SyntaxError):  # it is not where the module is loaded, but in it
+            where = f" ({error.filename}:{error.lineno})"
         why, remedy = f"{type(error).__name__}: {error}", "Fix the module, or leave it out of app.modules and --module."
         if isinstance(error, RemitError):
             why, remedy = str(error), error.remedy or remedy

@@ -13,19 +13,23 @@ if TYPE_CHECKING:
 
 STATES: Final = ("pending", "running", "stopped", "waiting", "stuck", "completed", "failed", "cancelled")
 """The states that people see."""
-_RECORDED: Final = {"stopped": "running", "stuck": "waiting"}
+_RECORDED: Final = {"stopped": ("running", "waiting"), "stuck": ("waiting",)}
 
 
 def shown_state(row: JobRow) -> str:
-    """The state, `stopped` where a running job has lost its worker, `stuck` where the code at hand cannot go on."""
-    if row.state == "running" and not is_held(row):
-        return "stopped"
-    return "stuck" if row.state == "waiting" and row.code else row.state
+    """The state; `stopped` where a job lost its worker or was given up, `stuck` where no code at hand can go on.
+
+    A job that was given up between two steps waits for nothing.
+    """
+    if row.state == "waiting" and row.code:
+        return "stuck"
+    left = row.state == "running" and not is_held(row)
+    return "stopped" if left or (row.state == "waiting" and not row.waiting_for) else row.state
 
 
 def recorded(wanted: Iterable[str]) -> tuple[str, ...]:
     """The recorded states that jobs have which people see in these states."""
-    return tuple(dict.fromkeys(_RECORDED.get(state, state) for state in wanted))
+    return tuple(dict.fromkeys(each for state in wanted for each in _RECORDED.get(state, (state,))))
 
 
 def is_in(row: JobRow, wanted: Collection[str]) -> bool:

@@ -187,7 +187,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     ran_version: str = ""
     """The version of the code that ran it last."""
     module: str = ""
-    """The Python file that its recipe came from, if it was loaded by its path."""
+    """The Python file that its recipe came from, if a person named that."""
 
 
 class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     input_untrusted: bool = False
     """Whether a model wrote the input after it had read untrusted text."""
     module: str = ""
-    """The Python file that the recipe came from, if it was loaded by its path, as by `remit run FILE.py`."""
+    """The Python file that the recipe came from, if a person named that, as with `remit run FILE.py`."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

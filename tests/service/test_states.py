@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from remit.service.states import is_in, recorded, shown_state
+from tests.service.test_standing import row
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "shown"),
+    [
+        ("running", {}, "stopped"),
+        ("waiting", {}, "stopped"),
+        ("waiting", {"waiting_for": "a timer"}, "waiting"),
+        ("waiting", {"code": "UNKNOWN_RECIPE"}, "stuck"),
+        ("pending", {}, "pending"),
+    ],
+)
+def test_a_job_that_was_given_up_is_stopped_and_found_as_such(state: str, more: dict[str, str], shown: str) -> None:
+    found = row(state, **more)
+    assert shown_state(found) == shown
+    assert is_in(found, (shown,))
+    assert state in recorded((shown,))
