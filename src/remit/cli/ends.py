@@ -81,7 +81,7 @@ def waiting(state: State, job: Followed) -> None:
         _stuck(state, job)
         return
     if state.settings().journal.url == MEMORY:
-        err.line(f"{job.job} waits, and is gone with its journal, which was in memory: use a file to go on with a job")
+        err.line(f"{job.job} waits, but its journal was in memory and is gone: a job that is to continue needs a file")
         return
     for wait in job.waits:
         err.line(f"{job.job} waits for {one_line(_words(wait))}")
