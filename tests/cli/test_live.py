@@ -49,7 +49,7 @@ def followed(*payloads: Payload, state: str = "running", **row: Any) -> Followed
     }  # fmt: skip
     job = Followed(JobRow(**fields))
     for seq, payload in enumerate((JobCreated(kind="recipe", name="demo"), *payloads), 1):
-        job.history.fold([Event(f"job/{JOB}", seq, payload.KIND, seq, encode(payload), b"")])
+        job.story.read([Event(f"job/{JOB}", seq, payload.KIND, seq, encode(payload), b"")])
     return job
 
 

@@ -97,7 +97,8 @@ async def test_a_child_recipe_spans_its_steps_and_each_step_leads_to_it(served: 
         child, last = story.told("1"), story.told("1.0.3")
         assert child is not None
         assert last is not None
-        assert (child.state, child.ended_at) == ("ok", last.ended_at)
+        assert child.state == "ok"
+        assert (child.ended_at or 0) >= (last.ended_at or 0) > 0
         page = (await browser.get(f"/jobs/{job.id}?step=1.0.3")).text
         assert f'href="/jobs/{job.id}?step=1"' in page.partition("Part of")[2]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit import Job, Remit, tool
+from remit import Job, Remit, Run, recipe, tool
 from remit.agents.openai_messages import from_openai, to_openai
 from remit.app import JobEndedError
 from remit.codes import Code
@@ -306,3 +306,23 @@ def test_what_is_wrong_with_a_message_is_said_in_words() -> None:
     ):
         with pytest.raises(UsageError, match=words):
             from_openai([*start, *more])
+
+
+@recipe("two_questions")
+async def two_questions(run: Run) -> list[str]:
+    """Ask twice."""
+    return [(await run.model(f"Question {number}?")).text for number in (1, 2)]
+
+
+async def test_what_each_step_asked_and_was_answered_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+    async with Remit(settings=_scripted(tmp_path, {"say": "Yes."}), recipes=[two_questions]) as remit:
+        job = await remit.start(two_questions())
+        await job
+        for number in (1, 2):
+            assert await remit.service.conversations.in_openai_format(job.id, str(number)) == [
+                {"role": "user", "content": f"Question {number}?"},
+                {"role": "assistant", "content": "Yes."},
+            ]
+        with pytest.raises(NotFoundError) as raised:
+            await remit.service.conversations.in_openai_format(job.id, "3")
+        assert raised.value.code is Code.STEP_NOT_FOUND

@@ -33,7 +33,15 @@ def said(payload: k.Payload) -> str:
             k.VersionMismatchRecorded(subject="execution", recorded="1", current="2", policy="warn"),
             "execution was 1, is 2",
         ),
-        (k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current=""), "x.y was 1, is gone"),
+        (
+            k.VersionMismatchRecorded(subject="tool", tool_name="x.y", recorded="1", current="2", policy="warn"),
+            "x.y, version was 1, is 2",
+        ),
+        (
+            k.SchemaDriftRecorded(tool_name="x.y", recorded="1", current="", direction="response"),
+            "x.y, schema of the result was 1, is gone",
+        ),
+        (k.ChildEnded(step="1", error=ERROR), "1 TOOL_EXEC_FAILED: no luck"),
         (
             k.CallOpened(call="call_1", session="ses_1", step="s_1", principal="bob", tool_name="x.y", request_hash=""),
             "s_1 x.y by bob ses_1",
@@ -53,7 +61,7 @@ def said(payload: k.Payload) -> str:
         ),
         (
             k.ModelDriftRecorded(step="1", prompt_hash="h", subject="model", recorded="p/a", current="p/b"),
-            "1 model was p/a, is p/b",
+            "model of step 1 was p/a, is p/b",
         ),
         (k.TicketCreated(ticket="t", type="TOOL", principal="ann"), "TOOL by ann"),
         (k.TicketLeased(owner="w", token_hash="", expires_at=0), "by w until 1970-01-01T00:00:00.000Z"),

@@ -47,6 +47,8 @@ class Prompts:
         self._base = base
         self._bodies: dict[str, bytes] = {}
         self._before: dict[str, tuple[str, str]] = {START: ("", "")}
+        self._asked_at: dict[str, str] = {}
+        """How the conversation of each step's newest question ends, by step."""
         self._step, self._tip, self._answer = "", START, b""
 
     async def fold(self, events: Iterable[Event]) -> None:
@@ -68,6 +70,10 @@ class Prompts:
         """The answer to the newest prompt, if it has come."""
         return message_of(self._answer) if self._answer else None
 
+    def asked(self, step: str) -> Thread | None:
+        """What the newest question of a step asked; None if it asked none."""
+        return self.thread(self._asked_at[step]) if step in self._asked_at else None
+
     def messages(self) -> list[Message]:
         """The conversation, oldest first."""
         found = self.thread(self.tip)
@@ -88,6 +94,7 @@ class Prompts:
         tip = started.after
         for one in started.added:
             tip = await self._add(tip, one)
+        self._asked_at[started.step] = tip
         if self._own and (started.step.count(".") >= _OWN or is_brief(self._newest(tip))):
             return
         self._step, self._tip, self._answer = started.step, tip, b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,11 +18,13 @@ from remit.redact import MASK, mask
 
 if TYPE_CHECKING:
     from remit.cli.context import State
-    from remit.cli.opened import Opened
     from remit.cli.output import Channel
     from remit.service.views import StepView, TaskError
-    from remit.trace.narrative import Narrative
     from remit.trace.step import StepNarrative
+
+
+_TITLES: Final = {"tool": ("arguments", "result"), "model": ("prompt", "answer")}
+"""How the input and the result of a kind of step are called; `input` and `result` for all others."""
 
 
 async def show_step(state: State, reference: str, step: str) -> int:
@@ -30,23 +32,11 @@ async def show_step(state: State, reference: str, step: str) -> int:
     async with state.open(code="unused") as remit:
         job = await remit.service.jobs.find(reference)
         view = await remit.service.steps.view(job, step)
-        told = await remit.service.streams.narrative(job)
-        view = await _asked(remit, view, told)
-    found = next((one for one in told.steps if one.step == step), None)
     if state.as_json:
-        state.output.json({**msgspec.structs.asdict(view), "narrative": found})
+        state.output.json(view)
         return exit_codes.OK
-    _print(state.output.out, job, view, found)
+    _print(state.output.out, job, view, view.narrative)
     return exit_codes.OK
-
-
-async def _asked(remit: Opened, view: StepView, told: Narrative) -> StepView:
-    """The step with the arguments that people are asked about, if it has not been announced."""
-    asked = next((one.confirmations for one in told.steps if one.step == view.row.step and one.confirmations), ())
-    if view.args is not None or not asked or not view.row.name.startswith("tool"):
-        return view
-    question = await remit.service.confirmations.view(asked[-1].confirmation)
-    return msgspec.structs.replace(view, args=question.args)
 
 
 def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -> None:
@@ -60,12 +50,13 @@ def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -
         waited = [line for one in told.waits for line in waited_lines(one, asked=confirmations)]
         _section(out, "people", [(text, "") for text in asked] + untrusted_lines(told.untrusted) + waited)
         _section(out, "attempts", [(text, "") for text in _attempts(told)])
+    given, came = _TITLES.get(row.name.partition(".")[0], ("input", "result"))
     if view.args is not None:
-        _value(out, "arguments", view.args)
+        _value(out, given, view.args)
     if view.error is not None:
         _failure(out, view.error)
     elif row.state == "ok":
-        _value(out, "result", view.value)
+        _value(out, came, view.value)
     for item in view.evidence:
         _value(out, "evidence", item)
 
@@ -78,6 +69,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
     took = f", took {duration(view.row.duration_us)}" if view.row.duration_us else ""
     said = [
         ("began", f"{moment(told.started_at)}{ended}{took}"),
+        ("taken from", told.taken_from),
         ("asked by", one_line(told.principal)),
         ("level", " ".join(filter(None, (told.capability_level, told.risk_level)))),
         ("rule", told.rule_id),
@@ -92,12 +84,14 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
         ]
     if model is not None:
         said += [
-            ("model", f"{model.provider} {model.model}, {model.token_count:,} tokens"),
+            ("model", f"{model.provider} {model.model}"),
+            ("took", model.words),
+            ("first piece", f"after {duration(round(model.first_token_ms * 1_000))}" if model.first_token_ms else ""),
             ("prompt", model.prompt_hash),
         ]
     if effect is not None:
         said += [("side effect", f"{effect.side_effect}: {effect.effect}"), ("idempotency key", effect.idempotency_key)]
-    said += [("changed since", f"{one.subject}: was {one.recorded}, is {one.current or 'gone'}") for one in told.drifts]
+    said += [("changed since", f"{one.words}: was {one.recorded}, is {one.current or 'gone'}") for one in told.drifts]
     return said
 
 
@@ -108,7 +102,8 @@ def _attempts(told: StepNarrative) -> list[str]:
         took = f" after {duration(one.duration_us)}" if one.duration_us else ""
         why = f": {one.code}: {one.message}" if one.code else ""
         by = f", resolved by {one.decided_by}" if one.decided_by else ""
-        lines.append(one_line(mask(f"{one.number} at {moment(one.started_at)}: {ended}{took}{by}{why}")))
+        again = f"; again {duration(one.again_ms * 1_000)} later" if one.again_ms else ""
+        lines.append(one_line(mask(f"{one.number} at {moment(one.started_at)}: {ended}{took}{by}{why}{again}")))
     return lines
 
 

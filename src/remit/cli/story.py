@@ -57,6 +57,7 @@ class Story:
             *((one.started_at, partial(self.step, one)) for one in told.steps),
             *((one.at, partial(self.recovery, one)) for one in told.recoveries),
             *((one.at, partial(self.drift, one)) for one in told.drifts),
+            *((one.since, partial(self.stuck, one)) for one in told.stuck),
         ]
         for _, write in sorted(changes, key=itemgetter(0)):
             write()
@@ -110,6 +111,8 @@ class Story:
         name = pad(one_line(short(step.name)), self._name)
         state = out.style(step.state, step.state)
         out.line(f"  {self._time(step.started_at)}  {pad(one_line(step.step), self._place)}  {name}  {state}{took}")
+        if step.taken_from:
+            self._more(f"taken from {step.taken_from}, recorded {moment(step.started_at)}", "dim")
         self._more(self._cut(step.args_preview, 6))
         if step.code:
             self._more(line(f"{step.code}: {step.reason}"), "red")
@@ -134,7 +137,8 @@ class Story:
             for attempt in step.attempts:
                 ended = attempt.outcome or "its end was not recorded"
                 why = f": {attempt.code}" if attempt.code else ""
-                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}")
+                again = f", again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
+                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}{again}")
         told = {waited.by for waited in step.waits if waited.decision}
         for attempt in step.attempts:
             if attempt.decided_by and attempt.decided_by not in told:
@@ -158,7 +162,7 @@ class Story:
             self._more(", ".join(filter(None, parts)), "dim")
         if model is not None:
             prompt = f"prompt {_digest(model.prompt_hash)}" if model.prompt_hash else ""
-            self._more(_joined(model.provider, model.model, prompt, f"{model.token_count} tokens"), "dim")
+            self._more(", ".join(filter(None, (f"{model.provider} {model.model}", prompt, model.words))), "dim")
         if step.state_diff is not None:
             effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
             self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
@@ -176,8 +180,13 @@ class Story:
         changed = self._out.style("changed since", "warn")
         current = _digest(one.current) or "gone"
         self._out.line(
-            f"  {self._time(one.at)}  {changed} {one_line(one.subject)}: was {_digest(one.recorded)}, is {current}"
+            f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {_digest(one.recorded)}, is {current}"
         )
+
+    def stuck(self, one: Waited) -> None:
+        """When the code at hand could not go on."""
+        for text, style in waited_lines(one, asked=set()):
+            self._out.line(f"  {self._time(one.since)}  {self._out.style(text, style)}")
 
     def end(self) -> None:
         """How it ended, if it has."""

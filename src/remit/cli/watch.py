@@ -15,6 +15,7 @@ from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
 from remit.journal.kinds import ErrorInfo
 from remit.service.rows import open_waits, step_rows
 from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
+from remit.trace.story import Story
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -33,7 +34,7 @@ class Followed:
     def __init__(self, row: JobRow) -> None:
         self.job = row.job
         self.row = row
-        self.history = History()
+        self.story = Story()
         self.decided: frozenset[tuple[str, int]] = frozenset()
         """Attempts of steps that people decided on and the job has not seen yet."""
         self.seq = 0
@@ -41,7 +42,12 @@ class Followed:
     @property
     def steps(self) -> tuple[StepRow, ...]:
         """Its steps so far."""
-        return step_rows(self.history)
+        return step_rows(self.story)
+
+    @property
+    def history(self) -> History:
+        """What is recorded of it so far."""
+        return self.story.history
 
     @property
     def waits(self) -> tuple[OpenWait, ...]:
@@ -87,7 +93,7 @@ class Followed:
 async def followed(remit: Opened, job: str) -> Followed:
     """A job with everything that is recorded of it by now. Raises NotFoundError."""
     found = Followed(await remit.service.jobs.row(job))
-    found.history = History(await remit.service.streams.events(stream_of(job)))
+    found.story.read(await remit.service.streams.events(stream_of(job)))
     return found
 
 
@@ -171,7 +177,7 @@ class Watch:
             if not job.ended or not job.seq:  # one that ended at once was never read
                 job.row = await self._remit.service.jobs.row(job.job)
                 for event in await self._remit.service.streams.events(stream_of(job.job), job.seq):
-                    job.history.fold([event])
+                    job.story.read([event])
                     job.seq = event.seq
         self._view.show(self.jobs)
         self._pause_s = min(max(_SPACING_S, _SHARE * (clock.monotonic() - began)), _LONGEST_S)

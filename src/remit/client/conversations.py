@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit.api.routes.conversations import SayBody
+from remit.api.routes.conversations import ConversationQuery, SayBody
 from remit.api.routes.jobs import WaitQuery
 from remit.client.connection import Connection
 from remit.client.person import only_oneself
@@ -20,9 +20,10 @@ class RemoteConversations:
         """Ask over `connection`."""
         self._connection = connection
 
-    async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
-        """What was said in a job, as the Chat Completions API takes it. Raise NotFoundError."""
-        found: list[dict[str, Any]] = await self._connection.ask("conversations.view", job)
+    async def in_openai_format(self, job: str, step: str = "") -> list[dict[str, Any]]:
+        """What was said in a job, or at one of its steps, as the Chat Completions API takes it. Raise NotFoundError."""
+        query = ConversationQuery(step=step)
+        found: list[dict[str, Any]] = await self._connection.ask("conversations.view", job, query=query)
         return found
 
     async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:

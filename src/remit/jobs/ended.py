@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, Literal
 
 import msgspec
@@ -10,7 +11,9 @@ from remit.codes import Code
 from remit.errors import RunError
 from remit.frames import MOST, frames_of
 from remit.gateway.result import words
-from remit.journal.kinds import ErrorInfo
+from remit.journal.blobs import pack
+from remit.journal.event import Blob
+from remit.journal.kinds import ChildEnded, ErrorInfo
 from remit.redact import recordable
 from remit.tools.hints import to_json
 
@@ -44,6 +47,18 @@ def encoded_result(result: object) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         why = f"the recipe returned a value that JSON cannot represent: {error}"
         raise RunError(why, code=Code.RESULT_NOT_ENCODABLE) from error
+
+
+def child_end(step: str, result: object, error: ErrorInfo | None) -> tuple[ChildEnded, tuple[Blob, ...]]:
+    """The record of what a recipe within a job came to.
+
+    It may return what JSON cannot hold, since only the recipe around it sees that: it is left out then.
+    """
+    if error is None:
+        with suppress(RunError):
+            packed = pack(encoded_result(result))
+            return ChildEnded(step=step, result=packed.inline, result_blob=packed.ref), packed.blobs
+    return ChildEnded(step=step, error=error), ()
 
 
 def error_info(error: BaseException, step: str = "") -> ErrorInfo:

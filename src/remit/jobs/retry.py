@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.jobs.state import History, is_undo, stuck_by
+from remit.jobs.taken import recorded_times
 from remit.journal import kinds as k
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 _LEFT_BEHIND: Final = (
     k.JobCreated,
     k.JobForked,
-    k.PlanGenerated,
     k.RecoveryStarted,
     k.RecoveryCompleted,
     k.CompensationStarted,
@@ -34,6 +34,8 @@ class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
     """What a new job begins with."""
 
     events: tuple[k.Payload, ...]
+    times: tuple[int, ...]
+    """When each of them was recorded first."""
     again: tuple[str, ...]
     """Steps that run again, in the order in which they began."""
     repeated: tuple[str, ...]
@@ -52,16 +54,18 @@ def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver
     Steps that were undone run again, and those that only waited. With each step run again all that began after it,
     except in branches beside it: a recipe asks for the next step when it knows the one before.
     """
-    payloads = [payload for payload in (k.decode(event.kind, event.data) for event in events) if payload is not None]
-    order = list(dict.fromkeys(place for one in payloads if (place := _place(one)) in history.places))
+    decoded = [k.decode(event.kind, event.data) for event in events]
+    timed = [(one, at) for one, at in zip(decoded, recorded_times(events), strict=True) if one is not None]
+    order = list(dict.fromkeys(place for one, _ in timed if (place := _place(one)) in history.places))
     cuts = [place for place in order if place == step or place in history.undone or not _kept(history, place)]
     # What a model was asked builds on what it was asked before, and nodes of a plan on the results of others.
     strict = any(cut in history.models for cut in cuts) or (bool(step) and history.plan is not None)
     again = _again(order, cuts, strict=strict)
     repeated = tuple(place for place in order if place in again and _effective(history, place))
-    kept = (one for one in payloads if not isinstance(one, _LEFT_BEHIND) and _belongs(one, again))
+    kept = [(one, at) for one, at in timed if not isinstance(one, _LEFT_BEHIND) and _belongs(one, again)]
     return TakenOver(
-        events=tuple(_detached(one) for one in kept),
+        events=tuple(_detached(one) for one, _ in kept),
+        times=tuple(at for _, at in kept),
         again=tuple(place for place in order if place in again),
         repeated=repeated,
     )
@@ -115,6 +119,8 @@ def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:
     if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith(stuck_by("")):
         return False  # the recorded code could not continue; the new job finds out for itself
     place = _place(payload)
+    if isinstance(payload, k.ChildEnded) and (payload.error or any(one.startswith(f"{place}.") for one in again)):
+        return False  # it ends again
     return place not in again and not is_undo(place)
 
 

@@ -19,8 +19,10 @@ from remit.jobs.bound import RecipeCall, args_of
 from remit.jobs.branch import asking, current
 from remit.jobs.branches import Branches
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
+from remit.jobs.ended import error_info
 from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.jobs.spans import Span, due, seconds_of, words
+from remit.journal.blobs import pack
 from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
@@ -308,13 +310,24 @@ class Run:
     async def child(self, bound: RecipeCall[T], *, key: str | None = None) -> T:
         """Run another recipe as a branch of this run and return what it returns."""
         recipe = bound.recipe
-        step = current.get().place(key)
+        step, given = current.get().place(key), pack(msgspec.json.encode(bound.input))
         started = ChildStarted(
-            step=step, name=recipe.name, version=recipe.execution_version, request_hash=digest(bound.input)
+            step=step,
+            name=recipe.name,
+            version=recipe.execution_version,
+            request_hash=digest(bound.input),
+            input=given.inline,
+            input_blob=given.ref,
         )
-        await self._effects.child(started)
+        await self._effects.child(started, given.blobs)
         function = recipe.function(self, **recipe.arguments(bound.input))
-        return await self._branches.within(function, f"{step}.0.")
+        try:
+            result = await self._branches.within(function, f"{step}.0.")
+        except Exception as error:
+            await self._effects.child_ended(step, None, error_info(error))
+            raise
+        await self._effects.child_ended(step, result)
+        return result
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Show people how far the run is; never recorded."""

@@ -109,6 +109,8 @@ class History:
         self.values: dict[str, Value] = {}
         self.waits: dict[tuple[str, str], WaitRecord] = {}
         self.children: dict[str, k.ChildStarted] = {}
+        self.returned: dict[str, k.ChildEnded] = {}
+        """What came of child recipes, by place."""
         self.models: dict[str, ModelRecord] = {}
         self.known = Known(set(), set())
         """Prompts that the stream holds."""
@@ -304,6 +306,9 @@ class History:
         self.children[payload.step] = payload
         self.places[payload.step] = "child"
 
+    def _child_ended(self, payload: k.ChildEnded) -> None:
+        self.returned[payload.step] = payload
+
     def _undo_declared(self, payload: k.UndoDeclared) -> None:
         self.undos[payload.step] = payload
 
@@ -358,6 +363,7 @@ class History:
         k.WaitCompleted: _wait_completed,
         k.TimerFired: _timer_fired,
         k.ChildStarted: _child,
+        k.ChildEnded: _child_ended,
         k.UndoDeclared: _undo_declared,
         k.StepCompensated: _step_compensated,
         k.CompensationStarted: _compensation_started,

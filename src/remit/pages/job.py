@@ -11,7 +11,7 @@ from remit.journal.kinds import JobCreated
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Only, Row, chosen, groups, lines, scale_of
+from remit.pages.steps import Only, Row, chosen, drifted_in, groups, lines, scale_of
 from remit.pages.strip import Strip, strip_of
 from remit.pages.text import brief
 from remit.pages.value import INLINE, Shown, shown
@@ -30,6 +30,8 @@ WHOLE: Final = 1_000
 WINDOW: Final = 200
 """Rows of a page that cannot show all."""
 _EVENTS: Final = 200
+_SPOKEN: Final = 20
+"""Messages of a prompt that a page shows one by one; the whole prompt is below them."""
 _RELATED: Final = 5
 """Jobs of a sort that are named beside one."""
 
@@ -56,6 +58,13 @@ class Mark(msgspec.Struct, frozen=True):
     text: str
 
 
+class Spoken(msgspec.Struct, frozen=True):
+    """A message of a prompt, as far as it is text."""
+
+    role: str
+    text: Shown
+
+
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """A step, whole."""
 
@@ -64,7 +73,11 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     part_of: tuple[str, str]
     """Place and name of the child recipe that it is a step of; both empty: of the job itself."""
     args: Shown | None
+    messages: tuple[Spoken, ...]
+    """What a model was asked, message by message; the newest if they are many."""
     value: Shown | None
+    answer: Shown | None
+    """The text of a model's answer."""
     curl: str
     """The same call over HTTP."""
     python: str
@@ -149,7 +162,7 @@ async def job(asked: PageRequest) -> Job:
     questions = await asked.service.confirmations.pending(name)
     known = await asked.memory.story(name)
     story, until = known.story, known.story.ended_at or asked.now
-    drifted = {drift.subject for drift in story.drifts}
+    drifted = drifted_in(story)
     scale = scale_of(story, until, fold=query.time != "whole")
     steps = known.previewed() if query.find else known.steps
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
@@ -182,7 +195,7 @@ async def job(asked: PageRequest) -> Job:
         found=len(rows),
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
-        detail=await _detail(asked, known, questions, query.step) if query.step else None,
+        detail=await _detail(asked, known, query.step) if query.step else None,
         input=shown(known.input),
         result=shown(known.result) if known.completed else None,
     )
@@ -223,19 +236,33 @@ async def events(asked: PageRequest) -> Events:
     )
 
 
-async def _detail(asked: PageRequest, known: JobStory, questions: list[ConfirmationView], step: str) -> Detail:
-    view = await asked.service.steps.view_in(known.story.history, known.row.job, step)
-    args = view.args if view.args is not None else wanted(questions, step)
+async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
+    view = await asked.service.steps.view_in(known.story, known.row.job, step)
     return Detail(
         view=view,
-        told=await asked.service.streams.told(known.story, step),
+        told=view.narrative,
         part_of=_part_of(known, step),
-        args=shown(args) if args is not None else None,
+        args=shown(view.args) if view.args is not None else None,
+        messages=_messages(view),
+        answer=shown(view.value["content"]) if _is_answer(view) else None,
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
         python=_python(view),
         command=f"remit show {known.row.job} {shlex.quote(step)}",
     )
+
+
+def _messages(view: StepView) -> tuple[Spoken, ...]:
+    if view.narrative is None or view.narrative.llm_invocation is None or "messages" not in (view.args or ()):
+        return ()
+    messages = view.args["messages"][-_SPOKEN:]
+    return tuple(Spoken(one["role"], shown(one["content"])) for one in messages if one["content"])
+
+
+def _is_answer(view: StepView) -> bool:
+    """Whether a model answered with a text."""
+    told = view.narrative
+    return told is not None and told.llm_invocation is not None and bool((view.value or {}).get("content"))
 
 
 def _part_of(known: JobStory, step: str) -> tuple[str, str]:

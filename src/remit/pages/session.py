@@ -9,8 +9,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Row, groups, lines, scale_of
-from remit.service.views import StepMeta, StepRow
+from remit.pages.steps import Row, drifted_in, groups, lines, scale_of
+from remit.service.rows import step_row
 from remit.trace.step import StepNarrative
 
 _MOST: Final = 500
@@ -65,7 +65,7 @@ async def session(asked: PageRequest) -> Session:
     by_step = {step.step: step for step in steps}
     last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
     scale = scale_of(story, last, fold=True)
-    found = groups([_row(step) for step in steps], {drift.subject for drift in story.drifts}, query.open)
+    found = groups([step_row(step) for step in steps], drifted_in(story), query.open)
     return Session(
         title=f"{story.name or 'Session'} {name[-6:]}",
         name=story.name,
@@ -81,28 +81,6 @@ async def session(asked: PageRequest) -> Session:
         folds=tuple(round(fold.x, 1) for fold in scale.folds),
         detail=by_step.get(query.step),
         most=_MOST,
-    )
-
-
-def _row(step: StepNarrative) -> StepRow:
-    used = step.tool_invocation
-    return StepRow(
-        step=step.step,
-        name=step.name,
-        ok=step.state == "ok",
-        state=step.state,
-        error_code=step.code,
-        reason=step.reason,
-        remedy=step.remedy,
-        attempt=max(1, len(step.attempts)),
-        meta=StepMeta(
-            args_preview=step.args_preview,
-            result_preview=step.result_preview,
-            provider_id=used.provider if used else "",
-            risk_level=step.risk_level,
-            capability_level=step.capability_level,
-            tool_name=used.tool if used else "",
-        ),
     )
 
 

@@ -64,6 +64,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...]
     spoken: str
     """The bar in words."""
+    taken_from: str
+    """The job that recorded it, where a retry took it over; such a step has no bar."""
 
 
 Only = Literal["", "failed", "waiting", "writes", "drift"]
@@ -81,6 +83,15 @@ def chosen(rows: Iterable[StepRow], drifted: Container[str], only: Only, find: s
     return [row for row in rows if _is(row, drifted, only) and (not wanted or wanted in _text(row))]
 
 
+def drifted_in(story: Story) -> frozenset[str]:
+    """The names of tools, and the places of questions to models, that are others today."""
+    return frozenset(drift.step or drift.subject for drift in story.drifts)
+
+
+def _is_drifted(row: StepRow, drifted: Container[str]) -> bool:
+    return row.step in drifted or row.meta.tool_name in drifted
+
+
 def scale_of(story: Story, until: int, *, fold: bool) -> Scale:
     """The scale of a whole time, which ends `until` then."""
     return Scale((Span(*span) for span in story.busy(until)), story.created_at, until, fold=fold)
@@ -89,7 +100,7 @@ def scale_of(story: Story, until: int, *, fold: bool) -> Scale:
 def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[str]) -> list[Group]:
     """Runs of alike successes together, unless their first step is `opened`; every other step, and each failure, alone.
 
-    `drifted` holds the names of tools that are others today.
+    `drifted` holds what is another one today (`drifted_in`).
     """
     found: list[Group] = []
     for alike, group in groupby(rows, key=lambda row: _alike(row, drifted)):
@@ -119,8 +130,8 @@ def lines(
 
 
 def _alike(row: StepRow, drifted: Container[str]) -> tuple[str, int] | None:
-    plain = row.state == "ok" and row.attempt <= 1 and row.meta.tool_name not in drifted
-    return (row.name, _depth(row)) if plain else None
+    plain = row.state == "ok" and row.attempt <= 1 and not _is_drifted(row, drifted)
+    return (row.name + row.taken_from, _depth(row)) if plain else None
 
 
 def _depth(row: StepRow) -> int:
@@ -131,7 +142,7 @@ def _folded(group: Group, told: Told, scale: Scale, until: int) -> Row:
     made = _row(group[0], told(group[0].step), scale, until)
     stories = [story for row in group if (story := told(row.step)) is not None]
     joined: tuple[Segment, ...] = ()
-    if stories:
+    if stories and not group[0].taken_from:
         since, end = min(one.started_at for one in stories), max(_end(one) for one in stories)
         joined = (_segment("work", since, end, scale),)
     spoken = f"{len(group)} steps {made.name}: all {made.state}"
@@ -158,7 +169,8 @@ def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> 
         drift=bool(told and told.drifts),
         attempts=attempts,
         took=row.duration_us or (_took(told) if told else 0),
-        segments=_segments(row, told, scale, until) if told else (),
+        segments=_segments(row, told, scale, until) if told and not told.taken_from else (),
+        taken_from=row.taken_from,
     )
 
 
@@ -227,7 +239,7 @@ def _is(row: StepRow, drifted: Container[str], only: Only) -> bool:
         case "writes":
             return row.meta.risk_level not in {"", "read_only"}
         case "drift":
-            return row.meta.tool_name in drifted
+            return _is_drifted(row, drifted)
         case _:
             return True
 

@@ -11,7 +11,7 @@ from remit.agents.goal import CHAT
 from remit.agents.openai_messages import from_openai, to_openai
 from remit.agents.results import text_of
 from remit.codes import Code
-from remit.errors import StateError, UsageError
+from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import ENDED, History, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
@@ -19,6 +19,7 @@ from remit.models.message import Message, user
 from remit.policy.overlay import within
 from remit.service.heads import head_of
 from remit.service.jobs import Options
+from remit.service.step_values import answer_of, prompt_of
 from remit.service.values import ERASED, value_of
 
 if TYPE_CHECKING:
@@ -59,9 +60,19 @@ class Conversations:
         said = await found.said(self._journal) or await found.given(self._journal)
         return [*said, *(user(text) for text in await found.unheard(self._journal))]
 
-    async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
-        """The same as the Chat Completions API takes it. Raises NotFoundError."""
-        return to_openai(await self.messages(job))
+    async def of_step(self, job: str, step: str) -> list[Message]:
+        """What one step asked a model, and the answer if it has come. Raises NotFoundError (STEP_NOT_FOUND)."""
+        found = await self._found(job)
+        record = found.history.models.get(step)
+        if record is None:
+            why = f"{job} asks no model at step {step!r:.80}"
+            raise NotFoundError(why, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
+        answer = await answer_of(self._journal, record)
+        return [*await prompt_of(self._journal, found.events, step), *(() if answer is None else (answer,))]
+
+    async def in_openai_format(self, job: str, step: str = "") -> list[dict[str, Any]]:
+        """What was said in a job, or at one of its steps, as the Chat Completions API takes it."""
+        return to_openai(await (self.of_step(job, step) if step else self.messages(job)))
 
     # --- commands
 

@@ -38,12 +38,12 @@ from remit.service.many import Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, principal_of, search
-from remit.service.steps import decided_since
-from remit.service.story import JobStory
+from remit.service.story import JobStory, decided_since
 from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import encoded, title_of, value_of
 from remit.service.views import JobRow, JobView, job_row
 from remit.tools.budget import parse_budget
+from remit.trace.story import Story
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -163,7 +163,7 @@ class Jobs:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
         head = await head_of(self._journal, job)
         row, events = job_row(head), (await self._journal.read(stream_of(job)))[: head.seq]
-        history = History(events)
+        history = (story := Story(events)).history
         created, end = history.created, history.end
         done = end if isinstance(end, JobCompleted) else None
         return JobView(
@@ -183,7 +183,7 @@ class Jobs:
             input=await value_of(self._journal, created.input, created.input_blob) if created else None,
             result=await value_of(self._journal, done.result, done.result_blob) if done else None,
             error=task_error(history, row),
-            steps=step_rows(history),
+            steps=step_rows(story),
             waits=open_waits(history, await decided_since(self._journal, job, history)),
             events=head.seq,
             retry_of=history.forked.job if history.forked else "",
@@ -305,10 +305,9 @@ class Jobs:
         created = renewed(history, self._programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
-        copies = (*(() if history.plan is None else (history.plan,)), *taken.events)
-        forked = fork_of(head, step, len(copies), by=by or self._principal, reason=reason)
+        forked = fork_of(head, step, taken.times, by=by or self._principal, reason=reason)
         try:
-            made = await self._create(created.name, (), options, created, forked, *copies)
+            made = await self._create(created.name, (), options, created, forked, *taken.events)
         except AppendConflictError:
             if not made or (await head_of(self._journal, made)).labels.get(RETRY_OF) != job:
                 raise

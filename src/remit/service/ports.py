@@ -300,8 +300,8 @@ class RecipesPort(Protocol):
 class ConversationsPort(Protocol):
     """Conversations of agents."""
 
-    async def in_openai_format(self, job: str) -> list[dict[str, Any]]:
-        """What was said in a job, as the Chat Completions API takes it."""
+    async def in_openai_format(self, job: str, step: str = "") -> list[dict[str, Any]]:
+        """What was said in a job, or at one of its steps, as the Chat Completions API takes it."""
         ...
 
     async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:

@@ -12,6 +12,7 @@ from remit.errors import NotFoundError, StateError
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.retry import failing_step
 from remit.jobs.state import ENDED, KIND
+from remit.jobs.taken import intervals
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCreated, JobForked
 from remit.service.states import shown_state
@@ -73,10 +74,18 @@ def repeats(job: str, steps: Sequence[str]) -> StateError:
     return StateError(why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or use --repeat.")
 
 
-def fork_of(head: Head, step: str, taken: int, *, by: str, reason: str) -> JobForked:
-    """The record that a job takes over so many events of another one."""
-    job = job_row(head).job
-    return JobForked(job=job, seq=head.seq, hash=head.hash.hex(), step=step, by=by, reason=reason, taken=taken)
+def fork_of(head: Head, step: str, times: Sequence[int], *, by: str, reason: str) -> JobForked:
+    """The record that a job takes over events of another one, which were recorded at these times."""
+    return JobForked(
+        job=job_row(head).job,
+        seq=head.seq,
+        hash=head.hash.hex(),
+        step=step,
+        by=by,
+        reason=reason,
+        taken=len(times),
+        times=intervals(times),
+    )
 
 
 def renewed(history: History, programs: Programs) -> JobCreated:

@@ -6,20 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from remit.codes import Code
-from remit.errors import ChainBrokenError, NotFoundError, StateError, UsageError
+from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.inbox import Inbox
+from remit.jobs.records import CallRecord
 from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
-from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided, WaitCompleted
-from remit.service.heads import head_of, open_job
+from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
+from remit.service.heads import open_job, stream_named
 from remit.service.rows import step_row
+from remit.service.step_values import StepValues
+from remit.service.story import story_of, whole
 from remit.service.task import error_view
-from remit.service.values import encoded, value_of
+from remit.service.values import encoded
 from remit.service.views import StepView, TaskError
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
+    from remit.trace.story import Story
 
 
 class Steps:
@@ -36,27 +40,22 @@ class Steps:
 
     async def view(self, job: str, step: str) -> StepView:
         """One step, whole. Raises NotFoundError (STEP_NOT_FOUND)."""
-        await head_of(self._journal, job)
-        return await self.view_in(History(await self._journal.read(stream_of(job))), job, step)
+        return await self.view_in(await story_of(self._journal, job), job, step)
 
-    async def view_in(self, history: History, job: str, step: str) -> StepView:
-        """The same of a job whose history is at hand."""
-        row = step_row(history, step)
-        if row is None:
+    async def view_in(self, story: Story, job: str, step: str) -> StepView:
+        """The same of a job whose story is at hand."""
+        told = story.told(step)
+        if told is None:
             remedy = f"`remit show {job}` lists its steps."
             raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
-        record, value = history.calls.get(step), history.values.get(step)
-        if record is None:
-            waited = next((wait.completed for (place, _), wait in history.waits.items() if place == step), None)
-            payload = await _payload(self._journal, waited) if isinstance(waited, WaitCompleted) else None
-            return StepView(row=row, value=value.value if value is not None else payload)
-        started, finished = record.started, record.finished
+        values = StepValues(self._journal, story.history, stream_named(job))
         return StepView(
-            row=row,
-            args=await value_of(self._journal, started.args, started.args_blob) if started else None,
-            value=await value_of(self._journal, finished.result, finished.result_blob) if finished else None,
-            error=error_view(finished.error) if finished and finished.error else _refusal(record.refused),
-            evidence=record.evidence,
+            row=step_row(told),
+            args=await values.args(step, told.confirmations[-1].confirmation if told.confirmations else ""),
+            value=await values.value(step),
+            error=_error(story.history, step),
+            evidence=told.evidence,
+            narrative=await whole(self._journal, told),
         )
 
     # --- commands
@@ -120,24 +119,17 @@ class Steps:
             raise UsageError(msg, code=Code.INVALID_INPUT, remedy="Give a value that matches the tool's output schema.")
 
 
-async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:
-    """The attempts of uncertain steps, as (step, attempt), that people decided on and the job has not seen yet."""
-    doubts = [(step, attempt) for step in history.calls if (attempt := history.in_doubt(step)) is not None]
-    if not doubts:
-        return set()
-    inbox = Inbox(journal, job)
-    try:
-        await inbox.refresh()
-    except ChainBrokenError:
-        return set()  # what is there decides nothing; the job's worker and `remit verify` name it
-    return {(step, attempt) for step, attempt in doubts if inbox.decision(step, attempt) is not None}
+def _error(history: History, step: str) -> TaskError | None:
+    """What a step ended with, if it did not end well."""
+    record = history.calls.get(step) or history.models.get(step)
+    if record is None:
+        returned = history.returned.get(step)
+        return error_view(returned.error) if returned is not None and returned.error is not None else None
+    if record.refused is not None:
+        return _refusal(record.refused)
+    ended = record.finished if isinstance(record, CallRecord) else record.committed
+    return error_view(ended.error) if ended is not None and ended.error is not None else None
 
 
-async def _payload(journal: Journal, completed: WaitCompleted) -> Any:
-    return await value_of(journal, completed.payload, completed.payload_blob)
-
-
-def _refusal(refused: GateRefused | None) -> TaskError | None:
-    if refused is None:
-        return None
+def _refusal(refused: GateRefused) -> TaskError:
     return error_view(ErrorInfo(code=refused.code, message=refused.reason, step=refused.step, remedy=refused.remedy))

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.jobs.inbox import Inbox
 from remit.jobs.state import stream_of
-from remit.journal.event import HeadQuery
+from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
 from remit.service.heads import CALL, PART, head_of, stream_named
 from remit.service.rows import open_waits, step_rows
-from remit.service.steps import decided_since
 from remit.service.task import task_error
 from remit.service.values import value_of
 from remit.service.views import JobRow, OpenWait, StepRow, TaskError, job_row
 from remit.trace.story import Story
+from remit.trace.untrusted import arguments
 
 if TYPE_CHECKING:
+    from remit.jobs.state import History
     from remit.journal.event import Event
     from remit.journal.journal import Journal
+    from remit.trace.step import StepNarrative
 
 _RECENT: Final = 10_000
 
@@ -48,7 +54,7 @@ class JobStory:
 
     def previewed(self) -> tuple[StepRow, ...]:
         """The steps with their previews."""
-        return step_rows(self.story.history)
+        return step_rows(self.story)
 
     async def carry_on(self, journal: Journal) -> None:
         """Read what came since. Raises NotFoundError."""
@@ -61,7 +67,7 @@ class JobStory:
         self.story.read(event for event in fresh if self.story.events < event.seq <= head.seq)
         history = self.story.history
         if self.story.events != before or not before:
-            self.steps = step_rows(history, _no_preview)
+            self.steps = step_rows(self.story, _no_preview)
         await ask_about(journal, self.story, [stream_of(self.row.job)], self._asked)
         self.waits = open_waits(history, await decided_since(journal, self.row.job, history))
         self.error = task_error(history, self.row)
@@ -86,6 +92,32 @@ async def story_of(journal: Journal, identifier: str) -> Story:
     story = Story(events)
     await ask_about(journal, story, streams, {})
     return story
+
+
+async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:
+    """The attempts of uncertain steps, as (step, attempt), that people decided on and the job has not seen yet."""
+    doubts = [(step, attempt) for step in history.calls if (attempt := history.in_doubt(step)) is not None]
+    if not doubts:
+        return set()
+    inbox = Inbox(journal, job)
+    try:
+        await inbox.refresh()
+    except ChainBrokenError:
+        return set()  # what is there decides nothing; the job's worker and `remit verify` name it
+    return {(step, attempt) for step, attempt in doubts if inbox.decision(step, attempt) is not None}
+
+
+async def whole(journal: Journal, step: StepNarrative) -> StepNarrative:
+    """A step with its untrusted arguments where they are too long for their event; as it is if they are gone."""
+    told = step.untrusted
+    if told is None or told.kept is None:
+        return step
+    try:
+        recorded = await journal.value(UNSET, told.kept)
+    except (PayloadErasedError, ChainBrokenError):
+        return step  # what is left of them is the preview
+    found = arguments(recorded or b"[]")
+    return msgspec.structs.replace(step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None))
 
 
 async def ask_about(journal: Journal, story: Story, streams: list[str], known: dict[str, int]) -> None:

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.codes import Code
-from remit.errors import ChainBrokenError, PayloadErasedError
+from remit.errors import ChainBrokenError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.remembered_calls import RememberedCalls
 from remit.journal.erasing import Erased, erase
-from remit.journal.event import UNSET, Event, Head, HeadQuery
+from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.service.heads import CALL, head_of, stream_named
-from remit.service.story import beside, story_of
+from remit.service.story import beside, story_of, whole
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative
-from remit.trace.step import StepNarrative
-from remit.trace.untrusted import arguments
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
@@ -78,16 +76,13 @@ class Streams:
         narrative = (await story_of(self._journal, identifier)).narrative()
         if not any(step.untrusted is not None and step.untrusted.kept for step in narrative.steps):
             return narrative
-        return msgspec.structs.replace(narrative, steps=tuple([await self._whole(step) for step in narrative.steps]))
+        return msgspec.structs.replace(
+            narrative, steps=tuple([await whole(self._journal, step) for step in narrative.steps])
+        )
 
     async def story(self, identifier: str) -> Story:
         """The same, told step by step. Raises NotFoundError."""
         return await story_of(self._journal, identifier)
-
-    async def told(self, story: Story, step: str) -> StepNarrative | None:
-        """One step of a story, with its untrusted arguments whole; None if there is no such step."""
-        found = story.told(step)
-        return await self._whole(found) if found is not None else None
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
@@ -146,20 +141,6 @@ class Streams:
         return await self._journal.blob(digest)
 
     # --- common
-
-    async def _whole(self, step: StepNarrative) -> StepNarrative:
-        """A step with its untrusted arguments where they are too long for their event; as it is if they are gone."""
-        told = step.untrusted
-        if told is None or told.kept is None:
-            return step
-        try:
-            recorded = await self._journal.value(UNSET, told.kept)
-        except (PayloadErasedError, ChainBrokenError):
-            return step  # what is left of them is the preview
-        found = arguments(recorded or b"[]")
-        return msgspec.structs.replace(
-            step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None)
-        )
 
     async def _heads(self, stream: str) -> AsyncIterator[Head]:
         if stream:

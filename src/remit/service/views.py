@@ -10,6 +10,7 @@ from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
 from remit.journal.kinds import UntrustedArgument
+from remit.trace.step import StepNarrative
 
 TASK_VERSION: Final = "1"
 
@@ -80,6 +81,10 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: str = ""
     undone: str = ""
     """`compensated` if another call undid it; `failed` or `skipped` if it was to be undone and stays as it is."""
+    started_at: int = 0
+    """When it began, in microseconds since the Unix epoch."""
+    taken_from: str = ""
+    """The job that recorded it, where a retry took it over; empty: this one."""
 
     @property
     def duration_us(self) -> int:
@@ -92,11 +97,13 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
 
     row: StepRow
     args: Any = None
-    """The arguments of a call; None for another effect."""
+    """Its input: arguments of a call, messages of a question to a model, what a wait is for; null: it has none."""
     value: Any = None
-    """The whole result."""
+    """The whole result; the answer of a model as a message."""
     error: TaskError | None = None
     evidence: tuple[dict[str, Any], ...] = ()
+    narrative: StepNarrative | None = None
+    """The step as `remit trace` tells it: attempts, waits, questions, versions, tokens and cost."""
 
 
 class OpenWait(msgspec.Struct, frozen=True, kw_only=True):

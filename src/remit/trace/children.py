@@ -1,4 +1,4 @@
-"""Where child recipes stand: nothing records their end, so their steps and what came after them tell. Pure."""
+"""Where child recipes stand: as their end says, or else as their steps and what came after them tell. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[st
 
 
 def _state(child: str, busy: Mapping[str, StepState], newest: Mapping[str, int], history: History) -> StepState:
-    end = history.end
+    end, returned = history.end, history.returned.get(child)
+    if returned is not None:
+        return "failed" if returned.error else "ok"
     if child in busy:
         return busy[child]
     if end is not None:

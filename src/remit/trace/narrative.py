@@ -6,7 +6,7 @@ import msgspec
 
 from remit.journal import kinds as k
 from remit.trace.segments import Segment
-from remit.trace.step import Drift, StepNarrative
+from remit.trace.step import Drift, StepNarrative, Waited
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,3 +45,5 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepNarrative, ...]
     drifts: tuple[Drift, ...]
     recoveries: tuple[Recovery, ...]
+    stuck: tuple[Waited, ...] = ()
+    """When the code at hand could not go on, at no step in particular."""

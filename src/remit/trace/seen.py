@@ -14,39 +14,42 @@ class Try(NamedTuple):
     number: int
     since: int
     until: int | None = None
-    finished: k.ToolInvocationFinished | None = None
+    finished: k.ToolInvocationFinished | k.CommandCommitted | None = None
 
     def told(self) -> Attempt:
         """The attempt as a story tells it."""
         if self.finished is None:
             return Attempt(number=self.number, started_at=self.since)
-        error = self.finished.error
+        finished, error = self.finished, self.finished.error
+        of_tool = finished if isinstance(finished, k.ToolInvocationFinished) else None
         return Attempt(
             number=self.number,
             started_at=self.since,
             ended_at=self.until,
-            duration_us=self.finished.duration_us,
-            outcome=self.finished.outcome,
+            duration_us=of_tool.duration_us if of_tool is not None else round(finished.duration_ms * 1_000),
+            outcome=finished.outcome,
             code=error.code if error else "",
             message=error.message if error else "",
-            decided_by=self.finished.decided_by,
+            cause=error.cause if error else "",
+            decided_by=of_tool.decided_by if of_tool is not None else "",
+            again_ms=finished.again_ms if isinstance(finished, k.CommandCommitted) else None,
         )
 
 
 class Seen:
     """What is known of one step while its events are read; a job may have ten thousand of them."""
 
-    __slots__ = ("answer", "asked", "relayed", "since", "tries", "until", "waits")
+    __slots__ = ("asked", "relayed", "since", "taken_from", "tries", "until", "waits")
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, taken_from: str = "") -> None:
         self.since = self.until = at
+        self.taken_from = taken_from
         self.tries: tuple[Try, ...] = ()
         self.waits: dict[str, Waited] = {}
         self.asked: dict[str, QuestionRecord] = {}
-        self.answer: k.CommandCommitted | None = None
         self.relayed: k.RequestRelayed | None = None
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits for something that has not come."""
-        return any(waited.until is None for waited in self.waits.values())
+        """Whether it waits for something that has not come; other code is nothing that a step waits for."""
+        return any(waited.until is None and not waited.stuck for waited in self.waits.values())

@@ -47,8 +47,11 @@ class Timeline:
         self._waits: set[tuple[str, str]] = set()
         self._ended = False
 
-    def add(self, payload: k.Payload, at: int) -> None:
-        """Read one more event."""
+    def add(self, payload: k.Payload, at: int, *, taken: bool = False) -> None:
+        """Read one more event; one that was `taken` from another job is no work of this one."""
+        if taken:
+            self._fold(payload)
+            return
         if self._since is None:
             self._since = at
         elif isinstance(payload, k.RecoveryStarted):
@@ -90,7 +93,7 @@ class Timeline:
         if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith("stuck:"):
             self._waits.discard((payload.step, payload.correlation_key))
             return "stuck"
-        if isinstance(payload, k.PlanGenerated):
+        if isinstance(payload, k.PlanGenerated | k.JobForked):
             return "queued"
         return "waiting" if self._waits and not self._calls else "working"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
 
-from remit.jobs.records import CallRecord
-from remit.jobs.state import DOUBT
+from remit.jobs.records import CallRecord, ModelRecord
+from remit.jobs.state import DOUBT, stuck_by
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import (
     OptionalRaw,
@@ -22,6 +23,8 @@ from remit.journal.kinds import (
 from remit.models.message import Refusal, decode
 from remit.redact import line, preview
 
+Preview = Callable[[OptionalRaw, OptionalRef], str]
+"""Shows a recorded value on one line."""
 StepState = Literal["ok", "failed", "blocked", "running", "unknown", "waiting"]
 _VERDICTS: Final = {
     "allowed": "{by} allowed it",
@@ -43,17 +46,39 @@ class ToolInvocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LlmInvocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Which model answered (contract: versioning, "Trace")."""
+    """Which model answered, or was asked, and what it took (contract: versioning, "Trace")."""
 
     model: str
     provider: str
     temperature: float | None
     prompt_hash: str
     token_count: int
+    """Of the last attempt, as everything below."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Input tokens that were read from a cache."""
+    reasoning_tokens: int = 0
+    """Output tokens that were spent on reasoning."""
+    cost: float | None = None
+    """US dollars, estimated from prices; null: no price is known."""
+    finish_reason: str = ""
+    finish_raw: str = ""
+    """The same in the provider's words."""
+    first_token_ms: float | None = None
+    """Milliseconds until the first piece of the answer."""
+
+    @property
+    def words(self) -> str:
+        """What it took: tokens, estimated cost, and why the answer ended."""
+        cost = f"${self.cost:.6f}".rstrip("0").rstrip(".") if self.cost is not None else ""
+        cached = f" ({self.cached_tokens:,} cached)" if self.cached_tokens else ""
+        took = f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out"
+        return ", ".join(filter(None, (took, cost, self.finish_raw or self.finish_reason)))
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One announced call and its outcome."""
+    """One announced call of a tool or question to a model, and its outcome."""
 
     number: int
     started_at: int
@@ -64,8 +89,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`success`, `failure`, `timeout`; empty: its end was not recorded."""
     code: str = ""
     message: str = ""
+    cause: str = ""
+    """The provider's own code."""
     decided_by: str = ""
     """Who resolved it, where it was not recorded."""
+    again_ms: int | None = None
+    """Milliseconds until a model was asked again; null: this was the last attempt, or it is a tool's."""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -133,6 +162,11 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     because: str = ""
     """The reason that they gave."""
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the code at hand could not go on, so that no step waits."""
+        return self.type == "human" and self.key.startswith(stuck_by(""))
+
     def over(self, payload: WaitCompleted | TimerFired, at: int) -> Waited:
         """The wait as it ended."""
         if isinstance(payload, TimerFired):
@@ -173,10 +207,21 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """A version that is not the recorded one, as found when the job was resumed."""
 
     subject: str
-    """`execution`, `planner`, `recipe`, or a tool's name."""
+    """`execution`, `planner`, `recipe`, `registry`, a tool's name, or `model`."""
     recorded: str
     current: str
     at: int
+    about: str = ""
+    """What of a tool changed: `version`, `provider`, `arguments` or `result` (their schema); empty for others."""
+    step: str = ""
+    """The step that asked the model; empty for others."""
+
+    @property
+    def words(self) -> str:
+        """What changed."""
+        what = {"arguments": "schema of the arguments", "result": "schema of the result"}.get(self.about, self.about)
+        where = f" of step {self.step}" if self.step else ""
+        return f"{self.subject}{where}{', ' if what else ''}{what}"
 
 
 class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -184,10 +229,14 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     step: str
     name: str
-    """`tool.<name>`, `wait.<type>`, `recipe.<name>`, `model`, `time`, `random` or `uuid`."""
+    """`tool.<name>`, `model.<provider>:<model>`, `wait.<type>`, `recipe.<name>`, `compensate`, `time`, `random` or
+    `uuid`; in a session also `relayed.<method>`."""
     state: StepState
     started_at: int
+    """When it began; where it was taken from another job, when it began there."""
     ended_at: int | None = None
+    taken_from: str = ""
+    """The job that recorded it, where a retry took it over; empty: this one."""
     args_preview: str = ""
     result_preview: str = ""
     code: str = ""
@@ -204,6 +253,10 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """What the tool's provider says: `read_only`, `write` or `unknown`."""
     approval: str = ""
     """The confirmation that the call ran on."""
+    confirmation: str = ""
+    """The question that it waits for, or ran on, or was refused after."""
+    undone: str = ""
+    """`compensated` if another call undid it; `failed` or `skipped` if it was to be undone and stays as it is."""
     tool_invocation: ToolInvocation | None = None
     llm_invocation: LlmInvocation | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -215,6 +268,16 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     state_diff: StateDiff | None = None
     drifts: tuple[Drift, ...] = ()
     """Versions of the tool or model that are not the recorded ones, as found when the job was resumed."""
+
+    @property
+    def attempt(self) -> int:
+        """The number of its newest attempt."""
+        return self.attempts[-1].number if self.attempts else 1
+
+    @property
+    def duration_us(self) -> int:
+        """How long its newest attempt took, in microseconds; 0: it made none that ended."""
+        return self.attempts[-1].duration_us if self.attempts else 0
 
 
 def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:
@@ -231,6 +294,17 @@ def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:
     if finished is None:
         return "running"
     return "failed" if finished.error else "ok"
+
+
+def model_state(record: ModelRecord, *, waiting: bool, ended: bool) -> StepState:
+    """Where a question to a model stands; `waiting`: for a person or its next attempt, `ended`: its job has ended."""
+    if record.refused is not None:
+        return "blocked"
+    if record.committed is not None and record.ended:
+        return "failed" if record.committed.error else "ok"
+    if ended and record.started is not None:
+        return "unknown"
+    return "waiting" if waiting else "running"
 
 
 def shown(inline: OptionalRaw, ref: OptionalRef) -> str:

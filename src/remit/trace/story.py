@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from remit.jobs.state import History
+from remit.jobs.taken import Origins
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.trace.children import Child, children
@@ -15,19 +16,11 @@ from remit.trace.narrative import Narrative, Recovery
 from remit.trace.question import read_question
 from remit.trace.seen import Seen, Try
 from remit.trace.segments import Timeline
-from remit.trace.step import (
-    Drift,
-    LlmInvocation,
-    StepNarrative,
-    StepState,
-    ToolInvocation,
-    Waited,
-    call_state,
-    said,
-    shown,
-    state_diff,
-)
-from remit.trace.untrusted import judged
+from remit.trace.step import Drift, Preview, StepNarrative, Waited, shown
+from remit.trace.teller import Drifted, Teller, drift_of, state_of
+
+_ABOUT: Final = (k.JobForked, k.UndoDeclared, k.StepCompensated, k.VersionMismatchRecorded, k.ModelDriftRecorded)
+"""Events that name a step and are no part of what it did."""
 
 
 def narrate(events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None) -> Narrative:
@@ -60,6 +53,9 @@ class Story:
         self.ended_at: int | None = None
         self.session: k.SessionOpened | None = None
         self._timeline = Timeline()
+        self._origins = Origins()
+        self._taken_from = ""
+        """The job that the event at hand was taken from."""
         self._children: tuple[int, dict[str, Child]] = 0, {}
         self.read(events)
 
@@ -71,10 +67,11 @@ class Story:
             self.events += 1
             self.size += len(event.data)
             payload = k.decode(event.kind, event.data)
+            at, self._taken_from = self._origins.of(payload, event.at)
             if payload is not None:
                 self.history.take(payload)
-                self._timeline.add(payload, event.at)
-                self._read(payload, event.at)
+                self._timeline.add(payload, at, taken=bool(self._taken_from))
+                self._read(payload, at)
 
     def ask(self, identifier: str, events: Iterable[Event]) -> None:
         """Put a question and its answers as they are now beside the step that asked."""
@@ -86,7 +83,7 @@ class Story:
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""
         one = self.steps.get(step)
-        return self._told(step, one) if one is not None and step else None
+        return self._told(step, one) if one is not None and self._is_step(step, one) else None
 
     def span(self, step: str) -> tuple[int, int]:
         """From the first to the last event of a step, in microseconds since the Unix epoch."""
@@ -94,20 +91,22 @@ class Story:
         return one.since, one.until
 
     def busy(self, until: int) -> Iterator[tuple[int, int]]:
-        """Stretches of work; a model that has not answered works `until` then."""
+        """Stretches of work of this job itself; an attempt that is under way goes on `until` then."""
         for one in self.steps.values():
-            if one.answer is not None:
-                yield one.since, one.until or until
-            elif not one.tries:
+            if one.taken_from:
+                continue
+            if not one.tries:
                 yield one.since, one.since
             for attempt in one.tries:
-                yield attempt.since, attempt.until or attempt.since
+                runs = attempt.until is None and self.ended_at is None and not one.waiting
+                yield attempt.since, attempt.until or (until if runs else attempt.since)
 
     @property
     def queued(self) -> tuple[str, int, int] | None:
         """Its first step, and from when to when the job waited for a worker before that; None if it did not."""
         since, until = self._timeline.queued
-        first = next((step for step in self.steps if step), None)
+        live = (step for step, one in self.steps.items() if not one.taken_from and self._is_step(step, one))
+        first = next(live, None)
         return (first, since, until) if first is not None and until > since else None
 
     @property
@@ -143,9 +142,16 @@ class Story:
             error=end.error if isinstance(end, k.JobFailed) else None,
             cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
             segments=self._timeline.segments(),
-            steps=tuple(self._told(step, one) for step, one in self.steps.items() if step),
+            steps=tuple(self.tell()),
             drifts=tuple(self.drifts),
             recoveries=tuple(self.recoveries),
+            stuck=tuple(
+                waited
+                for step, one in self.steps.items()
+                if not self._is_step(step, one)
+                for waited in one.waits.values()
+                if waited.stuck
+            ),
         )
 
     # --- reading
@@ -153,7 +159,7 @@ class Story:
     def _step(self, step: str, at: int) -> Seen:
         found = self.steps.get(step)
         if found is None:
-            found = self.steps[step] = Seen(at)
+            found = self.steps[step] = Seen(at, self._taken_from)
         elif at > found.until:
             found.until = at
         return found
@@ -162,14 +168,11 @@ class Story:
         read = self._readers.get(type(payload))
         if read is not None:
             read(self, payload, at)
-        elif step := getattr(payload, "step", ""):
+        elif not isinstance(payload, _ABOUT) and (step := getattr(payload, "step", "")):
             self._step(step, at)
 
-    def _start(self, payload: k.ToolInvocationStarted, at: int) -> None:
+    def _start(self, payload: k.ToolInvocationStarted | k.CommandStarted, at: int) -> None:
         self._step(payload.step, at).tries += (Try(payload.attempt, at),)
-
-    def _answer(self, payload: k.CommandCommitted, at: int) -> None:
-        self._step(payload.step, at).answer = payload
 
     def _open(self, payload: k.SessionOpened, _at: int) -> None:
         self.session = payload
@@ -177,11 +180,8 @@ class Story:
     def _relay(self, payload: k.RequestRelayed, at: int) -> None:
         self._step(payload.step, at).relayed = payload
 
-    def _mismatch(self, payload: k.VersionMismatchRecorded, at: int) -> None:
-        self.drifts.append(Drift(subject=payload.subject, recorded=payload.recorded, current=payload.current, at=at))
-
-    def _drift(self, payload: k.SchemaDriftRecorded, at: int) -> None:
-        self.drifts.append(Drift(subject=payload.tool_name, recorded=payload.recorded, current=payload.current, at=at))
+    def _drift(self, payload: Drifted, at: int) -> None:
+        self.drifts.append(drift_of(payload, at))
 
     def _recover(self, payload: k.RecoveryStarted, at: int) -> None:
         self.recoveries.append(
@@ -196,7 +196,7 @@ class Story:
     def _end(self, _payload: k.Payload, at: int) -> None:
         self.ended_at = at
 
-    def _finish(self, payload: k.ToolInvocationFinished, at: int) -> None:
+    def _finish(self, payload: k.ToolInvocationFinished | k.CommandCommitted, at: int) -> None:
         step = self._step(payload.step, at)
         if step.tries:
             announced = step.tries[-1]
@@ -221,14 +221,16 @@ class Story:
     _readers: ClassVar[dict[type[k.Payload], Callable[[Any, Any, int], None]]] = {
         k.ToolInvocationStarted: _start,
         k.ToolInvocationFinished: _finish,
-        k.CommandCommitted: _answer,
+        k.CommandStarted: _start,
+        k.CommandCommitted: _finish,
         k.SessionOpened: _open,
         k.RequestRelayed: _relay,
         k.JobWaiting: _wait,
         k.WaitCompleted: _end_wait,
         k.TimerFired: _end_wait,
-        k.VersionMismatchRecorded: _mismatch,
+        k.VersionMismatchRecorded: _drift,
         k.SchemaDriftRecorded: _drift,
+        k.ModelDriftRecorded: _drift,
         k.RecoveryStarted: _recover,
         k.RecoveryCompleted: _recovered,
         k.JobCompleted: _end,
@@ -238,140 +240,26 @@ class Story:
 
     # --- telling
 
-    def _told(self, step: str, one: Seen) -> StepNarrative:
-        common: dict[str, Any] = {
-            "step": step,
-            "started_at": one.since,
-            "attempts": tuple(attempt.told() for attempt in one.tries),
-            "waits": tuple(one.waits.values()),
-            "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
-        }
-        if step in self.history.calls:
-            return self._call(step, one, common)
-        if one.answer is not None:
-            return _model(one, common)
-        if one.relayed is not None:
-            return _passed(one.relayed, one, common)
-        if step in self.history.values:
-            value = self.history.values[step]
-            name = value.KIND.removesuffix("_recorded")
-            return StepNarrative(name=name, state="ok", ended_at=one.until, result_preview=str(value.value), **common)
-        if step in self.history.children:
-            started, child = self.history.children[step], self._child(step)
-            return StepNarrative(
-                name=f"recipe.{started.name}",
-                state=child.state,
-                args_preview=started.version,
-                ended_at=child.until if child.state in {"ok", "failed"} else None,
-                **common,
-            )
-        return _wait_step(self.history.places.get(step, "human"), one, common)
+    def tell(self, preview: Preview = shown) -> Iterator[StepNarrative]:
+        """Every step, in the order in which they began."""
+        return (self._told(step, one, preview) for step, one in self.steps.items() if self._is_step(step, one))
 
-    def _state(self, step: str, one: Seen) -> StepState:
-        """Where a step stands by itself, whatever it holds."""
-        if step in self.history.calls:
-            return call_state(self.history.calls[step], waiting=one.waiting, ended=self.history.end is not None)
-        if one.relayed is not None:
-            return "failed" if one.relayed.error else "ok"
-        return "waiting" if one.waiting and one.answer is None else "ok"
+    def _told(self, step: str, one: Seen, preview: Preview = shown) -> StepNarrative:
+        child = self._child(step) if step in self.history.children else None
+        return Teller(self.history, self.drifts, preview).tell(step, one, child)
+
+    def _is_step(self, step: str, one: Seen) -> bool:
+        """Whether something was done there; a worker that could not go on leaves a mark anywhere."""
+        history = self.history
+        return step in history.places or step in history.calls or one.relayed is not None
 
     def _child(self, step: str) -> Child:
         """A child recipe; what is known of all of them is made once for so many events."""
         if self._children[0] != self.events:
-            told = ((place, self._state(place, one), one.until) for place, one in self.steps.items() if place)
-            self._children = self.events, children(self.history, tuple(told))
+            told = [
+                (place, state_of(self.history, place, one), one.until)
+                for place, one in self.steps.items()
+                if self._is_step(place, one)
+            ]
+            self._children = self.events, children(self.history, told)
         return self._children[1][step]
-
-    def _call(self, step: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
-        record = self.history.calls[step]
-        started, finished, refused = record.started, record.finished, record.refused
-        state = self._state(step, one)
-        common |= {
-            "state": state,
-            "ended_at": one.until if state in {"ok", "failed", "blocked"} else None,
-            "evidence": record.evidence,
-            "untrusted": judged(record, common["confirmations"]),
-        }
-        if refused is not None:
-            return StepNarrative(
-                name=f"tool.{refused.tool_name}",
-                code=refused.code,
-                reason=refused.reason,
-                remedy=refused.remedy,
-                principal=refused.principal,
-                rule_id=refused.rule_id,
-                policy_hash=refused.policy_hash,
-                **common,
-            )
-        if started is None:
-            return StepNarrative(name=f"tool.{record.wanted}" if record.wanted else "tool", **common)
-        error = finished.error if finished else None
-        return StepNarrative(
-            name=f"tool.{started.tool_name}",
-            args_preview=shown(started.args, started.args_blob),
-            result_preview=shown(finished.result, finished.result_blob) if finished else "",
-            code=error.code if error else "",
-            reason=error.message if error else "",
-            remedy=error.remedy if error else "",
-            principal=started.principal,
-            rule_id=started.rule_id,
-            policy_hash=started.policy_hash,
-            capability_level=f"L{started.capability_level}",
-            risk_level=started.risk_level,
-            approval=started.confirmation,
-            drifts=tuple(drift for drift in self.drifts if drift.subject == started.tool_name),
-            tool_invocation=ToolInvocation(
-                tool=started.tool_name,
-                provider=started.provider_id,
-                version=started.tool_version,
-                request_schema_hash=started.request_schema_hash,
-                response_schema_hash=finished.response_schema_hash if finished else "",
-            ),
-            state_diff=state_diff(started, finished, unknown=record.unknown, undone=self.history.undone.get(step)),
-            **common,
-        )
-
-
-def _model(one: Seen, common: dict[str, Any]) -> StepNarrative:
-    answer = one.answer
-    if answer is None:
-        raise AssertionError(common["step"])
-    return StepNarrative(
-        name="model",
-        state="ok",
-        ended_at=one.until,
-        result_preview=said(answer.result, answer.result_blob),
-        llm_invocation=LlmInvocation(
-            model=answer.llm_model,
-            provider=answer.llm_provider,
-            temperature=answer.llm_temperature,
-            prompt_hash=answer.prompt_hash,
-            token_count=answer.token_count,
-        ),
-        **common,
-    )
-
-
-def _passed(relayed: k.RequestRelayed, one: Seen, common: dict[str, Any]) -> StepNarrative:
-    """A request that was passed on to a server as it was."""
-    return StepNarrative(
-        name=f"relayed.{relayed.method}",
-        state="failed" if relayed.error else "ok",
-        args_preview=relayed.target,
-        reason=relayed.error,
-        ended_at=one.until,
-        **common,
-    )
-
-
-def _wait_step(kind: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
-    waits = tuple(one.waits.values())
-    done = all(waited.until is not None for waited in waits)
-    return StepNarrative(
-        name=f"wait.{kind}" if kind != "compensation" else "compensate",
-        state="ok" if done else "waiting",
-        ended_at=one.until if done else None,
-        reason=waits[0].reason if waits else "",
-        args_preview=waits[0].key if waits and kind == "signal" else "",
-        **common,
-    )

@@ -10,6 +10,7 @@ from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line
 from remit.trace.step import said, shown
+from remit.trace.teller import Drifted, drift_of
 
 
 def words(event: Event) -> str:
@@ -84,8 +85,9 @@ def _cancelled(one: k.JobCancelled) -> str:
     return _joined(f"by {one.by}" if one.by else "", one.reason)
 
 
-def _drift(subject: str, recorded: str, current: str) -> str:
-    return f"{subject} was {recorded}, is {current or 'gone'}"
+def _drifted(one: Drifted) -> str:
+    drift = drift_of(one, 0)
+    return f"{drift.words} was {drift.recorded}, is {drift.current or 'gone'}"
 
 
 _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
@@ -116,11 +118,12 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.RandomRecorded: _value,
     k.UuidRecorded: _value,
     k.ChildStarted: lambda one: _joined(one.step, one.name, one.version),
+    k.ChildEnded: lambda one: _joined(one.step, one.error.words if one.error else shown(one.result, one.result_blob)),
     k.RecoveryStarted: lambda one: _joined(one.owner, f"after {one.previous_owner}" if one.previous_owner else ""),
     k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps returned",
-    k.VersionMismatchRecorded: lambda one: _drift(one.subject, one.recorded, one.current),
-    k.SchemaDriftRecorded: lambda one: _drift(one.tool_name, one.recorded, one.current),
-    k.ModelDriftRecorded: lambda one: _joined(one.step, _drift(one.subject, one.recorded, one.current)),
+    k.VersionMismatchRecorded: _drifted,
+    k.SchemaDriftRecorded: _drifted,
+    k.ModelDriftRecorded: _drifted,
     k.JobForked: lambda one: _joined(f"from {one.job} after event {one.seq}", f"by {one.by}" if one.by else ""),
     k.TicketCreated: lambda one: _joined(one.type, f"by {one.principal}" if one.principal else ""),
     k.TicketLeased: lambda one: f"by {one.owner} until {isoformat(one.expires_at)}",

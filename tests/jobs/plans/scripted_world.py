@@ -20,8 +20,9 @@ from remit.jobs.recipe import Recipes
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.run import Run
 from remit.jobs.state import History, Value
+from remit.journal.event import Blob
 from remit.journal.journal import Journal
-from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
+from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted
 
 
 class Effect(NamedTuple):
@@ -124,8 +125,11 @@ class ScriptedWorld:
     async def poll(self, wait: Wait) -> Answer | None:
         return None
 
-    async def child(self, started: ChildStarted) -> None:
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
         self.children.append(started.name)
+
+    async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
+        """Keep nothing of it."""
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         self.undos[step] = undo

@@ -42,13 +42,12 @@ def command(state: State, job: str, step: str | None) -> int:
 
     async def look(remit: Opened) -> tuple[JobView, Followed]:
         from remit.cli.watch import Followed
-        from remit.jobs.state import History
 
         found = await remit.service.jobs.find(job)
         view = await remit.service.jobs.view(found)
         read = Followed(view.row)
         events = await remit.service.streams.events(remit.service.streams.name(found))
-        read.history = History(events[: view.events])
+        read.story.read(events[: view.events])
         read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
         return view, read
 

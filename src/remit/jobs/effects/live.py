@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
-    from remit.journal.kinds import ChildStarted
+    from remit.journal.event import Blob
+    from remit.journal.kinds import ChildEnded, ChildStarted
     from remit.randomness import RandomSource
 
 
@@ -60,7 +61,11 @@ class LiveEffects:
         self.progress = progress
         self.now = recorder.now
 
-    async def child(self, started: ChildStarted) -> None:
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
         """Record that another recipe begins."""
         await self._recorder.begin()
-        await self._recorder.record(started)
+        await self._recorder.record(started, blobs)
+
+    async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
+        """Record how it ended."""
+        await self._recorder.record(ended, blobs)

@@ -14,7 +14,8 @@ from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
-from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, WaitType
+from remit.journal.event import Blob
+from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted, WaitType
 from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
 from remit.models.thread import Thread
 
@@ -139,8 +140,12 @@ class EffectHandler(Protocol):
         """Take a signal that has come already, and record that; None if none has."""
         ...
 
-    async def child(self, started: ChildStarted) -> None:
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
         """Record that another recipe begins within this run."""
+        ...
+
+    async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
+        """Record how that recipe ended."""
         ...
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:

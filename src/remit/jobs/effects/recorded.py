@@ -17,16 +17,19 @@ from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
 from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
-from remit.jobs.records import CallRecord
+from remit.jobs.ended import child_end
+from remit.jobs.records import CallRecord, WaitRecord
 from remit.jobs.state import History, Value
+from remit.journal.event import UNSET
 from remit.models.names import parse
 from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
     from remit.jobs.activity import Activity
+    from remit.journal.event import Blob
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
+    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, ErrorInfo
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -142,7 +145,7 @@ class Effects:
         matching, step = self.matching, wait.step
         if matching.enter(step, wait.type):
             await matching.give_way(step)
-        record = self.history.waits.get((step, wait.key))
+        record = self.history.waits.get((step, wait.key)) or self._question_taken(wait)
         if record is None:
             if step in self.history.places:
                 raise matching.fail(NondeterminismError(step, effect_name(wait.type), f"to wait for {wait.words}"))
@@ -154,6 +157,13 @@ class Effects:
             if record is not None and record.completed is not None:
                 return await recorded_answer(record.completed, self.journal)
             return await self.handler.wait(wait, record)
+
+    def _question_taken(self, wait: Wait) -> WaitRecord | None:
+        """The question that a retry took over, under the name that it has in the other job."""
+        if self.history.forked is None or wait.type != "human":
+            return None
+        asked = (one for (place, _), one in self.history.waits.items() if place == wait.step)
+        return next((one for one in asked if one.completed is not None), None)
 
     async def poll(self, wait: Wait) -> Answer | None:
         """What a signal that had come already brought; None if none had.
@@ -170,8 +180,8 @@ class Effects:
         with matching.guarded(wait.step):
             return await self.handler.poll(wait)
 
-    async def child(self, started: ChildStarted) -> None:
-        """Enter another recipe."""
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
+        """Enter another recipe; `blobs` hold its input if that is long."""
         matching, step = self.matching, started.step
         if matching.enter(step, "child"):
             await matching.give_way(step)
@@ -179,9 +189,21 @@ class Effects:
         if found is None:
             matching.begin(step, "child")
             with matching.guarded(step):
-                await self.handler.child(started)
+                await self.handler.child(started, blobs)
         elif (found.name, found.request_hash) != (started.name, started.request_hash):
             raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
+
+    async def child_ended(self, step: str, result: object, error: ErrorInfo | None = None) -> None:
+        """Record what another recipe came to, unless that is recorded or the pass is over.
+
+        An older Remit recorded no ends of recipes, and none is added to what it began.
+        """
+        began = self.history.children.get(step)
+        older = began is not None and began.input is UNSET and began.input_blob is UNSET
+        if older or step in self.history.returned or self.matching.failure is not None:
+            return
+        with self.matching.guarded(step):
+            await self.handler.child_ended(*child_end(step, result, error))
 
     async def compensate(self, step: str) -> CompensationCompleted:
         """Undo what the job has done so far."""

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
     from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
     from remit.jobs.state import Value
-    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted
+    from remit.journal.event import Blob
+    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted
 
 
 class RefusingEffects:
@@ -52,9 +53,12 @@ class RefusingEffects:
         """Find nothing: what had come is recorded."""
         return None
 
-    async def child(self, started: ChildStarted) -> None:
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:  # noqa: ARG002 - the port's
         """Stop before the recipe."""
         await self._stop(started.step, f"the recipe {started.name}")
+
+    async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
+        """Do nothing: a replay writes nothing."""
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         """Keep the undo; nothing is written."""

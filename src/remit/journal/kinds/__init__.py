@@ -27,6 +27,7 @@ from remit.journal.kinds.calls import (
 )
 from remit.journal.kinds.inbox import CancelRequested, SignalSent, StepDecided
 from remit.journal.kinds.jobs import (
+    ChildEnded,
     ChildStarted,
     CompensationCompleted,
     CompensationStarted,
@@ -84,6 +85,7 @@ __all__ = [
     "BytesKept",
     "CallOpened",
     "CancelRequested",
+    "ChildEnded",
     "ChildStarted",
     "CommandCommitted",
     "CommandStarted",
@@ -156,6 +158,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         RecoveryStarted,
         RecoveryCompleted,
         ChildStarted,
+        ChildEnded,
         CompensationStarted,
         CompensationCompleted,
         JobCompleted,

@@ -57,6 +57,8 @@ class JobForked(Payload, frozen=True, kw_only=True):
     reason: str = ""
     taken: int = 0
     """How many of the events that follow are that job's; 0: not known."""
+    times: tuple[int, ...] = ()
+    """When these were recorded, in microseconds since the Unix epoch: the first, then from each to the next."""
 
 
 class CompensationStarted(Payload, frozen=True, kw_only=True):
@@ -110,6 +112,18 @@ class ChildStarted(Payload, frozen=True, kw_only=True):
     name: str
     version: str
     request_hash: str = ""
+    input: OptionalRaw = UNSET
+    input_blob: OptionalRef = UNSET
+
+
+class ChildEnded(Payload, frozen=True, kw_only=True):
+    """Ours: a recipe that runs as part of the job returned, or ended with an error."""
+
+    KIND: ClassVar[str] = "child_ended"
+    step: str
+    result: OptionalRaw = UNSET
+    result_blob: OptionalRef = UNSET
+    error: ErrorInfo | None = None
 
 
 class JobCompleted(Payload, frozen=True, kw_only=True):

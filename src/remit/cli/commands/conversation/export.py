@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--step", metavar="STEP", default="", help="Only what this step of any job asked a model, and the answer."
+)
 @json_option("how many messages were written")
 @pass_state
-def command(state: State, job: str, file: Path | None) -> int:
+def command(state: State, job: str, file: Path | None, step: str) -> int:
     """Export an agent's conversation to a file.
 
     FILE receives a JSON list of messages in the format of OpenAI's Chat Completions; without FILE the list is printed.
@@ -29,7 +32,7 @@ def command(state: State, job: str, file: Path | None) -> int:
     """
 
     async def look(remit: Opened) -> list[dict[str, Any]]:
-        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
+        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job), step)
 
     messages = state.ask(look, code="unused")
     if file is None:

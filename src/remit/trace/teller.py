@@ -1,0 +1,235 @@
+"""One step of a job or session, told of everything that was recorded of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from remit.jobs.state import History
+from remit.journal import kinds as k
+from remit.trace.step import (
+    Drift,
+    LlmInvocation,
+    Preview,
+    StepNarrative,
+    StepState,
+    ToolInvocation,
+    call_state,
+    model_state,
+    said,
+    shown,
+    state_diff,
+)
+from remit.trace.untrusted import judged
+
+if TYPE_CHECKING:
+    from remit.jobs.records import CallRecord, ModelRecord
+    from remit.trace.children import Child
+    from remit.trace.seen import Seen
+
+Drifted = k.VersionMismatchRecorded | k.SchemaDriftRecorded | k.ModelDriftRecorded
+_OVER = frozenset({"ok", "failed", "blocked"})
+"""States in which a step has ended."""
+
+
+def state_of(history: History, step: str, one: Seen) -> StepState:
+    """Where a step stands, by what is recorded of it; a child recipe stands where its steps do (children.py)."""
+    ended = history.end is not None
+    if step in history.calls:
+        return call_state(history.calls[step], waiting=one.waiting, ended=ended)
+    if step in history.models:
+        return model_state(history.models[step], waiting=one.waiting, ended=ended)
+    if one.relayed is not None:
+        return "failed" if one.relayed.error else "ok"
+    if step in history.compensations:
+        return "ok" if step in history.compensated else "running"
+    return "waiting" if one.waiting else "ok"
+
+
+def drift_of(payload: Drifted, at: int) -> Drift:
+    """A recorded difference of versions, with the thing that changed."""
+    recorded, current = payload.recorded, payload.current
+    match payload:
+        case k.VersionMismatchRecorded(tool_name=""):
+            return Drift(subject=payload.subject, recorded=recorded, current=current, at=at)
+        case k.VersionMismatchRecorded():
+            about = "version" if payload.subject == "tool" else payload.subject
+            return Drift(subject=payload.tool_name, about=about, recorded=recorded, current=current, at=at)
+        case k.SchemaDriftRecorded():
+            schema = "result" if payload.direction == "response" else "arguments"
+            return Drift(subject=payload.tool_name, about=schema, recorded=recorded, current=current, at=at)
+        case k.ModelDriftRecorded():
+            return Drift(subject=payload.subject, step=payload.step, recorded=recorded, current=current, at=at)
+
+
+class Teller:
+    """Tells steps of one job, with values as `preview` shows them."""
+
+    def __init__(self, history: History, drifts: Sequence[Drift] = (), preview: Preview = shown) -> None:
+        self._history = history
+        self._drifts = drifts
+        self._preview = preview
+
+    def tell(self, step: str, one: Seen, child: Child | None = None) -> StepNarrative:
+        """A step; `child` says where it stands if it is a child recipe."""
+        history = self._history
+        state = child.state if child is not None else state_of(history, step, one)
+        common: dict[str, Any] = {
+            "step": step,
+            "state": state,
+            "started_at": one.since,
+            "ended_at": (child.until if child is not None else one.until) if state in _OVER else None,
+            "taken_from": one.taken_from,
+            "attempts": tuple(attempt.told() for attempt in one.tries),
+            "waits": tuple(one.waits.values()),
+            "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
+        }
+        if step in history.calls:
+            return self._call(step, history.calls[step], common)
+        if step in history.models:
+            return self._model(step, history.models[step], common)
+        return self._other(step, one, common)
+
+    def _other(self, step: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
+        """A step that called nothing."""
+        history = self._history
+        if one.relayed is not None:
+            relayed = one.relayed
+            name = f"relayed.{relayed.method}"
+            return StepNarrative(name=name, args_preview=relayed.target, reason=relayed.error, **common)
+        if step in history.values:
+            value = history.values[step]
+            name = value.KIND.removesuffix("_recorded")
+            return StepNarrative(name=name, result_preview=str(value.value), **common)
+        if step in history.children:
+            started, returned = history.children[step], history.returned.get(step)
+            return StepNarrative(
+                name=f"recipe.{started.name}",
+                args_preview=self._preview(started.input, started.input_blob) or started.version,
+                result_preview=self._preview(returned.result, returned.result_blob) if returned is not None else "",
+                **_failure(returned.error if returned is not None else None),
+                **common,
+            )
+        if step in history.compensations:
+            steps = ", ".join(history.compensations[step].steps)
+            return StepNarrative(name="compensate", args_preview=f"steps {steps}" if steps else "", **common)
+        return self._wait(step, common)
+
+    def _call(self, step: str, record: CallRecord, common: dict[str, Any]) -> StepNarrative:
+        started, finished, refused = record.started, record.finished, record.refused
+        undone = self._history.undone.get(step)
+        common |= {
+            "evidence": record.evidence,
+            "untrusted": judged(record, common["confirmations"]),
+            "undone": undone.outcome if undone is not None else "",
+        }
+        if refused is not None:
+            return self._refused(f"tool.{refused.tool_name}", refused, record.confirmation, common)
+        if started is None:
+            name = f"tool.{record.wanted}" if record.wanted else "tool"
+            return StepNarrative(name=name, confirmation=record.confirmation or "", **common)
+        return StepNarrative(
+            name=f"tool.{started.tool_name}",
+            args_preview=self._preview(started.args, started.args_blob),
+            result_preview=self._preview(finished.result, finished.result_blob) if finished else "",
+            **_failure(finished.error if finished else None),
+            principal=started.principal,
+            rule_id=started.rule_id,
+            policy_hash=started.policy_hash,
+            capability_level=f"L{started.capability_level}",
+            risk_level=started.risk_level,
+            approval=started.confirmation,
+            confirmation=started.confirmation,
+            drifts=tuple(drift for drift in self._drifts if drift.subject == started.tool_name),
+            tool_invocation=ToolInvocation(
+                tool=started.tool_name,
+                provider=started.provider_id,
+                version=started.tool_version,
+                request_schema_hash=started.request_schema_hash,
+                response_schema_hash=finished.response_schema_hash if finished else "",
+            ),
+            state_diff=state_diff(started, finished, unknown=record.unknown, undone=undone),
+            **common,
+        )
+
+    def _model(self, step: str, record: ModelRecord, common: dict[str, Any]) -> StepNarrative:
+        started, committed, refused = record.started, record.committed, record.refused
+        if refused is not None:
+            return self._refused(f"model.{refused.tool_name}", refused, record.confirmation, common)
+        asked = started or committed
+        if asked is None:
+            return StepNarrative(name="model", confirmation=record.confirmation or "", **common)
+        new = len(started.added) if started is not None else 0
+        speak = said if self._preview is shown else self._preview
+        return StepNarrative(
+            name=f"model.{asked.llm_provider}:{asked.llm_model}",
+            args_preview=f"{new} new message{'' if new == 1 else 's'}" if started is not None else "",
+            result_preview=speak(committed.result, committed.result_blob) if committed is not None else "",
+            **_failure(committed.error if committed is not None and record.ended else None),
+            principal=started.principal if started is not None else "",
+            rule_id=started.rule_id if started is not None else "",
+            policy_hash=started.policy_hash if started is not None else "",
+            approval=started.confirmation if started is not None else "",
+            confirmation=record.confirmation or "",
+            drifts=tuple(drift for drift in self._drifts if drift.step == step),
+            llm_invocation=_llm(asked, committed),
+            **common,
+        )
+
+    def _refused(
+        self, name: str, refused: k.GateRefused, confirmation: str | None, common: dict[str, Any]
+    ) -> StepNarrative:
+        return StepNarrative(
+            name=name,
+            code=refused.code,
+            reason=refused.reason,
+            remedy=refused.remedy,
+            principal=refused.principal,
+            rule_id=refused.rule_id,
+            policy_hash=refused.policy_hash,
+            confirmation=confirmation or "",
+            **common,
+        )
+
+    def _wait(self, step: str, common: dict[str, Any]) -> StepNarrative:
+        kind = self._history.places.get(step, "human")
+        first = next((waited for waited in common["waits"] if not waited.stuck), None)
+        key = first.key if first is not None else ""
+        return StepNarrative(
+            name=f"wait.{kind}",
+            reason=first.reason if first is not None else "",
+            args_preview=key if kind != "timer" else "",
+            confirmation=key if kind == "human" else "",
+            **common,
+        )
+
+
+def _failure(error: k.ErrorInfo | None) -> dict[str, Any]:
+    return {"code": error.code, "reason": error.message, "remedy": error.remedy} if error is not None else {}
+
+
+def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommitted | None) -> LlmInvocation:
+    """The model that was asked, and what its newest attempt took."""
+    name = committed or asked
+    told = LlmInvocation(
+        model=name.llm_model,
+        provider=name.llm_provider,
+        temperature=name.llm_temperature,
+        prompt_hash=name.prompt_hash,
+        token_count=committed.token_count if committed is not None else 0,
+    )
+    if committed is None:
+        return told
+    return structs.replace(
+        told,
+        input_tokens=committed.input_tokens,
+        output_tokens=committed.output_tokens,
+        cached_tokens=committed.cached_tokens,
+        reasoning_tokens=committed.reasoning_tokens,
+        cost=committed.cost,
+        finish_reason=committed.finish_reason,
+        finish_raw=committed.finish_raw,
+        first_token_ms=committed.first_token_ms,
+    )
