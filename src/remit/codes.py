@@ -121,6 +121,7 @@ class Code(Enum):
     NO_WORKER = Row(ERROR, 503, True, "No worker has taken the run; it continues once one does.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")
     ARTIFACT_NOT_FOUND = Row(ERROR, 404, False, "The job has no such artifact.")
+    ARTIFACT_NAME_REFUSED = Row(ERROR, 400, False, "The artifact's name is hidden, or one that other programs run.")
     STEP_NOT_WAITING = Row(ERROR, 409, False, "The step, or this attempt of it, does not wait for a decision.")
     STEP_DECIDED = Row(ERROR, 409, False, "A person has already decided on this attempt.")
     STEP_FAILED = Row(FAILED, 502, False, "A step failed and the recipe did not handle it.")

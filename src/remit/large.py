@@ -7,14 +7,17 @@ takes seven times as long with it, and nothing else runs meanwhile.
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Any, Final
 
 import msgspec
 
 LARGE: Final = 256 * 1024
 """Bytes or characters from which a value is worked on in another thread."""
+MAX_VALUES: Final = 100_000
+"""Members and items of a request: to copy, hash, check and record each takes longer than its bytes do."""
 _PARTS: Final = 4_096
-"""Members and items that weigh as much."""
+"""Members and items that weigh as much as LARGE."""
 _SCALARS: Final = frozenset({int, float, bool, type(None)})
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -32,6 +35,15 @@ def decode(data: bytes) -> Any:
 
 def is_large(value: object) -> bool:
     """Whether a value is large; it looks at no more of it than that takes."""
+    return _exceeds(value, _PARTS, LARGE)
+
+
+def has_too_many_values(data: bytes, value: object) -> bool:
+    """Whether what was decoded from these bytes has more than MAX_VALUES members and items."""
+    return len(data) > 2 * MAX_VALUES and _exceeds(value, MAX_VALUES, sys.maxsize)
+
+
+def _exceeds(value: object, most: int, most_size: int) -> bool:
     if type(value) in _SCALARS:
         return False
     waiting, parts, size = [value], 0, 0
@@ -41,16 +53,16 @@ def is_large(value: object) -> bool:
             size += len(one)
         elif isinstance(one, dict):
             parts += len(one)
-            if parts <= _PARTS:
+            if parts <= most:
                 waiting += one.values()
         elif isinstance(one, list | tuple | set | frozenset):
             parts += len(one)
-            if parts <= _PARTS:
+            if parts <= most:
                 waiting += one
-        elif (names := _fields(type(one))) and parts <= _PARTS:
+        elif (names := _fields(type(one))) and parts <= most:
             parts += len(names)
             waiting += [getattr(one, name, None) for name in names]
-        if size > LARGE or parts > _PARTS:
+        if size > most_size or parts > most:
             return True
     return False
 

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
+from remit.gateway.confirmation import Confirmation
+from remit.gateway.confirmations import Confirmations
+from remit.journal.event import Head
 from tests.api.conftest import Client, Served, bearer, token
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_waiting
 from tests.service.test_mcp import READ, Far
 
 
@@ -145,3 +148,23 @@ async def test_a_servers_tools_are_pinned_and_what_changed_is_approved_by_its_di
     down = await client.post(f"{one}/connect", **ADMIN)
     assert (down.status, down.json["error_code"]) == (503, "TOOL_UNAVAILABLE")
     assert (await client.get("/v1/mcp/servers/none/pin", **BOB)).json["error_code"] == "UNKNOWN_TOOL"
+
+
+async def test_no_more_questions_are_read_than_are_listed(
+    remit: Remit, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        await until_waiting(remit, (await remit.start(asks(text=str(number)))).id)
+    read: list[str] = []
+    fold = Confirmations._fold
+
+    async def counting(store: Confirmations, head: Head) -> Confirmation | None:
+        read.append(head.stream)
+        return await fold(store, head)
+
+    monkeypatch.setattr(Confirmations, "_fold", counting)
+    async with served(remit) as client:
+        assert len((await client.get("/v1/confirmations?limit=2")).json) == 2
+        assert len(read) == 2
+        assert len((await client.get("/v1/confirmations?limit=3&tool=none.such")).json) == 0
+        assert len(read) == 8

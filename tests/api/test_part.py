@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from remit import Run, recipe
 from remit.api.request import MAX_BODY
+from remit.large import MAX_VALUES
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit
 
 pytestmark = pytest.mark.slow
 
+MANY_KEYS = json.dumps({"recipe": "greet", "input": {str(number): 0 for number in range(MAX_VALUES)}}).encode()
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
 
 
@@ -103,6 +106,13 @@ async def test_what_cannot_be_answered_is_a_problem_with_a_code(
         (b'{"recipe": "none"}', "application/json", 404, "UNKNOWN_RECIPE"),
         (b'{"recipe": "greet"}', "application/json", 400, "INVALID_INPUT"),
         (b'"' + b"x" * MAX_BODY + b'"', "application/json", 413, "REQUEST_TOO_LARGE"),
+        (
+            b'{"recipe": "greet", "input": {"x": [0' + b",0" * MAX_VALUES + b"]}}",
+            "application/json",
+            413,
+            "REQUEST_TOO_LARGE",
+        ),
+        (MANY_KEYS, "application/json", 413, "REQUEST_TOO_LARGE"),
     ],
 )
 async def test_a_body_that_cannot_be_used_is_refused(

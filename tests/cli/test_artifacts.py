@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.cli.saving import place_below
+from remit.codes import Code
 from remit.errors import UsageError
 from remit.sandbox.scratch import scratch
 from tests.cli.conftest import Project
@@ -86,3 +87,44 @@ def test_no_link_is_followed_on_the_way(tmp_path: Path) -> None:
         place_below(tmp_path, "link/x", force=True)
     with pytest.raises(UsageError, match="exists"):
         place_below(tmp_path, "link", force=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".bashrc",
+        ".ssh/authorized_keys",
+        "sub/.envrc",
+        ".git/hooks/pre-commit",
+        ".vscode/tasks.json",
+        ".remit/journal.db",
+        "sub/conftest.py",
+        "SiteCustomize.py",
+        "x.pth",
+        "hooks/post-checkout",
+        "Makefile",
+        "remit.toml",
+    ],
+)
+def test_a_name_that_programs_run_or_obey_is_saved_only_if_it_is_asked_for(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        place_below(tmp_path, name, force=True)
+    assert refused.value.code is Code.ARTIFACT_NAME_REFUSED
+    assert place_below(tmp_path, name, force=False, named=True) == tmp_path / name
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "sub/data.csv", "src/main.py", "hooks.txt", "a.b/c"])
+def test_other_names_are_saved(name: str, tmp_path: Path) -> None:
+    assert place_below(tmp_path, name, force=False) == tmp_path / name
+
+
+def test_a_pattern_does_not_ask_for_hidden_names(coded: Project) -> None:
+    code = "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo y > conftest.py; echo z > data.csv"
+    assert coded.here("run", "run_code_snippet", "--language", "bash", "--code", code).status == 0
+    for names in ([], ["*"], [".*"], ["conf*"]):
+        refused = coded.here("artifacts", "last", *names, "--step", "3", "--save", "out")
+        assert (refused.status, "ARTIFACT_NAME_REFUSED" in refused.err) == (2, True), names
+        assert not (coded.folder / "out").exists()
+    assert coded.here("artifacts", "last", "conftest.py", "data.csv", "--save", "out").status == 0
+    assert coded.here("artifacts", "last", "--step", "3", "--save", "all", "--force-names").status == 0
+    assert (coded.folder / "all/.git/hooks/pre-commit").read_text() == "x\n"

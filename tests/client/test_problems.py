@@ -50,6 +50,14 @@ def test_every_code_comes_through_with_message_and_remedy(code: Code) -> None:
     assert (error.code, error.message, error.remedy) == (code, "why", "fix it")
 
 
+@pytest.mark.parametrize("code", ["JOB_NOT_FOUND", "NEWER"])
+def test_words_of_a_server_stay_on_one_line(code: str) -> None:
+    words = "no\n# fake prompt\r\x1b[2K\u2028$ "
+    error = error_of(404, msgspec.json.encode({"error_code": code, "detail": words, "remedy": words}))
+    assert (error.message + error.remedy).isprintable()
+    assert "fake prompt" in error.message
+
+
 def test_errors_that_commands_tell_apart_are_told_apart() -> None:
     assert class_of(Code.JOB_NOT_FOUND) is NotFoundError
     assert class_of(Code.UNKNOWN_TOOL) is ResolveError

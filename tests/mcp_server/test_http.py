@@ -13,6 +13,7 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http import serving as http
 from remit.journal.kinds import SessionOpened
+from remit.large import MAX_VALUES
 from remit.mcp_server.place import PATH
 from tests.mcp_server.links import MODERN, application, at, facing, listening, person, serving, sessions, text_of
 from tests.mcp_server.test_calls import Door
@@ -172,6 +173,13 @@ async def test_a_request_that_is_too_large_is_refused_and_the_next_one_served(re
     async with remit_in(tools=[echo]) as remit, facing(remit) as face, serving(face) as url:
         big = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x" * 20_000_000}}
         assert await posted(url, {}, big) == 413
+        assert await posted(url, {}) == 200
+
+
+async def test_a_message_of_too_many_values_is_refused(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[echo]) as remit, facing(remit) as face, serving(face) as url:
+        many = {"name": "text__echo", "arguments": dict.fromkeys(map(str, range(MAX_VALUES)), 0)}
+        assert await posted(url, {}, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": many}) == 413
         assert await posted(url, {}) == 200
 
 

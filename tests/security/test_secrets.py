@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import traceback
 from pathlib import Path
@@ -191,15 +192,18 @@ def test_a_module_that_raises_a_secret_does_not_show_it(project: Project, verbos
     assert "zq9191zq" not in done.out + done.err
 
 
-async def test_a_token_answer_that_does_not_fit_is_not_quoted(tmp_path: Path) -> None:  # T-oauth
+async def test_a_token_answer_that_does_not_fit_is_not_quoted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:  # T-oauth
+    caplog.set_level(logging.DEBUG)
     async with world() as mcp, Authority() as authority:
-        authority.token = {"refresh_token": "rtzq9191zq9191", "token_type": "Bearer"}
+        authority.token = {"refresh_token": "rtzq9191, input_type=str]rtzq9191", "token_type": "Bearer"}
         server = McpServer(name="hosted", url=authority.url, oauth={})
         with pytest.raises(ProviderError) as raised:
             await mcp.provider(server, login=Login(tmp_path, Person())).list_tools()
     said = "".join(traceback.format_exception(raised.value))
     assert "access_token" in said
-    assert "rtzq" not in said
+    assert "rtzq" not in said + caplog.text
 
 
 def test_a_name_that_says_too_little_hides_nothing(vault: Project) -> None:  # V-args: the limit that the docs name

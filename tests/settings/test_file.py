@@ -125,6 +125,22 @@ def test_bad_toml_is_refused_with_file_line_and_column(tmp_path: Path, text: str
     assert "at line" not in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (".".join("a" * 50_000) + " = 1", "1:1"),
+        ("x = 1\n[" + " . ".join("a" * 50_000) + "]", "2:2"),
+        ("x = {" + ".".join(['"a b"'] * 50_000) + " = 1}", "1:6"),
+    ],
+    ids=["key", "table", "inline table"],
+)
+def test_a_key_of_too_many_parts_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(SettingsError) as caught:
+        load(cwd=tmp_path, env={})
+    assert caught.value.message == f"{file}:{place}: a key has more than 32 parts"
+
+
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 10_000])
 def test_toml_made_to_break_the_reader_is_refused(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, text)

@@ -10,6 +10,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.problem import Problem
+from remit.large import MAX_VALUES, has_too_many_values
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -37,9 +38,12 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
         raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
     data = await bytes_of(headers, receive, seconds)
     try:
-        return msgspec.json.decode(data, type=route.body)
+        body = msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
+    if has_too_many_values(data, body):
+        raise Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_VALUES} members and items.")
+    return body
 
 
 async def bytes_of(

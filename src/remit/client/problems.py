@@ -62,6 +62,8 @@ _REMEDIES: Final = {
     Code.HOST_REFUSED: "Use one of the server's names, or start the server with --known-as.",
 }
 _SHOWN: Final = 200
+_TEXT: Final = 1_000
+"""Characters of what a server says, on one line: it must not look like lines of ours."""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -78,10 +80,10 @@ def error_of(status: int, body: bytes) -> RemitError:
         problem = msgspec.json.decode(body, type=_Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _foreign(f"the server answered {status}: {line(body[:_SHOWN].decode(errors='replace'))}")
-    code = Code.__members__.get(problem.error_code)
+    code, detail = Code.__members__.get(problem.error_code), line(problem.detail, _TEXT)
     if code is None:
-        return _foreign(f"the server answered {status} with the code {line(problem.error_code)}: {problem.detail}")
-    return class_of(code)(problem.detail, code=code, remedy=problem.remedy or _REMEDIES.get(code, ""))
+        return _foreign(f"the server answered {status} with the code {line(problem.error_code)}: {detail}")
+    return class_of(code)(detail, code=code, remedy=line(problem.remedy, _TEXT) or _REMEDIES.get(code, ""))
 
 
 def class_of(code: Code) -> type[RemitError]:

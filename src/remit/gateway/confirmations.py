@@ -17,7 +17,7 @@ stream.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -128,9 +128,12 @@ class Confirmations:
 
     async def pending(self, caller: str | None = None) -> list[Confirmation]:
         """Questions someone can still answer, oldest first; of one caller, or all. Those not proven are left out."""
+        return [question async for question in self.each_pending(caller)]
+
+    async def each_pending(self, caller: str | None = None) -> AsyncIterator[Confirmation]:
+        """The same, read one after another, for who needs the first of them alone."""
         prefix = f"{caller}/{KIND}/" if caller else ""
         query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=_LISTED)
-        found: list[Confirmation] = []
         for head in reversed(await self._journal.heads(query)):
             try:
                 one = await self._fold(head)
@@ -138,8 +141,7 @@ class Confirmations:
                 _log.warning("%s is left out: %s", head.stream, error.message)
                 continue
             if one is not None and not one.lapsed(self._journal.clock.now()):
-                found.append(one)
-        return found
+                yield one
 
     async def full(self, principal: str, most: int) -> bool:
         """Whether so many questions of a principal, or more, can still be answered."""

@@ -39,7 +39,7 @@ from remit.jsonrpc.protocol import (
     as_request_id,
     has_handshake,
 )
-from remit.large import decode
+from remit.large import MAX_VALUES, decode, has_too_many_values
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.conversation import Answering, Envelope
 from remit.mcp_server.exchange import Exchange
@@ -249,6 +249,8 @@ async def _message(headers: Mapping[str, str], receive: Receive, seconds: float)
         message = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RpcError(400, PARSE_ERROR, "Parse error") from None
+    if has_too_many_values(body, message):
+        raise Problem(Code.REQUEST_TOO_LARGE, f"A message has at most {MAX_VALUES} members and items.")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RpcError(400, INVALID_REQUEST, "the body has to be one message of JSON-RPC 2.0")
     return message

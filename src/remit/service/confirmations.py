@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
     from remit.journal.event import Head
+    from remit.service.questions import QuestionFilter
     from remit.tools.provider import Preview
 
 _PROBLEMS = 5
@@ -45,12 +46,22 @@ class Confirmations:
 
     # --- queries
 
-    async def pending(self, job: str | None = None) -> list[ConfirmationView]:
-        """Open questions, oldest first; not those of jobs that have ended."""
-        pending = await self._services.confirmations.pending(stream_of(job) if job else None)
-        callers = {found.caller: await self._journal.head(found.caller) for found in pending}
-        ended = {caller for caller, head in callers.items() if head is not None and head.closed}
-        return [self._view(found, callers[found.caller]) for found in pending if found.caller not in ended]
+    async def pending(
+        self, job: str | None = None, *, only: QuestionFilter | None = None, limit: int | None = None
+    ) -> list[ConfirmationView]:
+        """Open questions, oldest first; not those of jobs that have ended. No more are read than `limit` needs."""
+        found: list[ConfirmationView] = []
+        callers: dict[str, Head | None] = {}
+        async for question in self._services.confirmations.each_pending(stream_of(job) if job else None):
+            if question.caller not in callers:
+                callers[question.caller] = await self._journal.head(question.caller)
+            head = callers[question.caller]
+            if head is None or not head.closed:
+                view = self._view(question, head)
+                found += [view] if only is None else only.of([view])
+            if limit is not None and len(found) >= limit:
+                break
+        return found
 
     async def view(self, reference: str) -> ConfirmationView:
         """One question, by its identifier or by an ending of it that fits only one open question.

@@ -15,6 +15,10 @@ FILE_NAME: Final = "remit.toml"
 MAX_BYTES: Final = 1024 * 1024
 """A larger file is no settings file."""
 
+_PARTS: Final = 32
+"""Parts of a dotted key: the time that its reading takes grows with their square."""
+_PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY: Final = re.compile(rf"(?:^|(?<=[\[{{,\n]))[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_PARTS}}}")
 _PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
@@ -45,13 +49,16 @@ def find(folder: Path, home: Path | None) -> Path | None:
 def read(file: Path) -> dict[str, Any]:
     """The tables of a TOML file. Raises SettingsError with file, line and column."""
     text = text_of(file)
+    if long := _LONG_KEY.search(text):
+        place = ":".join(map(str, _end(text[: long.start()])))
+        raise SettingsError(f"{file}:{place}: a key has more than {_PARTS} parts", remedy="Correct the TOML there.")
     import tomllib  # noqa: PLC0415 - 5 ms that a start without a file does without
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        place = _PLACE.fullmatch(str(exc))
-        message, line, column = place.groups() if place else (str(exc), *_end(text))
+        known = _PLACE.fullmatch(str(exc))
+        message, line, column = known.groups() if known else (str(exc), *_end(text))
         raise SettingsError(f"{file}:{line}:{column}: {message}", remedy="Correct the TOML there.") from exc
     except (RecursionError, ValueError) as exc:
         raise SettingsError(

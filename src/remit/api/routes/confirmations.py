@@ -71,15 +71,14 @@ class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 async def pending(asked: ApiRequest) -> list[ConfirmationView]:
     """List questions: those that can still be answered, or those that cannot any more."""
     query: PendingQuery = asked.query
-    if query.state == "pending":
-        found = await asked.service.confirmations.pending(query.job or None)
-    else:
-        found = await asked.service.confirmations.answered(limit=query.limit)
-    caller = f"job/{query.job}" if query.job else ""
     wanted = QuestionFilter(
         tool=query.tool, recipe=query.recipe, labels=labels_of(query.label), principal=query.principal
     )
-    return wanted.of(one for one in found if caller in {"", one.caller})[: query.limit]
+    if query.state == "pending":
+        return await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit)
+    found = await asked.service.confirmations.answered(limit=query.limit)
+    caller = f"job/{query.job}" if query.job else ""
+    return wanted.of(one for one in found if caller in {"", one.caller})
 
 
 async def view(asked: ApiRequest) -> ConfirmationView:

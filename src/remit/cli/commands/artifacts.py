@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--step", metavar="STEP", default="", help="Only the files of this step.")
 @click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Save them in this folder.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--force-names", is_flag=True, help="Also save hidden files, and names that other programs run.")
 @click.option("--cat", is_flag=True, help="Write one file to stdout.")
 @json_option("the files, as a list")
 @pass_state
@@ -38,24 +39,32 @@ def command(
     step: str,
     save: Path | None,
     force: bool,
+    force_names: bool,
     cat: bool,
 ) -> int:
     """List, print or save the files that a job produced.
 
     NAME is a file's path as the program named it, a pattern such as `*.png`, `stdout` or `stderr`; without NAME, all
     files. If several steps left a file of the same name, the last one counts; --step picks another. Every file is
-    checked against its digest. JOB is an id, a unique ending of one, `last`, or a session's id.
+    checked against its digest. The program chose the names: --save refuses those that others obey or run, such as
+    `.bashrc`, `conftest.py` or `hooks/x`, unless NAME is exactly that name, or with --force-names. JOB is an id, a
+    unique ending of one, `last`, or a session's id.
     """
     if save is not None and cat:
         raise click.UsageError("Give --save or --cat, not both.", context)
 
     async def work(remit: Opened) -> list[ArtifactRow]:
+        from remit.cli.saving import place_below, write
+
         found = await remit.service.jobs.find(job)
         rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)
         if cat:
             await _cat(remit.service, found, rows)
         elif save is not None:
-            await _save(remit.service, found, rows, save, force=force)
+            exact = [row.path for row in rows] if force_names else names
+            places = [(row, place_below(save, row.path, force=force, named=row.path in exact)) for row in rows]
+            for row, place in places:  # nothing is written if one is wrong
+                write(place, await remit.service.artifacts.read(found, row.sha256))
         return rows
 
     rows = state.ask(work, code="unused")
@@ -93,14 +102,6 @@ async def _cat(service: ServicePort, job: str, rows: Sequence[ArtifactRow]) -> N
         raise UsageError(f"--cat prints one file, but {len(rows)} have that name", remedy=remedy)
     sys.stdout.buffer.write(await service.artifacts.read(job, rows[0].sha256))
     sys.stdout.buffer.flush()
-
-
-async def _save(service: ServicePort, job: str, rows: Sequence[ArtifactRow], folder: Path, *, force: bool) -> None:
-    from remit.cli.saving import place_below, write
-
-    places = [(row, place_below(folder, row.path, force=force)) for row in rows]  # nothing is written if one is wrong
-    for row, place in places:
-        write(place, await service.artifacts.read(job, row.sha256))
 
 
 def _print(state: State, rows: Sequence[ArtifactRow]) -> None:

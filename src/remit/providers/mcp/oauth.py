@@ -6,8 +6,8 @@ someone to log in and no one is there, the call fails with AuthError and says wh
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
 """Where a person's browser comes back to."""
 _SHOWN: Final = 200
-_INPUT: Final = re.compile(r" \[type=\w+, input_value=.*?, input_type=\w+\]", re.DOTALL)
-"""Where the SDK quotes an answer that does not fit."""
+_QUOTED: Final = " [type="
+"""From here on the SDK quotes an answer that does not fit, in which tokens stand."""
+# The SDK logs tracebacks, which quote the same. A filter: `disabled` ends with the next configuration of logging.
+logging.getLogger(OAuthClientProvider.__module__).addFilter(lambda record: not record.exc_info)
 _PATIENCE_S: Final = 30.0
 """Seconds that an authorization server may take for an answer."""
 
@@ -228,8 +230,8 @@ class Authorization:
                 asked = await flow.asend(answer)
         except StopAsyncIteration:
             return None
-        except OAuthFlowError as error:  # its cause quotes the answer, in which tokens stand
-            raise LoginError(_INPUT.sub("", str(error))) from None
+        except OAuthFlowError as error:  # its cause quotes the answer as well
+            raise LoginError(str(error).partition(_QUOTED)[0]) from None
         except httpx2.HTTPError as error:
             raise LoginError(f"authorization failed: {type(error).__name__}: {error}") from error
         finally:
