@@ -179,6 +179,8 @@ class Code(Enum):
     JOURNAL_NEWER = Row(
         ERROR, 409, False, "A newer version of Remit wrote this journal; this version must not change it."
     )
+    JOURNAL_MOVED = Row(ERROR, 409, False, "The journal moved: its work goes on in another one, and never here.")
+    JOURNAL_BACKUP = Row(ERROR, 409, False, "The journal is a copy that runs no jobs until it is activated.")
     JOURNAL_CLOSED = Row(ERROR, 503, False, "The journal is closed.")
     RECORD_INVALID = Row(ERROR, 400, False, "The storage cannot hold a value that should be recorded.")
 

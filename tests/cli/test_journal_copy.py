@@ -27,9 +27,44 @@ def test_a_copy_holds_the_same_and_the_job_is_looked_at_there(project: Project) 
 
 def test_as_json_it_says_how_much_there_is_and_how_much_of_it_is_new(project: Project) -> None:
     project.job("report")
-    first, again = copy(project, "--json").json, copy(project, "--json").json
+    first, again = copy(project, "--backup", "--json").json, copy(project, "--backup", "--json").json
     assert first["added"] == first["events"] > 0
     assert again == {**first, "added": 0}
+
+
+def test_a_journal_that_moved_says_where_to_and_can_be_taken_back(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt")
+    assert copy(project).status == 0
+    for words in (
+        ("resume", job),
+        ("run", "report", "--detach"),
+        ("worker",),
+        ("journal", "copy", HERE, THERE),
+    ):
+        done = project.here(*words)
+        assert (done.status, "JOURNAL_MOVED" in done.err, THERE in done.err) == (1, True, True), words
+    assert project.here("verify").status == 0
+    assert project.here("journal", "activate", "--json").json["state"] == "moved"
+    assert project.here("resume", job).status == 4
+
+
+def test_a_backup_runs_no_jobs_until_it_is_activated(project: Project) -> None:
+    job = project.job("notes", "--path", "n.txt")
+    assert copy(project, "--backup").status == 0
+    assert "JOURNAL_BACKUP" in project.here("--journal", THERE, "resume", job).err
+    assert project.here("resume", job).status == 4
+    assert project.here("--journal", THERE, "journal", "activate").status == 0
+    assert project.here("--journal", THERE, "resume", job).status == 4
+
+
+def test_while_a_process_has_the_journal_open_nothing_is_made(project: Project) -> None:
+    project.job("report")
+    db = apsw.Connection(str(project.folder / HERE))
+    db.execute("SELECT * FROM heads").fetchall()
+    done = copy(project)
+    db.close()
+    assert (done.status, "JOURNAL_LOCKED" in done.err) == (1, True)
+    assert not (project.folder / THERE).exists()
 
 
 def test_a_job_that_waits_goes_on_in_the_copy_and_stays_as_it_is_in_the_original(project: Project) -> None:

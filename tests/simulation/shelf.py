@@ -27,6 +27,7 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
+from remit.journal.standing import LIVE, STREAM, busy, refusal
 
 _MAX_INT = 2**63
 _PATCHED = ("state", "due_at", "priority", "closed", "route", "subject", "title", "labels")
@@ -55,6 +56,14 @@ class Shelf:
         unfit = next((e for a in commit.appends for e in a.events if not -_MAX_INT <= e.at < _MAX_INT), None)
         if unfit is not None or any(_unfit(append.patch) for append in commit.appends):
             return JournalError("a number is too large", code=Code.RECORD_INVALID)
+        refused = None if commit.aside else self.retired()
+        if commit.unleased:
+            held = [
+                h for h in self.heads.values() if not h.closed and h.lease_owner and (h.lease_until or 0) > commit.at
+            ]
+            refused = busy(len(held), held[0].stream) if held else None
+        if refused is not None:
+            return refused
         heads = dict[str, Head]()
         for append in commit.appends:
             found = heads.get(append.stream) or self.heads.get(append.stream)
@@ -74,6 +83,15 @@ class Shelf:
         if commit.wakes or any(append.patch != NO_PATCH or append.expect_seq == 0 for append in commit.appends):
             self.heads_version = self.version
         return None
+
+    def retired(self) -> JournalError | None:
+        """Why the journal runs no jobs."""
+        head = self.heads.get(STREAM)
+        return None if head is None or head.state == LIVE else refusal("shelf", head.state, head.title)
+
+    def _refuse_retired(self) -> None:
+        if (refused := self.retired()) is not None:
+            raise refused
 
     def noticed(self) -> None:
         """A waiter for a change looks again."""
@@ -123,6 +141,7 @@ class Shelf:
 
     def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams nobody holds."""
+        self._refuse_retired()
         order = {stream: place for place, stream in enumerate(self.heads)}
         due = [
             head
@@ -140,6 +159,7 @@ class Shelf:
 
     def acquire(self, stream: str, claim: Claim, over: str | None) -> list[Lease]:
         """Lease one stream unless somebody else's lease runs."""
+        self._refuse_retired()
         head = self.heads.get(stream)
         if head is None or head.closed:
             return []

@@ -74,7 +74,12 @@ class ShelfStore:
 
         def operation() -> None:
             before = self.shelf.version
-            result = work()
+            try:
+                result = work()
+            except JournalError as error:
+                if not future.done():
+                    future.set_exception(error)
+                return
             if not future.done():
                 future.set_result(result)
             if self.shelf.version != before:

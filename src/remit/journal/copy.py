@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from remit.codes import Code
-from remit.errors import AppendConflictError, ChainBrokenError, JournalError
+from remit.errors import AppendConflictError, ChainBrokenError
 from remit.journal.chain import link, root
 from remit.journal.event import NO_PATCH, Append, Event, Head, HeadPatch, HeadQuery
 from remit.journal.journal import PAGE, Journal
+from remit.journal.standing import STREAM, busy
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
@@ -48,7 +48,7 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
         progress("copy", number, len(heads))
         added += await _copy_stream(source, target, head, found.get(head.stream))
         if head.wakes and not head.closed:
-            await target.wake(head.stream)  # what it was woken for may not have been looked at
+            await target.wake(head.stream, aside=True)  # what it was woken for may not have been looked at
     proven = set[str]()
     for number, head in enumerate(heads):
         progress("prove", number, len(heads))
@@ -64,11 +64,9 @@ async def refuse_busy(source: Journal) -> None:
 
 def _refuse_busy(source: Journal, heads: Sequence[Head]) -> None:
     now = source.clock.now()
-    busy = [head for head in heads if not head.closed and head.lease_until is not None and head.lease_until > now]
-    if busy:
-        msg = f"workers hold {len(busy)} streams, such as {busy[0].stream}"
-        remedy = "Stop the workers. Streams of a killed worker are free once its lease expires."
-        raise JournalError(msg, code=Code.JOURNAL_LOCKED, remedy=remedy)
+    held = [head for head in heads if not head.closed and head.lease_until is not None and head.lease_until > now]
+    if held:
+        raise busy(len(held), held[0].stream)
 
 
 async def _copy_blobs(source: Journal, target: Journal) -> int:
@@ -87,7 +85,7 @@ async def _heads(source: Journal) -> list[Head]:
     while page := await source.heads(HeadQuery(limit=PAGE, before=heads[-1].stream if heads else None)):
         heads += page
     heads.reverse()
-    return heads
+    return [head for head in heads if head.stream != STREAM]  # what a journal is among its copies is its own
 
 
 async def _refuse_another_history(source: Journal, head: Head, there: Head) -> None:

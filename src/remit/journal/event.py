@@ -160,6 +160,10 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
     """Called on the event loop when it has happened, or not."""
     size: int = 0
     """Bytes that wait in memory for it, roughly."""
+    aside: bool = False
+    """Written also to a journal that runs no jobs (standing.py)."""
+    unleased: bool = False
+    """Refused (JOURNAL_LOCKED) while someone holds a lease in the journal; no other commit is under way then."""
     erases: bool = False
     """Whether bytes are erased with it."""
 

@@ -19,6 +19,9 @@ from remit.journal.kinds import (
     JobCompleted,
     JobCreated,
     JobFailed,
+    JournalActivated,
+    JournalCopied,
+    JournalMoved,
     Payload,
     decode,
 )
@@ -91,9 +94,20 @@ def _approval(payloads: Sequence[Payload]) -> Said | None:
     return ("revoked" if revoked else "active",), revoked, {_APPROVED_TOOL: str(kept.rule.get("tool", ""))}
 
 
+def _standing(payloads: Sequence[Payload]) -> Said | None:
+    state = ""
+    for one in payloads:
+        if isinstance(one, JournalCopied):
+            state = "backup" if one.complete else "copying"
+        elif isinstance(one, JournalMoved | JournalActivated):
+            state = "moved" if isinstance(one, JournalMoved) else "live"
+    return ((state,), False, {}) if state else None
+
+
 _SAY: Final[dict[str, Callable[[Sequence[Payload]], Said | None]]] = {
     "job": _job,
     "confirmation": _confirmation,
     "approval": _approval,
+    "journal": _standing,
 }
 """By the kind of stream; what a head of another kind has to say is not known here."""

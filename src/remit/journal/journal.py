@@ -198,9 +198,9 @@ class Journal:
         msg = f"{stream}: too many writers at the same moment"
         raise AppendConflictError(msg, remedy="Try again.")
 
-    async def wake(self, stream: str) -> None:
+    async def wake(self, stream: str, *, aside: bool = False) -> None:
         """Make a stream's worker look again: it becomes due now, unless someone holds it or it is closed."""
-        await self._written(Commit(appends=(), wakes=(stream,), at=self.clock.now()))
+        await self._written(Commit(appends=(), wakes=(stream,), at=self.clock.now(), aside=aside))
 
     async def park(self, writer: StreamWriter, patch: HeadPatch, *, seen_wakes: int) -> bool:
         """Change the head durably, unless something woke the stream meanwhile; then False, and the writer goes on.
@@ -312,13 +312,16 @@ class Journal:
         """A page of blobs with a digest > `after`, in the order of digests; empty: there are no more."""
         return await self._store.blobs(after, _BLOB_PAGE)
 
-    async def replicate(self, append: Append) -> None:
-        """Append events as another journal chained them, durably. Raises as `append` does."""
-        await self._written(Commit(appends=(append,), at=append.at))
+    async def replicate(self, append: Append, *, unleased: bool = False) -> None:
+        """Append events as they are chained, durably, also to a journal that runs no jobs. Raises as `append` does.
+
+        `unleased`: raise JournalError (JOURNAL_LOCKED) while someone holds a lease in it.
+        """
+        await self._written(Commit(appends=(append,), at=append.at, aside=True, unleased=unleased))
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs of another journal, durably."""
-        await self._written(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now()))
+        await self._written(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now(), aside=True))
 
     async def prune(self) -> int:
         """Erase the blobs that were to be kept until now; how many. Events stay, with the digests."""

@@ -14,7 +14,10 @@ Promises of every backend, on every machine it runs on:
    Leases need not survive the loss of power where it ends every holder as well.
 6. A blob without bytes stands for one that was erased: it takes the place of bytes kept under that digest, and no bytes
    ever take its place.
-7. After `close`, and for callers that still wait in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
+7. In a journal that runs no jobs (standing.py) a commit is refused unless it is `aside`, and no stream is leased; look
+   and write are one transaction. Once an `unleased` commit is done, no lease runs, and nothing is written any more by
+   what looked before it.
+8. After `close`, and for callers that still wait in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
    submitted commit is refused with it.
 """
 

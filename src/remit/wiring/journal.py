@@ -9,10 +9,11 @@ from typing import Final
 
 from remit.clock import Clock
 from remit.codes import Code
-from remit.errors import SettingsError
+from remit.errors import JournalError, SettingsError
 from remit.journal.journal import Journal
 from remit.journal.keys import default_place, load, make
 from remit.journal.port import Store
+from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
@@ -54,6 +55,22 @@ def make_key(settings: Settings) -> None:
             make(place)
     except OSError as error:
         _log.warning("%s: %s; the journal will have no seals", place, error.strerror or error)
+
+
+async def refuse_open(settings: Settings) -> None:
+    """Raise JournalError (JOURNAL_LOCKED) while a process has the journal open. Nothing is known of other backends."""
+    url = settings.journal.url.removeprefix(SQLITE)
+    used = False
+    if settings.journal.file is not None:
+        used = settings.journal.file.exists() and in_use(url)
+    elif url.partition("://")[0] in SERVERS:
+        from remit.journal.postgres.address import Address  # noqa: PLC0415 - its driver is an extra
+        from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415
+
+        used = await in_use_there(Address.parse(url))
+    if used:
+        why = "another process has the journal open"
+        raise JournalError(why, code=Code.JOURNAL_LOCKED, remedy="End its workers, servers and consoles first.")
 
 
 def open_store(url: str, clock: Clock) -> Store:

@@ -60,6 +60,7 @@ from remit.journal.kinds.people import (
     ViewRemoved,
     ViewSaved,
 )
+from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved
 from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
 from remit.journal.kinds.subjects import SubjectErased
 from remit.journal.kinds.tickets import (
@@ -104,6 +105,9 @@ __all__ = [
     "JobFailed",
     "JobForked",
     "JobWaiting",
+    "JournalActivated",
+    "JournalCopied",
+    "JournalMoved",
     "LimitTaken",
     "McpToolsPinned",
     "MessageKept",
@@ -192,6 +196,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
     "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),
+    "places": (JournalCopied, JournalMoved, JournalActivated),
     "tickets": (
         TicketCreated,
         TicketLeased,

@@ -19,7 +19,7 @@ from remit.journal.batching import conflict, journal_closed, settle
 from remit.journal.event import Commit
 from remit.journal.postgres.errors import again, lost, state_of, translated
 from remit.journal.postgres.functions import CONFLICT, LATE
-from remit.journal.postgres.groups import Group
+from remit.journal.postgres.groups import Group, apart
 from remit.journal.postgres.server import ANSWER_S
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class CommitTask:
         for item in self._queue:
             if isinstance(item, Commit):
                 # A waiter for what is before this one does not wait for this one.
-                if reached or len(group) >= _LIMIT or size > _BYTES:
+                if reached or len(group) >= _LIMIT or size > _BYTES or (group and apart(group[0], item)):
                     break
                 group.append(item)
                 size += item.size

@@ -7,6 +7,8 @@ from typing import Final
 
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.postgres.functions import ENDED, HELD
+from remit.journal.standing import busy, refusal
 
 _SERVER: Final = "Check that the server runs and can be reached, then resume; nothing recorded was lost."
 _LOGIN: Final = "Check user, password and database in the journal's URL."
@@ -77,6 +79,9 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
     state = state_of(error)
     if _untold(error):
         return JournalError(f"{where}: {error}", code=Code.JOURNAL_IO, remedy=_HEAR)
+    if state in {ENDED, HELD}:
+        first, _, rest = str(error).partition(" ")
+        return refusal(where, first, rest) if state == ENDED else busy(int(first), rest)
     for begins, code, remedy in _TABLE:
         if state.startswith(begins):
             return JournalError(f"{where}: {code.meaning} ({error})", code=code, remedy=remedy)

@@ -9,7 +9,11 @@ A group of commits is one statement, and so one round trip and one transaction. 
   the commits one by one;
 - `done` with both, which leaves in `writers` that this group was the last of its writer, and what was refused: a
   process that lost the connection in the middle of a commit learns its outcome there, or uses up its number. A
-  group that arrives late, over a connection that was given up since, is refused with `RM002`.
+  group that arrives late, over a connection that was given up since, is refused with `RM002`. Where the journal runs
+  no jobs (standing.py) it is refused with `RM003`;
+- `aside` instead of `done`, by what is written to such a journal too. With a time, it first waits until no other group
+  is under way, and is refused with `RM004` while someone holds a lease then: no group that comes later misses what it
+  writes.
 
 Heads are locked in the order of their names, so that two groups rarely wait for each other in a circle; where they do,
 PostgreSQL ends one of them, and it is sent again.
@@ -20,14 +24,44 @@ from __future__ import annotations
 from typing import Final
 
 from remit.journal.event import OPEN_STATES
+from remit.journal.standing import RETIRED, STREAM
 
 CONFLICT: Final = "RM001"
 LATE: Final = "RM002"
+ENDED: Final = "RM003"
+HELD: Final = "RM004"
 
-_DONE: Final = """
+_DONE: Final = f"""
+CREATE OR REPLACE FUNCTION runs_jobs() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    standing text;
+BEGIN
+    SELECT state || ' ' || title INTO standing FROM heads WHERE stream = '{STREAM}' AND state IN {RETIRED};
+    IF FOUND THEN
+        RAISE EXCEPTION '%', standing USING ERRCODE = 'RM003';
+    END IF;
+    RETURN true;
+END $$;
 CREATE OR REPLACE FUNCTION done(me bigint, number bigint, flush boolean, moved boolean, missed int[])
 RETURNS int[] LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM runs_jobs();
+    RETURN aside(me, number, flush, moved, missed, NULL);
+END $$;
+CREATE OR REPLACE FUNCTION aside(
+    me bigint, number bigint, flush boolean, moved boolean, missed int[], moment bigint
+) RETURNS int[] LANGUAGE plpgsql AS $$
+DECLARE
+    held text;
+BEGIN
+    IF moment IS NOT NULL THEN
+        LOCK TABLE heads IN EXCLUSIVE MODE;
+        SELECT count(*) || ' ' || min(stream) INTO held FROM heads
+            WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > moment;
+        IF held IS NOT NULL THEN
+            RAISE EXCEPTION '%', held USING ERRCODE = 'RM004';
+        END IF;
+    END IF;
     UPDATE writers SET groups = number, refused = missed, at = now() WHERE id = me AND groups = number - 1;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'this group came too late' USING ERRCODE = 'RM002';
@@ -38,7 +72,7 @@ BEGIN
     PERFORM pg_notify(current_schema() || '_changed', CASE WHEN moved THEN 'heads' ELSE 'events' END);
     RETURN missed;
 END $$;
-"""
+"""  # noqa: S608 - fixed parts
 
 _FOLD: Final = """
 CREATE OR REPLACE FUNCTION fold(
@@ -223,6 +257,7 @@ BEGIN
         END LOOP;
         CLOSE waiting;
     END LOOP;
+    PERFORM runs_jobs();
 END $$;
 """  # noqa: S608 - fixed parts
 

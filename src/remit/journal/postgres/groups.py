@@ -15,19 +15,24 @@ _EACH: Final = 26
 """Arguments of the two functions."""
 
 
-def _statement(fold: bool, each: bool) -> str:
-    calls, used = [], 4
+def _statement(fold: bool, each: bool, aside: bool) -> str:
+    calls, used = [], 4 + aside
     for name, count in [("fold", _FOLD)] * fold + [("each", _EACH)] * each:
         calls.append(f"{name}({', '.join(f'${used + n}' for n in range(1, count + 1))})")
         used += count
-    return f"SELECT done($1, $2, $3, $4, {' || '.join(calls)})"
+    missed = " || ".join(calls)
+    return f"SELECT aside($1, $2, $3, $4, {missed}, $5)" if aside else f"SELECT done($1, $2, $3, $4, {missed})"
 
 
-_STATEMENTS: Final = {(f, e): _statement(f, e) for f in (True, False) for e in (True, False) if f or e}
+_BOTH: Final = (True, False)
+_STATEMENTS: Final = {(f, e, a): _statement(f, e, a) for f in _BOTH for e in _BOTH for a in _BOTH if f or e}
 
 
 class Group:
-    """Commits that are written together: runs of events, then the others in their order."""
+    """Commits that are written together: runs of events, then the others in their order.
+
+    All of them are `aside`, or none is; one that is `unleased` is alone.
+    """
 
     def __init__(self, commits: Sequence[Commit]) -> None:
         self.commits = commits
@@ -53,12 +58,13 @@ class Group:
 
     def statement(self) -> tuple[str, list[Any]]:
         """The statement and its arguments after the writer, the group's number, flush and heads."""
-        arguments: list[Any] = []
+        aside = self.commits[0].aside
+        arguments: list[Any] = [self.commits[0].at if self.commits[0].unleased else None] if aside else []
         if self._runs:
             arguments += _fold_columns(self._runs)
         if self._others:
             arguments += _each_columns([self.commits[index] for index in self._others])
-        return _STATEMENTS[bool(self._runs), bool(self._others)], arguments
+        return _STATEMENTS[bool(self._runs), bool(self._others), aside], arguments
 
     def refused(self, places: Iterable[int]) -> tuple[list[int], bool]:
         """The commits behind the places that were refused, in their order; whether each needs a try of its own."""
@@ -130,6 +136,11 @@ def _event_columns(events: Sequence[Event]) -> list[list[Any]]:
         [event.data for event in events],
         [event.hash for event in events],
     ]
+
+
+def apart(one: Commit, other: Commit) -> bool:
+    """Whether two commits are written by statements of their own."""
+    return one.aside != other.aside or one.unleased or other.unleased
 
 
 def _ends(counts: Iterable[int]) -> list[int]:

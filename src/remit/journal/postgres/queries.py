@@ -53,7 +53,7 @@ WITH free AS (
 UPDATE heads h SET epoch = epoch + 1, lease_owner = $4, lease_until = $5, due_at = $5,
     state = CASE WHEN state IN {OPEN_STATES} THEN coalesce($6, state) ELSE state END
 FROM free WHERE h.id = free.id
-RETURNING {", ".join(f"h.{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
+RETURNING {", ".join(f"h.{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}, runs_jobs()
 """  # noqa: S608 - fixed parts
 _RENEW: Final = """
 WITH held AS (

@@ -89,7 +89,9 @@ _SEALS: Final = "ALTER TABLE heads ADD COLUMN seal bytea NOT NULL DEFAULT '';"
 
 _CLAIMS: Final = "SELECT 'the function claim leaves a state that is not open as it is'"
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS)
+_PLACES: Final = "SELECT 'the functions `done` and `claim` look whether the journal moved'"
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 

@@ -46,6 +46,8 @@ _SETTINGS: Final = {
 _DURABLE: Final = """
 SELECT set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
+_OPEN: Final = "SELECT {lock}(hashtext('remit open {schema}'))"
+"""A lock that each of our connections shares for as long as it lives: who gets it alone is alone."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 """A machine that went away without a word is noticed within about 25 seconds, by those systems that know these."""
 _CLOCK: Final = SystemClock()
@@ -71,10 +73,25 @@ async def connect(address: Address) -> asyncpg.Connection:
     try:
         _keep_alive(connection._transport.get_extra_info("socket"))  # noqa: SLF001 - the driver has no word for it
         await connection.execute(_DURABLE)
+        await connection.execute(_OPEN.format(lock="pg_advisory_lock_shared", schema=address.schema))
     except BaseException:  # the waiter gave up: no one else knows the connection yet
         connection.terminate()
         raise
     return connection
+
+
+async def in_use(address: Address) -> bool:
+    """Whether a process has the journal open. Raises JournalError."""
+    driver = load_driver()
+
+    async def ask() -> bool:
+        connection: asyncpg.Connection = await driver.connect(address.dsn, timeout=_CONNECT_S)
+        try:
+            return not await connection.fetchval(_OPEN.format(lock="pg_try_advisory_lock", schema=address.schema))
+        finally:
+            await connection.close(timeout=_CLOSE_S)
+
+    return await persist(ask, str(address))
 
 
 def _keep_alive(line: socket.socket) -> None:

@@ -51,6 +51,22 @@ def open_reader(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
     return db
 
 
+def in_use(path: str) -> bool:
+    """Whether a connection, of whatever process, has a journal's file open: each shares a lock on it in WAL mode."""
+    db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except apsw.BusyError:
+        return True
+    except apsw.Error:
+        return False  # what is wrong with it is said where it is opened
+    finally:
+        db.close()
+    return False
+
+
 def _open(path: str, flags: int, busy_ms: int, vfs: str) -> apsw.Connection:
     db = apsw.Connection(path, flags=flags, vfs=vfs or None, statementcachesize=_STATEMENTS)
     db.set_busy_timeout(busy_ms)

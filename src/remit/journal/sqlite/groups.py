@@ -18,6 +18,7 @@ from remit.errors import JournalError
 from remit.journal.batching import conflict
 from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
 from remit.journal.runs import AppendRun, folds
+from remit.journal.sqlite import queries
 from remit.journal.sqlite.transaction import Transaction
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
@@ -57,9 +58,10 @@ _ID_CACHE: Final = 10_000
 class GroupWriter:
     """Writes groups of commits through one connection."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        """Use the storage's only write connection."""
+    def __init__(self, connection: apsw.Connection, url: str = "") -> None:
+        """Use the storage's only write connection; `url` names the journal in errors."""
         self._db = connection
+        self._url = url
         self._transaction = Transaction(connection)
         self._ids: dict[str, int] = {}
         self.others = 0
@@ -82,9 +84,15 @@ class GroupWriter:
 
     def _write(self, group: Sequence[Commit]) -> list[JournalError | None]:
         errors: list[JournalError | None] = [None] * len(group)
+        retired = queries.retired(self._db, self._url)
         runs: dict[str, AppendRun] = {}
         for index, commit in enumerate(group):
-            if folds(commit):
+            refused = None if commit.aside else retired
+            if commit.unleased:
+                refused = queries.leased(self._db, commit.at)
+            if refused is not None:
+                errors[index] = refused
+            elif folds(commit):
                 append = commit.appends[0]
                 run = runs.get(append.stream)
                 if run is not None and run.takes(append):
@@ -95,6 +103,7 @@ class GroupWriter:
             else:
                 self._finish([runs.pop(a.stream) for a in commit.appends if a.stream in runs], group, errors)
                 errors[index] = self._alone(commit)
+                retired = queries.retired(self._db, self._url) if commit.aside else retired
         self._finish(list(runs.values()), group, errors)
         return errors
 

@@ -13,10 +13,12 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from remit.errors import JournalError
 from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 from remit.journal.sqlite.schema import LABELS, label
+from remit.journal.standing import RETIRED, STREAM, busy, refusal
 
 _HEAD: Final = HEADS + " WHERE stream = ?"
 _EVENTS: Final = """
@@ -73,6 +75,10 @@ SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), e.foun
 FROM heads h
 FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
 WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
+"""
+_RETIRED: Final = f"SELECT state, title FROM heads WHERE stream = '{STREAM}' AND state IN {RETIRED}"  # noqa: S608 - fixed parts
+_LEASED: Final = """
+SELECT count(*), min(stream) FROM heads WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > ?
 """
 _NEWEST: Final = "SELECT * FROM (SELECT id FROM heads WHERE {where} ORDER BY id DESC LIMIT ?)"
 _TALLIES: Final = """
@@ -165,6 +171,18 @@ def scan(db: apsw.Connection, after: int, kinds: Sequence[str], limit: int) -> S
     wanted = f" AND e.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
     rows = db.execute(_SCAN.format(kinds=wanted), (after, reached, *kinds, limit)).fetchall()
     return page(rows, limit, reached=reached, newest=newest)
+
+
+def retired(db: apsw.Connection, url: str) -> JournalError | None:
+    """Why the journal runs no jobs; None: it does."""
+    row = db.execute(_RETIRED).fetchone()
+    return refusal(url, *row) if row else None
+
+
+def leased(db: apsw.Connection, now: int) -> JournalError | None:
+    """Why nothing that ends the journal can be written: someone works in it."""
+    row = db.execute(_LEASED, (now,)).fetchone()
+    return busy(*row) if row and row[0] else None
 
 
 def blob(db: apsw.Connection, digest: str) -> bytes | None:

@@ -89,6 +89,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX heads_continues ON heads (labels ->> '$."remit.continues"')
         WHERE labels ->> '$."remit.continues"' IS NOT NULL;
     """,
+    "SELECT 'a Remit before this one does not look whether the journal moved'",
 )
 """Script n leads from schema version n to n + 1."""
 

@@ -70,7 +70,7 @@ class SqliteStore:
         """Whether bytes were erased since the log was last emptied."""
         # Instead of SQLite's own checkpoints, which would delay the next commit.
         self._db.set_wal_hook(self._logged)
-        self._groups = GroupWriter(self._db)
+        self._groups = GroupWriter(self._db, path)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
         self._watch = Watch(None if path == MEMORY else self._others_wrote)
         self._reader = None if path == MEMORY else ReadThread("remit-journal-read")
@@ -241,7 +241,12 @@ class SqliteStore:
         return leases[0] if leases else None
 
     async def _leased(self, work: Callable[[apsw.Connection], list[Lease]]) -> list[Lease]:
-        leases = await taken(self._in_transaction(work), self._give_back)
+        def lease(db: apsw.Connection) -> list[Lease]:
+            if (refused := queries.retired(db, self._path)) is not None:
+                raise refused
+            return work(db)
+
+        leases = await taken(self._in_transaction(lease), self._give_back)
         if leases:
             self._watch.notify(heads=True)
         return leases

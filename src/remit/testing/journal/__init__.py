@@ -30,6 +30,7 @@ from remit.testing.journal import (
     listing,
     pruning,
     queueing,
+    retiring,
     scanning,
     sharing,
     spanning,
@@ -47,7 +48,19 @@ def _checks(*topics: ModuleType) -> tuple[Check, ...]:
 
 
 JOURNAL_CHECKS: Final = _checks(
-    appending, spanning, waking, leasing, queueing, listing, scanning, verifying, pruning, erasing, watching, ending
+    appending,
+    spanning,
+    waking,
+    leasing,
+    queueing,
+    listing,
+    scanning,
+    verifying,
+    pruning,
+    erasing,
+    retiring,
+    watching,
+    ending,
 )
 """Promises of every storage, by topic."""
 

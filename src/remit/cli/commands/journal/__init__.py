@@ -9,7 +9,8 @@ import click
 from remit.cli.group import Entry, LazyGroup, show_help
 
 COMMANDS: Final[dict[str, Entry]] = {
-    "copy": Entry("Commands", "Copy a journal to another place, and prove that the copy is equal."),
+    "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
+    "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
     "erase": Entry("Commands", "Erase every value that was recorded about a subject."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
 }
@@ -18,5 +19,5 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Copy the journal to another place, erase values, or seal it."""
+    """Move the journal to another place or back it up, erase values, or seal it."""
     show_help(context)

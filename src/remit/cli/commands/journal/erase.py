@@ -49,8 +49,10 @@ def command(state: State, subject: str, reason: str) -> int:
 
 
 async def _erase(state: State, subject: str, reason: str) -> Erased:
+    from remit.settings.principal import principal
+
     async with state.remit(code="unused", writes=True) as remit:
-        erased = await remit.service.streams.erase(subject, by=remit.settings.app.principal, reason=reason)
+        erased = await remit.service.streams.erase(subject, by=principal(remit.settings), reason=reason)
     if not erased.streams:
         why = f"no stream is about the subject {subject!r}"
         raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy="Give the subject that the jobs were started with.")

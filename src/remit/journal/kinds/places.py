@@ -1,0 +1,33 @@
+"""Events of a journal as a whole: where it was copied from, where it moved to. All of these are ours."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from remit.journal.kinds.payload import Payload
+
+
+class JournalCopied(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream `journal`: this journal is a copy, and runs no jobs until it is activated."""
+
+    KIND: ClassVar[str] = "journal_copied"
+    source: str
+    """The journal it is a copy of."""
+    complete: bool = False
+    """Whether everything was copied and proven; until then a copy is under way, or was broken off."""
+
+
+class JournalMoved(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream `journal`: the work goes on in another journal, and never here."""
+
+    KIND: ClassVar[str] = "journal_moved"
+    target: str
+    """The journal in which it goes on."""
+
+
+class JournalActivated(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream `journal`: this copy, or this journal that had moved, runs jobs from now on."""
+
+    KIND: ClassVar[str] = "journal_activated"
+    by: str = ""
+    """The person who activated it; empty: a copy that was completed."""

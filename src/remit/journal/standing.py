@@ -1,0 +1,96 @@
+"""Which of several journals with the same jobs runs them: one, and the others refuse every write.
+
+The stream `journal` says so, and its head is looked at in the transaction of every write and every lease:
+
+    live     runs jobs; so does a journal without that stream
+    copying  a copy that is not complete (JOURNAL_BACKUP)
+    backup   a copy (JOURNAL_BACKUP), until someone activates it
+    moved    goes on in another journal (JOURNAL_MOVED)
+
+A copy writes *aside*: its commits do not ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.journal.event import HeadPatch
+from remit.journal.kinds import JournalActivated, JournalCopied, JournalMoved
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+STREAM: Final = "journal"
+KIND: Final = "journal"
+LIVE: Final = "live"
+COPYING: Final = "copying"
+BACKUP: Final = "backup"
+MOVED: Final = "moved"
+STOP: Final = "Stop the workers. Streams of a killed worker are free once its lease expires."
+RETIRED: Final = (COPYING, BACKUP, MOVED)
+"""States of a journal in which only a copy is written."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What a journal is among its copies."""
+
+    state: str
+    place: str = ""
+    """The journal it moved to, or is a copy of."""
+
+
+def refusal(url: str, state: str, place: str) -> JournalError:
+    """What a write to a journal that runs no jobs is refused with."""
+    if state == MOVED:
+        remedy = (
+            f"Use --journal {place}. To use this journal again instead, run `remit --journal {url} journal activate`."
+        )
+        return JournalError(f"{url}: the journal moved to {place}", code=Code.JOURNAL_MOVED, remedy=remedy)
+    if state == COPYING:
+        why = f"{url}: the copy of {place} is not complete"
+        return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.")
+    remedy = f"If {place} is gone and will not run again, run `remit --journal {url} journal activate`."
+    why = f"{url}: the journal is a copy of {place}, and runs no jobs"
+    return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
+
+
+def busy(number: int, stream: str) -> JournalError:
+    """What ends a journal is refused with while workers hold streams of it."""
+    why = f"workers hold {number} streams, such as {stream}"
+    return JournalError(why, code=Code.JOURNAL_LOCKED, remedy=STOP)
+
+
+async def standing_of(journal: Journal) -> Standing:
+    """What a journal is."""
+    head = await journal.head(STREAM)
+    return Standing(LIVE) if head is None else Standing(head.state, head.title)
+
+
+async def mark_copied(journal: Journal, source: str, *, complete: bool) -> None:
+    """Make it a copy that runs no jobs, complete or under way.
+
+    Raises JournalError (JOURNAL_LOCKED) while someone holds a lease in it.
+    """
+    await _mark(journal, JournalCopied(source=source, complete=complete), BACKUP if complete else COPYING, source)
+
+
+async def mark_moved(journal: Journal, target: str) -> None:
+    """End the work in it for good. Raises JournalError (JOURNAL_LOCKED) while someone holds a lease in it."""
+    await _mark(journal, JournalMoved(target=target), MOVED, target)
+
+
+async def mark_live(journal: Journal, by: str = "") -> None:
+    """Let it run jobs."""
+    await _mark(journal, JournalActivated(by=by), LIVE, "")
+
+
+async def _mark(
+    journal: Journal, said: JournalCopied | JournalMoved | JournalActivated, state: str, place: str
+) -> None:
+    writer = journal.writer(STREAM, KIND, await journal.head(STREAM))
+    append = writer.stage(said, patch=HeadPatch(state=state, title=place))
+    await journal.replicate(append, unleased=state != LIVE)
