@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from codecs import BOM_UTF8
 from typing import Any
 
 import pytest
@@ -322,3 +323,33 @@ async def test_progress_of_nothing_or_in_no_numbers_is_passed_over(params: dict[
         client.dispatcher.received(line(id=1, result={}))
         assert await asking == {}
         assert heard == []
+
+
+async def test_a_byte_order_mark_before_a_message_is_skipped() -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(BOM_UTF8 + line(id=1, result={"a": 1}))
+        assert await asking == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("params", "passed"),
+    [
+        ({"progressToken": 1, "progress": 1}, True),
+        ({"progressToken": 1, "progress": 1, "total": 2, "message": "m"}, True),
+        ({"progressToken": 99, "progress": 1}, True),
+        ({}, False),
+        ({"progressToken": 1}, False),
+        ({"progressToken": 1, "progress": "1"}, False),
+        ({"progressToken": 1, "progress": 1, "total": "2"}, False),
+        ({"progressToken": 1, "progress": 1, "message": 5}, False),
+    ],
+)
+async def test_only_progress_that_is_one_is_passed_on(params: dict[str, Any], passed: bool) -> None:
+    client = Side()
+    async with running(client):
+        client.dispatcher.received(line(method="notifications/progress", params=params))
+        await turns()
+    assert client.told.empty() is not passed

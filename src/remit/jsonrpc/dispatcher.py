@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -244,6 +245,7 @@ class Dispatcher:
         return self._held is not None
 
     def _read(self, body: bytes) -> None:
+        body = body.removeprefix(BOM_UTF8)  # which a reader of JSON may skip (RFC 8259, section 8.1)
         try:
             message = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -290,18 +292,21 @@ class Dispatcher:
             cancelled = self._served.get(key_of(request_id)) if request_id is not None else None
             if cancelled is not None:
                 cancelled.cancel()
-        elif method == "notifications/progress":
-            self._progressed(params or {})
+        elif method == "notifications/progress" and not self._progressed(params or {}):
+            return  # the SDK would print a traceback
         if not intercepted(intercept, method, params):
             self._tasks.begin(_contained(on_notify(inbound, method, params)))
 
-    def _progressed(self, params: dict[str, Any]) -> None:
+    def _progressed(self, params: dict[str, Any]) -> bool:
+        """Tell who waits of progress; whether the notification is one."""
         token, done = as_request_id(params.get("progressToken")), number(params.get("progress"))
+        total, message = params.get("total"), params.get("message")
         report = self._progress.get(key_of(token)) if token is not None else None
         if report is not None and done is not None:
-            message = params.get("message")
             told = message if isinstance(message, str) else None
-            self._tasks.begin(_contained(report(done, number(params.get("total")), told)))
+            self._tasks.begin(_contained(report(done, number(total), told)))
+        fits = (total is None or number(total) is not None) and isinstance(message, str | None)
+        return token is not None and done is not None and fits
 
     # --- what the peer asks for
 

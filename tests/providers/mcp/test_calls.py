@@ -21,6 +21,7 @@ from tests.providers.mcp.world import TOOLS, World, tool
 
 ODD = "mcp.puppet.odd"
 ALLOW = {"id": "all-run", "effect": "allow", "tools": ["*"]}
+UNREADABLE = "[{} that cannot be read: its data is not base64]"
 PNG = base64.b64decode("iVBORw0KGgo=")
 
 
@@ -180,23 +181,22 @@ async def test_an_error_without_a_word_is_a_failure(mcp: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("content", "value"),
     [
-        {"content": "text"},
-        {"content": None},
-        {"content": ["text"]},
-        {"content": [text("x"), None]},
-        {"content": [{"type": "image", "data": "%%%", "mimeType": "image/png"}]},
-        {"content": [{"type": "image", "data": 5}]},
-        {"content": [{"type": "audio", "data": "ä"}]},
-        {"content": [{"type": "resource", "resource": {"blob": {"x": 1}}}]},
+        ("text", "text"),
+        (None, []),
+        (5, "5"),
+        (["text"], "text"),
+        ([text("x"), None], [text("x"), text("null")]),
+        ([text("x"), {"type": "image", "data": "%%%"}], [text("x"), text(UNREADABLE.format("image"))]),
+        ([{"type": "image", "data": 5}], UNREADABLE.format("image")),
+        ([{"type": "audio", "data": "ä"}], UNREADABLE.format("audio")),
+        ([{"type": "resource", "resource": {"blob": {"x": 1}}}], UNREADABLE.format("resource")),
     ],
     ids=repr,
 )
-async def test_an_odd_shape_is_a_failure(mcp: World, result: Any) -> None:
-    with pytest.raises(ProviderError) as caught:
-        await result_of(mcp, result)
-    assert caught.value.cause is Code.BadGateway
+async def test_of_an_odd_result_what_can_be_read_is_kept(mcp: World, content: Any, value: Any) -> None:
+    assert await result_of(mcp, {"content": content}) == ToolResult(value)
 
 
 @pytest.mark.parametrize(

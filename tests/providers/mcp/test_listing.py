@@ -249,12 +249,25 @@ async def test_endless_pages_are_given_up(mcp: World) -> None:
 
 @pytest.mark.parametrize(
     ("tools", "why"),
-    [(None, "no list"), ({}, "no list"), (["text"], "without a name"), ([{"name": 5}], "without a name")],
+    [(None, "no list"), ({}, "no list")],
     ids=repr,
 )
 async def test_a_list_that_is_none_is_refused_with_the_reason(mcp: World, tools: Any, why: str) -> None:
     with pytest.raises(ProviderError, match=why):
         await mcp.provider(plan={"tools": tools}).list_tools()
+
+
+@pytest.mark.parametrize("entry", ["text", None, {"name": 5}], ids=repr)
+async def test_an_entry_without_a_name_is_withheld_and_the_others_work(mcp: World, entry: Any) -> None:
+    provider = mcp.provider(mcp.server({"tools": [*TOOLS, entry]}, level="L0"))
+    async with opened(provider) as world:
+        assert (await world.call(ECHO, {"text": "x"})).value == "x"
+        last = (await provider.list_tools())[-1]
+        assert (last.name, last.withheld) == (
+            f"mcp.puppet.entry-{len(TOOLS) + 1}",
+            "the server lists it without a name",
+        )
+        assert (await world.call(last.name, step="2")).code is Code.TOOL_QUARANTINED
 
 
 # --- bytes

@@ -47,9 +47,11 @@ async def listing_of(session: Session) -> Listing:
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await session.ask("tools/list", {"cursor": cursor} if cursor else {})
-        for tool in _tools(page):
-            name = tool["name"]
-            if name in found:
+        for place, entry in enumerate(_entries(page), start=len(found) + 1):
+            tool, name = _named(entry, place)
+            if tool is not entry:
+                refused[name] = "the server lists it without a name"
+            elif name in found:
                 refused[name] = "the server lists it twice"
             elif why := find_invalid_x_mcp_header(tool.get("inputSchema")):
                 refused[name] = f"the server's definition is not valid: {why}"
@@ -73,11 +75,16 @@ def _listing(found: dict[str, dict[str, Any]], refused: dict[str, str]) -> Listi
     )
 
 
-def _tools(page: dict[str, Any]) -> list[dict[str, Any]]:
+def _entries(page: dict[str, Any]) -> list[Any]:
     tools = page.get("tools")
     if not isinstance(tools, list):
         raise ProviderError("its answer to tools/list has no list of tools", cause=Code.BadGateway)
-    named = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
-    if len(named) < len(tools):
-        raise ProviderError("it lists a tool without a name", cause=Code.BadGateway)
-    return named
+    return tools
+
+
+def _named(entry: Any, place: int) -> tuple[dict[str, Any], str]:
+    """The definition and its name; of an entry without one its place, under which it is shown and withheld."""
+    if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+        return entry, entry["name"]
+    name = f"entry-{place}"
+    return {"name": name}, name

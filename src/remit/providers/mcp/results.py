@@ -20,6 +20,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.redact import line
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.remote import ATTACHMENT, CONTENT, OUTCOME
 
@@ -27,10 +28,11 @@ _REASON: Final = 2_000
 
 
 def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
-    """The result of a call; `source` is the tool's full name. Raises ProviderError for a failure or an odd shape."""
-    content = raw.get("content", [])
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise ProviderError(f"{source}: its result has no list of content blocks", cause=Code.BadGateway)
+    """The result of a call; `source` is the tool's full name. Raises ProviderError for a failure.
+
+    The server has done its work: what is no block, or has bytes that cannot be read, is kept as a text.
+    """
+    content = _blocks(raw.get("content"))
     if raw.get("isError") is True:
         why = _reason(content) or "the tool reported an error without a message"
         raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)
@@ -46,6 +48,15 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     return ToolResult(structured, tuple(evidence))
 
 
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    return [part if isinstance(part, dict) else _text(part) for part in parts]
+
+
+def _text(part: Any) -> dict[str, Any]:
+    return {"type": "text", "text": part if isinstance(part, str) else msgspec.json.encode(part).decode()}
+
+
 def _in_doubt(raw: dict[str, Any]) -> bool:
     meta = raw.get("_meta")
     told = meta.get(OUTCOME) if isinstance(meta, dict) else None
@@ -56,21 +67,29 @@ def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: 
     """The block with its bytes kept as evidence, and named by their digest instead."""
     match block.get("type"):
         case "image" | "audio":
-            return _kept(block, "data", evidence, source, now)
+            return _kept(block, "data", evidence, source, now) or _unreadable(block)
         case "resource":
             resource = block.get("resource")
             if isinstance(resource, dict) and "blob" in resource:
-                return {**block, "resource": _kept(resource, "blob", evidence, source, now)}
+                kept = _kept(resource, "blob", evidence, source, now)
+                return {**block, "resource": kept} if kept is not None else _unreadable(block)
         case _:
             pass
     return block
 
 
-def _kept(part: dict[str, Any], field: str, evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:
+def _unreadable(block: dict[str, Any]) -> dict[str, Any]:
+    return _text(f"[{line(str(block['type']))} that cannot be read: its data is not base64]")
+
+
+def _kept(
+    part: dict[str, Any], field: str, evidence: list[EvidenceCandidate], source: str, now: int
+) -> dict[str, Any] | None:
+    """The part with its bytes kept as evidence; None if they are not base64."""
     try:
         data = base64.b64decode(part.get(field) or "", validate=True)
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise ProviderError(f"{source}: its {field} is not base64", cause=Code.BadGateway) from error
+    except (binascii.Error, TypeError, ValueError):
+        return None
     media_type, uri = part.get("mimeType"), part.get("uri")
     metadata = {"media_type": media_type if isinstance(media_type, str) else "application/octet-stream"}
     if isinstance(uri, str):
