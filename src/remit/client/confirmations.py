@@ -60,6 +60,13 @@ class RemoteConfirmations:
         decided: ConfirmationView = await self._connection.ask(f"confirmations.{decision}", reference, body=body)
         return decided
 
+    async def revoke(self, reference: str, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Take back an approval that no call has used."""
+        only_oneself(by)
+        body = RevokeBody(reason=reason)
+        revoked: ConfirmationView = await self._connection.ask("confirmations.revoke", reference, body=body)
+        return revoked
+
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
         """Replace an open question by one with other arguments, still to be approved."""
         only_oneself(by)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from remit.clock import SECOND
+from remit.codes import Code
 from remit.errors import JournalError
+from remit.gateway.outcome import Outcome, refused
 
 if TYPE_CHECKING:
     from remit.gateway.call import Call
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.journal.event import Blob
     from remit.journal.kinds import Payload
+
+_FRESH: Final = SECOND
+"""Microseconds for which a decision of policy holds until its call is announced."""
 
 
 def announce(
@@ -39,6 +45,28 @@ async def _spend(
     except JournalError:
         confirmations.unclaim(confirmation)
         raise
+
+
+async def overtaken(call: Call, confirmations: Confirmations, now: int) -> str:
+    """Why what allowed a call may not hold any more, just before it is announced; empty: it holds."""
+    if now - call.query.now > _FRESH:
+        return "policy decided too long ago"  # while a dependency was waited for: rules and facts may have changed
+    if call.decision.until is not None and now >= call.decision.until:
+        return "the remembered approval has ended"
+    found = call.confirmation
+    if found is None or found.state != "approved":
+        return ""
+    if not found.usable(now):
+        return "the approval has ended"
+    return "" if await confirmations.unchanged(found) else "the approval was taken back"
+
+
+def decide_again(call: Call, confirmations: Confirmations, reason: str) -> Outcome:
+    """Send a call back to policy: what it was refused with counts only if that happens too often."""
+    call.outrun = True
+    if call.confirmation is not None:
+        confirmations.unclaim(call.confirmation)
+    return refused(Code.POLICY_DENIED, f"{call.tool.meta.name}: {reason}", "Try again later.")
 
 
 def idempotency_key(call: Call) -> str:

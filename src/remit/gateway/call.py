@@ -104,12 +104,14 @@ class Call:
     """
 
     __slots__ = (
+        "admitted",
         "args",
         "arguments_hash",
         "asked_hash",
         "asking",
         "confirmation",
         "counted",
+        "decide_again",
         "decision",
         "duration_us",
         "encoded",
@@ -153,7 +155,9 @@ class Call:
     kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
     query: Query  # authorize
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
-    outrun: bool  # take_limits: others took what was left, so that policy has to decide again
+    decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, anew
+    admitted: bool  # queue: it waited for its slot, and has it
+    outrun: bool  # take_limits, announce: what policy decided by has changed, so that it has to decide again
     decision: Decision  # authorize, check_origins
     rule_id: str  # resolve, authorize, check_origins
     tainted: bool  # check_origins: whether the model that wants it has read untrusted text
@@ -181,6 +185,7 @@ class Call:
         self.misfit = None
         self.rule_id = ""
         self.parts = ()
+        self.admitted = False
         self.outrun = False
         self.tainted = False
         self.untrusted = ()

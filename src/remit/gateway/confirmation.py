@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.canonical import digest
+from remit.clock import SKEW
 from remit.journal.event import Head
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, UntrustedArgument
 from remit.redact import preview_of
@@ -31,6 +32,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     head: Head
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments from untrusted text."""
+    decided_at: int = 0
+    """When the newest decision was recorded, in microseconds since the Unix epoch; 0: none was."""
 
     @property
     def caller(self) -> str:
@@ -67,9 +70,9 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the time to answer is over without an answer."""
         return self.state == "pending" and self._expired(now)
 
-    def aged(self, now: int) -> bool:
-        """Whether it was approved, and the time to answer is over before the approval was used."""
-        return self.state == "approved" and self._expired(now)
+    def usable(self, now: int) -> bool:
+        """Whether it is approved, and its time is not over; nor was it decided later than now, by a clock set back."""
+        return self.state == "approved" and not self._expired(now) and self.decided_at <= now + SKEW
 
     def _expired(self, now: int) -> bool:
         return self.request.expires_at is not None and now >= self.request.expires_at

@@ -4,14 +4,15 @@
        ├──deny─────> denied
        ├──edit─────> replaced      by a new confirmation with the edited arguments
        ├──time─────> expired       silence never approves
-       └──the call needs it no more, or is another one now──> withdrawn, or replaced (an unused approval too)
+       └──a person takes it back, or the call needs it no more, or is another one now──> withdrawn, or replaced
 
 The digest covers everything that decides what would run. The approver posts back the digest they were shown, and the
 gateway compares it with the call once more before it runs.
 
-A confirmation is written to by the approver, from any process, and by its caller. Only the caller ends an approval,
-and `claim` lets one call at a time do so: an announcement that met another writer here would silence the caller's own
-stream.
+A confirmation is written to by people, from any process, and by its caller. `claim` lets one call of a process at a
+time use an approval. A person may take it back until then: whoever announces the call looks at the question just
+before, as an announcement that met another writer here would silence the caller's own stream; its worker then begins
+anew.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Confirmations:
 
     async def find(self, reference: str) -> Confirmation:
         """By identifier, or by a beginning or ending that fits only one open confirmation. Raises NotFoundError."""
-        heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=1)) if reference else []
+        heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=2)) if reference else []
         if not heads and reference:
             pending = await self._journal.heads(HeadQuery(kind=KIND, states=("pending",), limit=_LISTED))
             ids = [(head, head.stream.rpartition("/")[2]) for head in pending]
@@ -122,7 +123,7 @@ class Confirmations:
             heads = heads or [head for head, name in ids if name.startswith(reference)]
         found = await self._fold(heads[0]) if len(heads) == 1 else None
         if found is None:
-            why = "fits several open confirmations" if heads else "is not the id of a confirmation"
+            why = "fits several confirmations" if heads else "is not the id of a confirmation"
             raise NotFoundError(f"{reference!r} {why}", code=Code.CONFIRMATION_NOT_FOUND, remedy=_NO_SUCH)
         return found
 
@@ -212,8 +213,23 @@ class Confirmations:
                 continue
             return await self._again(found, stream_of(found.caller, edited.confirmation))
 
+    async def revoke(self, found: Confirmation, by: str, reason: str = "") -> Confirmation:
+        """Take an approval back that no call has used, in the name of a person who may decide; the call asks again.
+
+        The transaction that uses an approval decides if both happen at once. Raises StateError (CONFIRMATION_CLOSED) or
+        UsageError (DECIDER_NOT_ALLOWED).
+        """
+        while True:
+            if found.state != "approved" or not found.request.tool_name:
+                msg = f"{found.id} is {found.state}; only an approval of a call that was not used can be taken back"
+                raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="There is nothing left to decide.")
+            _check_person(found, by)
+            if await self.release(found, reason, by):
+                return await self._again(found)
+            found = await self._again(found)  # it was used, or somebody else was faster
+
     async def release(self, found: Confirmation, reason: str, by: str) -> bool:
-        """End an open question whose call is allowed by now, and wake its caller; False: it just changed."""
+        """End a question, or an unused approval, in a person's name, and wake its caller; False: it just changed."""
         decision = ConfirmationDecided(confirmation=found.id, decision="revoke", by=by, reason=line(reason, _REASON))
         try:
             await self._append(found, decision, "withdrawn", wakes=(found.caller,))
@@ -274,15 +290,12 @@ class Confirmations:
                 else "There is nothing left to decide."
             )
             raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
-        request = found.request
-        if not by or (request.approvers and by not in request.approvers):
-            who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
-            msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
-            remedy = "Ask one of them." if request.approvers else "Say who decides."
-            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
-        if request.approvals > 1 and by == request.principal:
-            msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
-            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
+        _check_person(found, by)
+
+    async def unchanged(self, found: Confirmation) -> bool:
+        """Whether nothing was written to a question since it was loaded."""
+        head = await self._journal.head(found.stream)
+        return head is not None and head.seq == found.head.seq
 
     async def check_proof(self, found: Confirmation, approval: ConfirmationDecided) -> None:
         """Raise UsageError (DECIDER_NOT_ALLOWED) if an approval does not prove what it has to."""
@@ -325,7 +338,7 @@ class Confirmations:
         """The confirmation as it is at this head, so that writing to it after a later change is refused."""
         events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
         self._journal.prove(head, events)
-        request, decisions, used = _folded(events)
+        request, decisions, used, decided_at = _folded(events)
         if request is None:
             return None
         counted = await self.proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
@@ -340,20 +353,35 @@ class Confirmations:
             decisions=tuple(decisions),
             head=head,
             untrusted=await read_untrusted(request.untrusted, request.untrusted_blob, self._journal.value),
+            decided_at=decided_at,
         )
 
 
-def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], bool]:
-    """The question, the answers to it, and whether an approval was used: of the events alone (rule 14)."""
+def _check_person(found: Confirmation, by: str) -> None:
+    """Raise UsageError (DECIDER_NOT_ALLOWED) unless this person may decide."""
+    request = found.request
+    if not by or (request.approvers and by not in request.approvers):
+        who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
+        msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
+        remedy = "Ask one of them." if request.approvers else "Say who decides."
+        raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
+    if request.approvals > 1 and by == request.principal:
+        msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
+        raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
+
+
+def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], bool, int]:
+    """The question, the answers to it, whether an approval was used, and the last answer's time (rule 14)."""
     request: ConfirmationRequested | None = None
     decisions: list[ConfirmationDecided] = []
-    used = False
+    used, decided_at = False, 0
     for event in events:
         payload = decode(event.kind, event.data)
         if isinstance(payload, ConfirmationRequested):
             request = payload
         elif isinstance(payload, ConfirmationDecided):
             decisions.append(payload)
+            decided_at = event.at
         elif isinstance(payload, ConfirmationUsed):
             used = True
-    return request, decisions, used
+    return request, decisions, used, decided_at

@@ -73,7 +73,10 @@ class RememberedApprovals:
         return rule
 
     async def revoke(self, identifier: str, by: str, reason: str = "") -> None:
-        """End one. Raises NotFoundError where none of this name is active."""
+        """End one, and the approval that it came with, unless a call has used that.
+
+        Raises NotFoundError where none of this name is active.
+        """
         stream = f"{KIND}/{identifier}"
         head = await self._journal.head(stream)
         revoked = ApprovalRevoked(by=by, reason=reason)
@@ -81,11 +84,23 @@ class RememberedApprovals:
         try:
             if head is not None and not head.closed:
                 await self._journal.append(self._journal.writer(stream, KIND, head), revoked, synced=True, patch=patch)
+                await self._end_question(identifier, by)
                 return
         except AppendConflictError:
             pass  # someone revoked it at the same moment
         msg = f"no remembered approval {identifier!r} is active"
         raise NotFoundError(msg, code=Code.STREAM_NOT_FOUND, remedy="`remit policy rules` lists them.")
+
+    async def _end_question(self, identifier: str, by: str) -> None:
+        for event in await self._journal.read(f"{KIND}/{identifier}"):
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, ApprovalRemembered) and payload.confirmation:
+                try:
+                    question = await self._confirmations.find(payload.confirmation)
+                except (ChainBrokenError, NotFoundError, PayloadErasedError):
+                    return  # nothing uses it
+                if question.state == "approved":
+                    await self._confirmations.release(question, f"remembered:{identifier} was revoked", by)
 
     async def _heads(self, labels: dict[str, str]) -> list[Head]:
         heads: list[Head] = []

@@ -45,6 +45,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Revoke(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an approval is taken back."""
+
+    reason: str = ""
+
+
 class Remember(msgspec.Struct, frozen=True, kw_only=True):
     """An approval that holds for later calls too."""
 
@@ -107,6 +113,8 @@ class QuestionView(View, frozen=True, kw_only=True):
     """What a remembered approval would do to this very call."""
     hindrance: str
     open: bool
+    revocable: bool
+    """Whether the reader may take its approval back, as far as a page knows."""
     lost: str
     """Why the reader's answer did not count."""
     last: Decided | None
@@ -150,6 +158,18 @@ async def remember(asked: PageRequest) -> QuestionView | See:
             raise
         return await _view(asked, error)
     return See(link("/inbox", done=name))
+
+
+async def revoke(asked: PageRequest) -> QuestionView | See:
+    """Take back an approval that no call has used."""
+    name = asked.path["confirmation"]
+    try:
+        await asked.service.confirmations.revoke(name, by=asked.principal, reason=asked.form.reason)
+    except RemitError as error:
+        if error.code not in _LOST:
+            raise
+        return await _view(asked, error)
+    return See(link("/inbox/{}", name))
 
 
 async def edit(asked: PageRequest) -> QuestionView | See:
@@ -220,6 +240,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         trials=await _trials(asked, found) if found.state == "pending" and found.tool else (),
         hindrance=hindrance(found, asked.access),
         open=still,
+        revocable=found.state == "approved" and bool(found.tool) and asked.access.allows("decide"),
         lost=error.message if error is not None else "",
         last=told.decisions[-1] if told.decisions else None,
     )
@@ -286,5 +307,6 @@ PAGES: Final = (
     Page(path=f"{_ONE}/approve", scope="decide", handler=approve, form=Answer),
     Page(path=f"{_ONE}/deny", scope="decide", handler=deny, form=Answer),
     Page(path=f"{_ONE}/remember", scope="decide", handler=remember, form=Remember),
+    Page(path=f"{_ONE}/revoke", scope="decide", handler=revoke, form=Revoke),
     Page(path=f"{_ONE}/edit", scope="decide", handler=edit, form=Edit),
 )

@@ -125,6 +125,13 @@ class Confirmations:
         self._wake()
         return await self._shown(decided)
 
+    async def revoke(self, reference: str, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Take back an approval that no call has used; the call asks again. Raises as `decide` does."""
+        found = await self._services.confirmations.find(reference)
+        revoked = await self._services.confirmations.revoke(found, by or self._principal, reason)
+        self._wake()
+        return await self._shown(revoked)
+
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
         """Replace an open question by one with other arguments, still to be approved.
 

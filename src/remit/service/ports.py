@@ -215,6 +215,10 @@ class ConfirmationsPort(Protocol):
         """
         ...
 
+    async def revoke(self, reference: str, *, by: str = "", reason: str = "") -> ConfirmationView:
+        """Take back an approval that no call has used; the call asks again."""
+        ...
+
     async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
         """Replace an open question by one with other arguments, still to be approved."""
         ...

@@ -63,7 +63,7 @@ class RememberBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RevokeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a remembered approval ends."""
+    """Why an approval, or a remembered one, ends."""
 
     reason: str = ""
 
@@ -99,6 +99,12 @@ async def approve(asked: ApiRequest) -> ConfirmationView:
 async def deny(asked: ApiRequest) -> ConfirmationView:
     """Deny the call; the reason reaches the caller."""
     return await _decide(asked, "deny")
+
+
+async def take_back(asked: ApiRequest) -> ConfirmationView:
+    """Take back an approval that no call has used; the call asks again."""
+    name, body = asked.path["confirmation"], asked.body
+    return await asked.service.confirmations.revoke(name, by=asked.principal, reason=body.reason)
 
 
 async def edit(asked: ApiRequest) -> ConfirmationView:
@@ -214,6 +220,18 @@ ROUTES: Final = (
         answer=ConfirmationView,
         codes=_CLOSED,
         example=_ANSWER,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/revoke",
+        name="confirmations.revoke",
+        scope="decide",
+        summary="Take back an approval.",
+        handler=take_back,
+        body=RevokeBody,
+        answer=ConfirmationView,
+        codes=(Code.CONFIRMATION_NOT_FOUND, Code.CONFIRMATION_CLOSED, Code.DECIDER_NOT_ALLOWED),
+        example={"reason": "the wrong account"},
     ),
     Route(
         method="POST",

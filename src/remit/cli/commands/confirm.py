@@ -25,6 +25,7 @@ class _Answer(NamedTuple):
 
     approve: bool
     deny: bool
+    revoke: bool
     edit: str | None
     digest: str | None
     reason: str
@@ -36,13 +37,14 @@ class _Answer(NamedTuple):
 
     @property
     def given(self) -> bool:
-        return self.approve or self.deny or self.edit is not None
+        return self.approve or self.deny or self.revoke or self.edit is not None
 
 
 @click.command("confirm")
 @click.argument("confirmation", required=False, metavar="[ID]", shell_complete=complete.confirmations)
 @click.option("--approve", is_flag=True, help="Let the call run.")
 @click.option("--deny", is_flag=True, help="Refuse the call.")
+@click.option("--revoke", is_flag=True, help="Take back an approval that no call has used yet.")
 @click.option(
     "--edit", metavar="JSON|@FILE", help="Change the arguments. The edited call needs an approval of its own."
 )
@@ -68,6 +70,7 @@ def command(
     confirmation: str | None,
     approve: bool,
     deny: bool,
+    revoke: bool,
     edit: str | None,
     reason: str,
     digest: str | None,
@@ -85,14 +88,24 @@ def command(
     from remit.cli.running import run_async
     from remit.cli.values import seconds
 
-    if [approve, deny, edit is not None].count(True) > 1:
-        raise click.UsageError("Use only one of --approve, --deny and --edit.", context)
+    if [approve, deny, revoke, edit is not None].count(True) > 1:
+        raise click.UsageError("Use only one of --approve, --deny, --edit and --revoke.", context)
     if (remember or time or any_args) and not (approve and remember):
         raise click.UsageError("--for and --any-args need --remember, and --remember needs --approve.", context)
-    if confirmation == _LAST and digest is None and (approve or deny or edit is not None):
+    if confirmation == _LAST and digest is None and (approve or deny or revoke or edit is not None):
         raise click.UsageError("The last question may have changed: give its id, or its --digest.", context)
     answer = _Answer(
-        approve, deny, edit, digest, reason, remember, seconds(time or _REMEMBERED, "--for"), not any_args, by, sign
+        approve,
+        deny,
+        revoke,
+        edit,
+        digest,
+        reason,
+        remember,
+        seconds(time or _REMEMBERED, "--for"),
+        not any_args,
+        by,
+        sign,
     )
     if confirmation is None:
         if answer.given:
@@ -149,6 +162,8 @@ async def _one(state: State, reference: str, answer: _Answer) -> int:
         question = await _found(remit, reference)
         if answer.edit is not None:
             return await _edit(state, remit, question, answer)
+        if answer.revoke:
+            return await _revoke(state, remit, question, answer)
         if answer.given:
             return await _decide(state, remit, question, answer)
         return await _show(state, remit, question, answer)
@@ -218,6 +233,16 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
     state.note(status + alone)
     if rule:
         state.note(f"remembered as {rule}; end it with: {state.command('policy', 'revoke', rule)}")
+    _go_on(state, question)
+    return exit_codes.OK
+
+
+async def _revoke(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+    revoked = await remit.service.confirmations.revoke(question.confirmation, by=answer.by, reason=answer.reason)
+    if state.as_json:
+        state.output.json(revoked)
+        return exit_codes.OK
+    state.note("the approval is taken back; its call asks again")
     _go_on(state, question)
     return exit_codes.OK
 

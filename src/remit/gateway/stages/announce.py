@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remit.gateway.announcing import announce, idempotency_key
+from remit.gateway.announcing import announce, decide_again, idempotency_key, overtaken
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
 from remit.gateway.conversation import packed_untrusted
@@ -27,12 +27,18 @@ class Announce:
     """Records `tool_invocation_started`: flushed to disk before a side effect, merely queued before a read."""
 
     def __init__(self, services: Services) -> None:
+        self._clock = services.journal.clock
         self._confirmations = services.confirmations
         self._limits = services.limits
         self._schemas = KeptSchemas()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction."""
+        """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction.
+
+        If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
+        """
+        if why := await overtaken(call, self._confirmations, self._clock.now()):
+            return decide_again(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         if not call.counted and call.request.attempt == 1:

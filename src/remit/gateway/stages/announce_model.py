@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remit.gateway.announcing import announce, idempotency_key
+from remit.gateway.announcing import announce, decide_again, idempotency_key, overtaken
 from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
@@ -26,13 +26,15 @@ class AnnounceModel:
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
         self._allowance = services.allowance
-        self._policy_hash = services.policy.hash
+        self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
         asking = call.asking
         if asking is None:
             return await proceed(call)
+        if why := await overtaken(call, self._confirmations, self._clock.now()):
+            return decide_again(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         asking.started, blobs = self._started(call, asking)
@@ -63,7 +65,7 @@ class AnnounceModel:
             attempt=request.attempt,
             principal=request.principal,
             rule_id=call.rule_id,
-            policy_hash=self._policy_hash,
+            policy_hash=call.policy.hash,
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
             api=sending.api,

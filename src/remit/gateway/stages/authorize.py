@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _TRIES: Final = 10
-"""Times that policy decides again because others took what was left of a limit."""
+"""Times that policy decides again because what it decided by has changed before the call was announced."""
 _PROTECT: Final = (
     "Declare it with @tool(..., sandbox=True). To run it in this process instead, declare it with @tool(..., "
     "unprotected=True), or name it in tools.unprotected."
@@ -28,6 +29,7 @@ class Authorize:
     """Decides deny > ask > allow; a remembered approval can turn an ask into an allow, nothing else."""
 
     def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
         self._remembered = services.remembered
         self._unprotected = services.limits.unprotected
         self._clock = services.journal.clock
@@ -35,13 +37,21 @@ class Authorize:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query`, `decision` and `parts`."""
+        call.decide_again = partial(self._again, call, proceed)
         outcome = await self._decided(call, proceed)
         for _ in range(_TRIES):
             if not call.outrun:
                 break
-            call.outrun = False
-            outcome = await self._decided(call, proceed)
+            outcome = await self._again(call, proceed)
         return outcome
+
+    async def _again(self, call: Call, proceed: Proceed) -> Outcome:
+        """Decide anew on what holds now, of the question too: what it was may have ended since."""
+        call.outrun = False
+        if call.confirmation is not None:
+            self._confirmations.unclaim(call.confirmation)
+            call.confirmation = await self._confirmations.load(call.confirmation.stream)
+        return await self._decided(call, proceed)
 
     async def _decided(self, call: Call, proceed: Proceed) -> Outcome:
         request, tool = call.request, call.tool

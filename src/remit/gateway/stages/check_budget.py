@@ -42,7 +42,7 @@ class CheckBudget:
         after all no more.
         """
         call.wall_ms = budget.max_wall_ms
-        if call.request.attempt > 1:
+        if call.request.attempt > 1 or call.counted:
             return await proceed(call)
         name, writer = call.tool.meta.name, call.writer
         if writer.announced_before is None:
@@ -59,6 +59,7 @@ class CheckBudget:
         finally:
             if not call.invocation_id:
                 calls[name] -= 1
+                call.counted = False
 
 
 def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 _CHANGED = "the call, or what policy requires, has changed since it was shown"
-_AGED = "the approval was not used before its question expired"
+_AGED = "the approval was not used before its question expired, or is dated later than now"
 
 
 class Confirm:
@@ -54,7 +54,7 @@ class Confirm:
         same = self._same(call, found)
         if found.state == "used" and same:
             return _spent(call, found) if call.request.attempt == 1 else await proceed(call)
-        if found.state == "approved" and same and not found.aged(self._clock.now()):
+        if same and found.usable(self._clock.now()):
             return await proceed(call) if self._confirmations.claim(found) else _spent(call, found)
         if found.state == "pending" and same and call.decision.effect == "ask":
             return _asked(found.id, found.request.tool_name)
@@ -146,7 +146,7 @@ class Confirm:
 
 
 def _reason(found: Confirmation, now: int) -> str:
-    return _AGED if found.aged(now) else _CHANGED
+    return _AGED if found.state == "approved" and not found.usable(now) else _CHANGED
 
 
 def _identity(call: Call) -> dict[str, Any]:

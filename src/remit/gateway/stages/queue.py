@@ -21,11 +21,21 @@ class Queue:
         """Nothing of them is needed: the slots are the provider's."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
-        """Wait for a slot. A call that ends here is not announced: it is never in doubt, and no deadline runs yet."""
+        """Wait for a slot; policy decides again on a call that had to.
+
+        A call that ends here is not announced: it is never in doubt, and no deadline runs yet.
+        """
         slots = call.tool.slots
-        return proceed(call) if slots is None else _in(slots, call, proceed)
+        return proceed(call) if slots is None or call.admitted else _in(slots, call, proceed)
 
 
 async def _in(slots: asyncio.Semaphore, call: Call, proceed: Proceed) -> Outcome:
+    waits = slots.locked()
     async with slots:
-        return await proceed(call)
+        if not waits:
+            return await proceed(call)
+        call.admitted = True  # what allowed the call may have ended meanwhile; it keeps its place
+        try:
+            return await call.decide_again()
+        finally:
+            call.admitted = False

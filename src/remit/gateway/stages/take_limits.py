@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from remit.codes import Code
+from remit.gateway.announcing import decide_again
 from remit.gateway.call import Call, Proceed
-from remit.gateway.outcome import Outcome, refused
+from remit.gateway.outcome import Outcome
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -27,8 +27,5 @@ class TakeLimits:
     async def _take(self, call: Call, proceed: Proceed) -> Outcome:
         if await self._takings.take(call.parts):
             return await proceed(call)
-        call.outrun = True
-        if call.confirmation is not None:
-            self._confirmations.unclaim(call.confirmation)
         limits = ", ".join(f"{part.taken.rule_id} ({part.limit})" for part in call.parts)
-        return refused(Code.POLICY_DENIED, f"other calls used up the limit: {limits}", "Try again later.")
+        return decide_again(call, self._confirmations, f"other calls used up the limit: {limits}")
