@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from remit import Code, JobEndedError, Options, Remit, Run, recipe, tool
-from remit.errors import NotFoundError, StateError
+from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.plans.source import parse_plan
+from remit.settings import load
 from tests.opened import OpenRemit, until_waiting
 
 
@@ -23,6 +24,27 @@ async def note(text: str) -> str:
 async def noting(run: Run, text: str) -> str:
     """Note a text."""
     return str((await run.call("desk.note", {"text": text})).value)
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_a_journal_and_a_policy_that_are_named_count_whatever_the_settings_say(
+    tmp_path: Path, given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    never = [{"id": "never", "effect": "deny", "tools": ["desk.note"]}]
+    loose = {"journal.url": "other.db", "policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}]}
+    settings = load(cwd=tmp_path, env={}, flags={**loose, "app.principal": "ann"}) if given else None
+    async with Remit("wanted.db", policy=never, settings=settings, tools=[note], work=False) as remit:
+        outcome = await remit.call("desk.note", {"text": "x"})
+        assert outcome.code is Code.POLICY_DENIED
+        assert remit.url.endswith("wanted.db")
+        assert not given or remit.settings.app.principal == "ann"
+    assert (tmp_path / "wanted.db").exists()
+    assert not (tmp_path / "other.db").exists()
+    async with Remit(":memory:", policy=[], settings=settings, tools=[note], work=False) as remit:
+        assert (await remit.call("desk.note", {"text": "x"})).status == "pending"
+    with pytest.raises(UsageError):
+        Remit("", settings=settings)
 
 
 async def test_an_exact_approval_from_another_process_releases_the_call(remit_in: OpenRemit) -> None:

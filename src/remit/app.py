@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 
 from remit.codes import Code
-from remit.errors import StateError
+from remit.errors import StateError, UsageError
 from remit.jobs.ended import Ended
 from remit.jobs.recipe import recipe_of
 from remit.jobs.state import ENDED, stream_of
 from remit.service.handle import JobEndedError, JobHandle
 from remit.service.outcome import outcome_of
-from remit.settings import load
+from remit.settings import load, override
 from remit.settings.places import data_folder
 from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
@@ -89,18 +89,24 @@ class Remit:
     ) -> None:
         """Nothing is opened before `async with`.
 
-        `journal` and `policy` stand in for the settings of those names. `settings` are what `remit.settings.load` makes
-        of files, environment and flags; without them, remit.toml and the environment are read. `work=False` starts and
+        `journal` and `policy` stand in for the settings of those names, also of `settings`. Those are what
+        `remit.settings.load` makes of files, environment and flags; without them, remit.toml and the environment are
+        read. Raises SettingsError for a value that does not fit, and UsageError for an empty `journal`. `work=False` starts and
         watches jobs but leaves them to other processes. `always_replay` runs every recipe again from its journal after
         each step, to find what is not deterministic (for tests).
         """
         flags: dict[str, Any] = {}
         if journal is not None:
             flags["journal.url"] = os.fspath(journal)
+            if not flags["journal.url"]:
+                raise UsageError("the journal's address is empty", remedy="Name a file or an address, or leave it out.")
         if policy is not None:
             flags["policy.rules"] = [dict(rule) for rule in policy]
         self._found = settings is None
-        self.settings = settings or load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
+        if settings is None:
+            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
+        else:
+            self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
         self._migrations = tuple(migrations)
         self._clock, self._report = clock, report

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from remit.settings.loader import load
+from remit.settings.loader import load, override
 from remit.settings.model import Explained, Settings
 from remit.settings.table import SettingDoc, documented
 
-__all__ = ["Explained", "SettingDoc", "Settings", "documented", "load"]
+__all__ = ["Explained", "SettingDoc", "Settings", "documented", "load", "override"]

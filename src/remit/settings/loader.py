@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.settings.base import Base
@@ -72,6 +74,19 @@ def load(
         working_folder=here.folder,
         sources={key: value.source for key, value in given.items()},
     )
+
+
+def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
+    """The settings with other values for some, as `flags` of `load`. Raises SettingsError."""
+    home = Path.home() if any(isinstance(value, str) and value.startswith("~") for value in flags.values()) else None
+    given = _from_flags(flags, Base(settings.working_folder, home))
+    changed: dict[str, dict[str, Any]] = {}
+    for key, value in given.items():
+        row = table()[key]
+        changed.setdefault(row.section, {})[row.name] = resolved(row, value)
+    sections = {name: replace(getattr(settings, name), **values) for name, values in changed.items()}
+    sources = {**settings.sources, **{key: value.source for key, value in given.items()}}
+    return replace(settings, **sections, sources=sources)
 
 
 def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:
