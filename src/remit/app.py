@@ -91,9 +91,10 @@ class Remit:
 
         `journal` and `policy` stand in for the settings of those names, also of `settings`. Those are what
         `remit.settings.load` makes of files, environment and flags; without them, remit.toml and the environment are
-        read. Raises SettingsError for a value that does not fit, and UsageError for an empty `journal`. `work=False` starts and
-        watches jobs but leaves them to other processes. `always_replay` runs every recipe again from its journal after
-        each step, to find what is not deterministic (for tests).
+        read. Raises SettingsError for a value that does not fit, and UsageError for an empty `journal`.
+
+        `work=False` starts and watches jobs but leaves them to other processes. `always_replay` runs every recipe again
+        from its journal after each step, to find what is not deterministic (for tests).
         """
         flags: dict[str, Any] = {}
         if journal is not None:

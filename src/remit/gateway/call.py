@@ -155,7 +155,7 @@ class Call:
     kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
     query: Query  # authorize
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
-    decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, anew
+    decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, again
     admitted: bool  # queue: it waited for its slot, and has it
     outrun: bool  # take_limits, announce: what policy decided by has changed, so that it has to decide again
     decision: Decision  # authorize, check_origins

@@ -10,9 +10,8 @@ The digest covers everything that decides what would run. The approver posts bac
 gateway compares it with the call once more before it runs.
 
 A confirmation is written to by people, from any process, and by its caller. `claim` lets one call of a process at a
-time use an approval. A person may take it back until then: whoever announces the call looks at the question just
-before, as an announcement that met another writer here would silence the caller's own stream; its worker then begins
-anew.
+time use an approval. A person may take it back until then: the gateway looks at the question just before it announces
+the call, as an announcement that met another writer here would silence the caller's own stream.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ class Confirmations:
             return await self._again(found, stream_of(found.caller, edited.confirmation))
 
     async def revoke(self, found: Confirmation, by: str, reason: str = "") -> Confirmation:
-        """Take an approval back that no call has used, in the name of a person who may decide; the call asks again.
+        """Take back an approval that no call has used, for a person who may decide; the call asks again.
 
         The transaction that uses an approval decides if both happen at once. Raises StateError (CONFIRMATION_CLOSED) or
         UsageError (DECIDER_NOT_ALLOWED).
@@ -226,7 +225,7 @@ class Confirmations:
             _check_person(found, by)
             if await self.release(found, reason, by):
                 return await self._again(found)
-            found = await self._again(found)  # it was used, or somebody else was faster
+            found = await self._again(found)  # it was used, or someone else was faster
 
     async def release(self, found: Confirmation, reason: str, by: str) -> bool:
         """End a question, or an unused approval, in a person's name, and wake its caller; False: it just changed."""

@@ -335,10 +335,7 @@ class Journal:
         return (await self.examine(stream)).events
 
     async def examine(
-        self,
-        stream: str,
-        proven: set[str] | None = None,
-        visit: Callable[[Sequence[Event]], None] | None = None,
+        self, stream: str, proven: set[str] | None = None, visit: Callable[[Sequence[Event]], object] = len
     ) -> Examined:
         """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
 
@@ -355,8 +352,7 @@ class Journal:
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
-        if visit is not None:
-            visit(events)
+        visit(events)
         return examined
 
     def prove(self, head: Head, events: Sequence[Event]) -> None:

@@ -46,7 +46,7 @@ class Authorize:
         return outcome
 
     async def _again(self, call: Call, proceed: Proceed) -> Outcome:
-        """Decide anew on what holds now, of the question too: what it was may have ended since."""
+        """Decide again on what holds now, of the question too: what it was may have ended since."""
         call.outrun = False
         if call.confirmation is not None:
             self._confirmations.unclaim(call.confirmation)
