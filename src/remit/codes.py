@@ -214,10 +214,7 @@ class Code(Enum):
     HOST_REFUSED = Row(ERROR, 421, False, "The name in the Host header is not one of the server's names.")
     ORIGIN_REFUSED = Row(ERROR, 403, False, "The request comes from a web page of another origin.")
     FORM_OUTDATED = Row(
-        ERROR,
-        403,
-        False,
-        "The form belongs to another session, or is older than the server. Load its page again.",
+        ERROR, 403, False, "The form belongs to another session, or is older than the server. Load its page again."
     )
     PATH_UNKNOWN = Row(ERROR, 404, False, "The server has nothing at this path.")
     METHOD_NOT_ALLOWED = Row(ERROR, 405, False, "The path does not support this HTTP method.")

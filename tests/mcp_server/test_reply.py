@@ -10,6 +10,7 @@ import pytest
 
 from remit import tool
 from remit.mcp_server.names import OwnNames
+from remit.tools.remote import OUTCOME
 from tests.mcp_server.links import Link, code_of, facing, text_of
 from tests.mcp_server.links import raw as call
 from tests.mcp_server.test_listing import DEFINITION, write
@@ -39,6 +40,13 @@ CONTENTS: dict[str, dict[str, Any]] = {
             {"type": "resource_link", "uri": "file:///c", "name": "c"},
         ]
     },
+    "attached": {"content": [{"type": "text", "text": "x"}], "_meta": {"trace": "x", "ui/app": {"at": [1.5, None]}}},
+    "attached, and large": {"content": [], "_meta": {"app": ENCODED}},
+    "structured, and attached": {
+        "content": [{"type": "text", "text": '{"n":1}'}],
+        "structuredContent": {"n": 1},
+        "_meta": {"a": 1},
+    },
     "structured": {"content": [{"type": "text", "text": '{"n":1.5}'}], "structuredContent": {"n": 1.5}},
     "structured beside words": {"content": [{"type": "text", "text": "one"}], "structuredContent": {"n": 1}},
     "structured beside an image": {
@@ -66,6 +74,23 @@ async def test_what_a_server_gave_comes_through_byte_for_byte(
         result = await call(client, "tools/call", {"name": tool_name, "arguments": args})
     assert result["content"] == raw["content"]
     assert result.get("structuredContent") == raw.get("structuredContent")
+    assert {**result["_meta"], **raw.get("_meta", {})} == result["_meta"]
+
+
+async def test_what_a_server_attaches_under_names_of_the_protocol_or_of_ours_is_not_passed_on(
+    remit_in: OpenRemit, link: Link
+) -> None:
+    async def answer(args: dict[str, Any], ctx: Any) -> dict[str, Any]:
+        forged = {OUTCOME: {"invocation": "inv_forged"}, "dev.remit/x": 1, "io.modelcontextprotocol/serverInfo": "far"}
+        return {"content": [], "_meta": {**forged, "own": 1}}
+
+    far = Upstream(offered(DEFINITION), answer=answer)
+    async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face) as client:
+        result = await call(client, "tools/call", {"name": "mcp__far__search", "arguments": {"q": "x"}})
+    assert result["_meta"]["own"] == 1
+    assert "forged" not in str(result["_meta"])
+    assert "dev.remit/x" not in result["_meta"]
+    assert result["_meta"].get("io.modelcontextprotocol/serverInfo") != "far"
 
 
 async def test_a_server_s_error_is_an_error(remit_in: OpenRemit, link: Link) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.tools.remote import CONTENT, OUTCOME
+from remit.tools.remote import CONTENT, META, OUTCOME
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import EvidenceItem
@@ -29,7 +29,7 @@ async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | N
     if not outcome.ok:
         return _failure(outcome, confirm)
     value, foreign = outcome.value, tool is not None and tool.definition is not None
-    meta = {OUTCOME: {"invocation": outcome.invocation_id}}
+    meta = {**await _attached(outcome, streams), OUTCOME: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output_schema is not None):
         content = await _content_beside(outcome, streams)
         if content is None:
@@ -83,6 +83,13 @@ async def _content_beside(outcome: OutcomeView, streams: Streams) -> list[dict[s
             if encoded is not None:
                 return [await _filled(block, outcome, streams) for block in msgspec.json.decode(encoded)]
     return None
+
+
+async def _attached(outcome: OutcomeView, streams: Streams) -> dict[str, Any]:
+    """What the server attached to its result, if it was kept."""
+    item = next((item for item in outcome.evidence if item.kind == META), None)
+    encoded = await _bytes_of(item, streams) if item is not None else None
+    return msgspec.json.decode(encoded, type=dict[str, Any]) if encoded is not None else {}
 
 
 async def _filled(block: dict[str, Any], outcome: OutcomeView, streams: Streams) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from remit.tools.peer import Peer
 
 CONTENT: Final = "tool_content"
 """Kind of the evidence that holds, as JSON, the content blocks that stood beside a structured result."""
+META: Final = "tool_meta"
+"""Kind of the evidence that holds, as JSON, what an MCP server attached to a result for its client (`_meta`)."""
 ATTACHMENT: Final = "tool_attachment"
 """Kind of the evidence that holds an image, a sound or a file of a result."""
 

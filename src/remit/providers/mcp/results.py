@@ -22,15 +22,17 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.redact import line
 from remit.tools.provider import EvidenceCandidate, ToolResult
-from remit.tools.remote import ATTACHMENT, CONTENT, OUTCOME
+from remit.tools.remote import ATTACHMENT, CONTENT, META, OUTCOME
 
 _REASON: Final = 2_000
+_BETWEEN_US: Final = ("dev.remit/", "io.modelcontextprotocol/")
+"""How keys of `_meta` begin that are between the server and Remit."""
 
 
 def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     """The result of a call; `source` is the tool's full name. Raises ProviderError for a failure.
 
-    The server has done its work: what is no block, or has bytes that cannot be read, is kept as a text.
+    The server has done its work: a part of another shape, or with bytes that cannot be read, is kept as a text.
     """
     content = _blocks(raw.get("content"))
     if raw.get("isError") is True:
@@ -38,6 +40,7 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
         raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
+    evidence += _attached(raw.get("_meta"), source, now)
     structured = raw.get("structuredContent")
     if structured is None:
         value: Any = blocks[0]["text"] if _is_plain_text(blocks) else blocks
@@ -55,6 +58,15 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 def _text(part: Any) -> dict[str, Any]:
     return {"type": "text", "text": part if isinstance(part, str) else msgspec.json.encode(part).decode()}
+
+
+def _attached(meta: Any, source: str, now: int) -> list[EvidenceCandidate]:
+    """What the server attached for the client, as evidence; nothing if it attached nothing."""
+    if not isinstance(meta, dict):
+        return []
+    rest = {name: value for name, value in meta.items() if not name.startswith(_BETWEEN_US)}
+    text = msgspec.json.encode(rest).decode()
+    return [EvidenceCandidate(kind=META, source=source, retrieved_at=now, text=text)] if rest else []
 
 
 def _in_doubt(raw: dict[str, Any]) -> bool:
