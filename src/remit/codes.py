@@ -1,8 +1,7 @@
 """Every stable code, in one table: what it means, what it does to a call, whether a retry can help, its HTTP status.
 
 A code is a promise to users' alerts and scripts: it is never renamed and never changes its meaning. The names come from
-the contracts (tickets, tools, versioning, executors); the rows under "ours" are Remit's own. Messages may be reworded,
-codes may not.
+the contracts (tickets, tools, versioning, executors); the rows under "ours" are Remit's own. Messages may be reworded.
 """
 
 from __future__ import annotations
@@ -112,6 +111,7 @@ class Code(Enum):
     # --- ours: jobs
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job has this identifier, beginning or ending.")
     JOB_NOT_RETRYABLE = Row(ERROR, 409, False, "The job has not ended, has completed, or was retried already.")
+    JOB_NOT_REPLAYABLE = Row(ERROR, 409, False, "It is a session: no recipe made its calls, so none can run again.")
     RETRY_REPEATS = Row(ERROR, 409, False, "The retry would repeat calls with side effects that succeeded.")
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")
     JOB_NOT_CONVERSATION = Row(ERROR, 409, False, "The job runs no agent, so it has no conversation to continue.")

@@ -210,9 +210,10 @@ async def test_a_changed_schema_is_recorded_with_its_class(
         assert [(one.direction, one.drift) for one in drifts] == [found]
 
 
-async def test_another_version_of_a_tool_is_a_mismatch(remit_in: OpenRemit) -> None:
+@pytest.mark.parametrize("before", ["1", ""])
+async def test_another_version_of_a_tool_is_a_mismatch_also_if_it_had_none(remit_in: OpenRemit, before: str) -> None:
     subject = version(1)
-    async with remit_in(tools=changed(version="1"), recipes=[subject]) as remit:
+    async with remit_in(tools=changed(version=before), recipes=[subject]) as remit:
         job = (await remit.start(subject())).id
         await until_waiting(remit, job)
     async with remit_in(tools=changed(version="2"), recipes=[subject]) as remit:
@@ -220,7 +221,7 @@ async def test_another_version_of_a_tool_is_a_mismatch(remit_in: OpenRemit) -> N
         assert await remit.job(job) == 1
         found = [one for one in await recorded(remit, job) if isinstance(one, k.VersionMismatchRecorded)]
         assert [(one.subject, one.tool_name, one.recorded, one.current) for one in found] == [
-            ("tool", "log.add", "1", "2")
+            ("tool", "log.add", before, "2")
         ]
 
 

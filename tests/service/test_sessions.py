@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit.codes import Code
-from remit.errors import JournalError, NotFoundError
+from remit.errors import JournalError, NotFoundError, StateError
 from remit.testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.service.desk import MAY, Desk
@@ -97,3 +97,13 @@ async def test_a_sessions_story_has_its_calls_that_asked_in_their_order(remit_in
         ]
         assert told.steps[1].confirmations[0].decisions[0].by == "bob"
         assert (await remit.service.streams.verify(row.session)).streams == 3
+
+
+async def test_a_session_is_no_job_that_can_be_replayed(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        await remit.call("fs.list", {"path": "."})
+        (session,) = await remit.service.sessions.rows()
+        with pytest.raises(StateError) as raised:
+            await remit.service.jobs.replay(session.session)
+        assert raised.value.code is Code.JOB_NOT_REPLAYABLE
+        assert f"remit trace {session.session}" in raised.value.remedy

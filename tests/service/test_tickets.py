@@ -353,3 +353,13 @@ async def test_a_runner_derives_what_a_dead_one_left_underived(
         assert (await worked(remit)).counters["ok"] == 1
         assert len(await tickets.page(kind="REPLY")) == 1
         assert await tickets.follow_up() == 0
+
+
+async def test_a_report_says_under_which_settings_its_run_began_and_not_who_reads_it(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags={"tools.no_mcp": True}) as remit:
+        ticket = await tool_ticket(remit, {"tool_name": "desk_look", "args": {"what": "x"}})
+        assert (await worked(remit)).executor_config["no_mcp"] is True
+    async with remit_in(tools=TOOLS, flags={"tools.no_mcp": False, "tools.schema_gate": "warn"}) as reader:
+        report = await reader.service.tickets.report(ticket.id)
+        assert report is not None
+        assert (report.mode_snapshot["no_mcp"], report.mode_snapshot["schema_gate_mode"]) == (True, "strict")

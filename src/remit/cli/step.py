@@ -91,7 +91,9 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
         ]
     if effect is not None:
         said += [("side effect", f"{effect.side_effect}: {effect.effect}"), ("idempotency key", effect.idempotency_key)]
-    said += [("changed since", f"{one.words}: was {one.recorded}, is {one.current or 'gone'}") for one in told.drifts]
+    for drift in told.drifts:
+        was, now = drift.recorded or "none", drift.current or "gone"
+        said.append(("changed since", f"{drift.words}: was {was}, is {now}"))
     return said
 
 

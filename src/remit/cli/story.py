@@ -178,10 +178,8 @@ class Story:
     def drift(self, one: Drift) -> None:
         """What was no longer as it was recorded."""
         changed = self._out.style("changed since", "warn")
-        current = _digest(one.current) or "gone"
-        self._out.line(
-            f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {_digest(one.recorded)}, is {current}"
-        )
+        was, now = _digest(one.recorded) or "none", _digest(one.current) or "gone"
+        self._out.line(f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {was}, is {now}")
 
     def stuck(self, one: Waited) -> None:
         """When the code at hand could not go on."""

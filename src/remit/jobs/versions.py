@@ -147,7 +147,7 @@ class _Tools:
                 migrated=migrated and about != "provider", drift=await self._drift(tool, about, recorded),
             )
             for about, recorded, current in pairs
-            if recorded and recorded != current
+            if (recorded or about == "tool") and recorded != current  # a version may be declared later, and is a change
         ]  # fmt: skip
 
     async def _drift(self, tool: Tool, about: Subject, recorded: str) -> str:
@@ -243,4 +243,5 @@ def _words(one: Difference) -> str:
     what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
     changed = f" ({one.drift})" if one.drift else ""
     current = one.current or "missing"
-    return f"{one.subject}{what.get(one.about, '')} was recorded as {one.recorded}, and is now {current}{changed}"
+    recorded = one.recorded or "none"
+    return f"{one.subject}{what.get(one.about, '')} was recorded as {recorded}, and is now {current}{changed}"

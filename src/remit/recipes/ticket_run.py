@@ -15,9 +15,16 @@ _WEB_SEARCH: Final = "web_search"
 
 @recipe("ticket_run", version="1")
 async def ticket_run(
-    run: Run, ticket: str, steps: list[dict[str, Any]], kept: list[int], policy: dict[str, Any]
+    run: Run,
+    ticket: str,
+    steps: list[dict[str, Any]],
+    kept: list[int],
+    policy: dict[str, Any],
+    mode: dict[str, Any] | None = None,  # noqa: ARG001 - recorded for the report of the run
 ) -> dict[str, Any]:
     """Run the steps of `ticket`; those in `kept` were done by an earlier run and are left out.
+
+    `mode` says under which settings the run began.
 
     Return {ticket, beyond: {place: code}}: the steps that the ticket's own limits refused, which never reached the
     gateway. All else about a step is in the run's events.

@@ -35,7 +35,7 @@ from remit.journal.kinds import (
 from remit.policy.groups import Groups, expanded
 from remit.service.heads import fit_identifier, head_of, open_job, stream_named
 from remit.service.many import Replayed, replayed, settled
-from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
+from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats, replayable
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, principal_of, search
 from remit.service.story import JobStory, decided_since
@@ -210,7 +210,7 @@ class Jobs:
 
     async def replay(self, job: str) -> ReplayReport:
         """Run a job's recipe again on its record, and judge its calls as of today. Raises NotFoundError."""
-        services, head = self._services, await head_of(self._journal, job)
+        services, head = self._services, await replayable(self._journal, job)
         history = await self.history(job)
         program = await self._programs.load(history)
         report = await replay(self._journal, history, program, services.catalog, services.migrations, job)

@@ -15,6 +15,7 @@ from remit.jobs.state import ENDED, KIND
 from remit.jobs.taken import intervals
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCreated, JobForked
+from remit.service.heads import head_of
 from remit.service.states import shown_state
 from remit.service.views import job_row
 
@@ -34,6 +35,16 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     again: tuple[str, ...]
     """Recorded steps that run again."""
+
+
+async def replayable(journal: Journal, job: str) -> Head:
+    """The head of a job. Raises NotFoundError, and StateError (JOB_NOT_REPLAYABLE) for a session."""
+    head = await head_of(journal, job)
+    if head.kind != KIND:
+        why = f"{job} is a session: programs outside made its calls, and no recipe here can make them again"
+        remedy = f"See what it did: remit trace {job}. Check its record: remit verify {job}."
+        raise StateError(why, code=Code.JOB_NOT_REPLAYABLE, remedy=remedy)
+    return head
 
 
 async def not_retried(journal: Journal, job: str, own: str = "") -> None:

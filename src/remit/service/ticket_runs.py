@@ -138,20 +138,21 @@ class TicketRuns:
             events = await self._journal.read(stream_of(job_of(run.ticket_id, attempt)))
             if not events:
                 continue
-            if await self._steps(events[0]) == steps:
-                found[attempt] = RunHistory(events)
+            given = await self._given(events[0])
+            if given.get("steps") == steps:
+                found[attempt] = RunHistory(events, given.get("mode") or {})
             elif attempt == run.attempt:
                 why = f"attempt {attempt} of {line(run.ticket_id)} has other steps"
                 raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt.")
         return found
 
-    async def _steps(self, first: Event) -> Any:
-        """The steps that a job was created with."""
+    async def _given(self, first: Event) -> dict[str, Any]:
+        """What a job was created with: `steps`, and the `mode` it began under, which an older Remit did not record."""
         created = k.decode(first.kind, first.data)
         given = (
             await self._journal.value(created.input, created.input_blob) if isinstance(created, k.JobCreated) else None
         )
-        return msgspec.json.decode(given).get("steps") if given is not None else None
+        return msgspec.json.decode(given, type=dict[str, Any]) if given is not None else {}
 
     async def _start(self, run: RunRequest, kept: list[int]) -> bool:
         """Create the run's job; False if it is there."""
@@ -160,6 +161,7 @@ class TicketRuns:
             "steps": [msgspec.to_builtins(step) for step in run.tool_steps],
             "kept": kept,
             "policy": msgspec.to_builtins(run.tool_policy),
+            "mode": self._mode,
         }
         options = Options(
             job=job_of(run.ticket_id, run.attempt),
@@ -182,7 +184,7 @@ class TicketRuns:
             span=found[attempt].span,
             max_attempts=found[attempt].attempts,
             retry_policy_id="tool",
-            mode_snapshot=self._mode,
+            mode_snapshot=found[attempt].mode,
         )
         return run_report(facts, steps, self._max_evidence)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from remit.errors import AppendConflictError
 from remit.service.ticket_runs import TicketRuns, Worker
 from remit.tickets.derivation import Derived
@@ -160,4 +162,6 @@ class Tickets:
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
         """A worker on TOOL tickets."""
+        if self._desk.settings.no_mcp:
+            config = replace(config, no_mcp=True)
         return Runner(self, executor, self._desk.journal.clock, config)

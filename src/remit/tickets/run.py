@@ -51,8 +51,9 @@ def key_of(index: int) -> str:
 class RunHistory:
     """Steps of a run by place, folded from the events of its job."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        """Fold events, in order."""
+    def __init__(self, events: Iterable[Event] = (), mode: dict[str, Any] | None = None) -> None:
+        """Fold events, in order; `mode` is what the run recorded of the settings it began under."""
+        self.mode = mode or {}
         self.steps: dict[str, StepRecord] = {}
         self.job = ""
         self.stuck: k.JobWaiting | None = None

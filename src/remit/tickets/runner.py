@@ -64,6 +64,7 @@ class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     lease_sec: int = 300
     owner: str
     no_mcp: bool = False
+    """Whether the steps run without MCP servers, whichever setting says so."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,7 +87,7 @@ def _cancelled(one: k.JobCancelled) -> str:
 
 def _drifted(one: Drifted) -> str:
     drift = drift_of(one, 0)
-    return f"{drift.words} was {drift.recorded}, is {drift.current or 'gone'}"
+    return f"{drift.words} was {drift.recorded or 'none'}, is {drift.current or 'gone'}"
 
 
 _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {

@@ -206,7 +206,7 @@ ROUTES: Final = (
         summary="Run a job again on its record alone.",
         handler=replay,
         answer=Replayed,
-        codes=(*_FOUND, Code.UNKNOWN_RECIPE, Code.EXECUTION_VERSION_MISMATCH),
+        codes=(*_FOUND, Code.UNKNOWN_RECIPE, Code.EXECUTION_VERSION_MISMATCH, Code.JOB_NOT_REPLAYABLE),
     ),
     Route(
         method="GET",

@@ -163,4 +163,4 @@ def _print(state: State, report: ReplayReport) -> None:
     for drift in report.drifts:
         what = " ".join(filter(None, (_ABOUT.get(drift.about, drift.about), _DRIFTS.get(drift.drift, ""))))
         out.line(f"  {out.style('changed since', 'warn')} {one_line(drift.subject)}: {what}")
-        fields(out, [("recorded", drift.recorded), ("now", drift.current or "it is gone")], indent=4)
+        fields(out, [("recorded", drift.recorded or "none"), ("now", drift.current or "it is gone")], indent=4)
