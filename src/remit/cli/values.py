@@ -33,6 +33,11 @@ def json_object(text: str, what: str) -> dict[str, Any]:
     return value
 
 
+def words(text: str, what: str) -> tuple[str, ...]:
+    """The words of a text, a file or stdin, as above; blanks, commas and line ends part them. Raises UsageError."""
+    return tuple(_text(text, what).replace(",", " ").split())
+
+
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """The labels in KEY=VALUE texts. Raises UsageError."""
     found = {}

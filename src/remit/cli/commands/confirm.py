@@ -61,6 +61,14 @@ class _Answer(NamedTuple):
 @click.option("--any-args", is_flag=True, help="With --remember: allow any arguments, not only the same ones.")
 @click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the answer with this SSH key.")
 @click.option("--as", "by", default="", metavar="NAME", help="Answer under this name. Default: yours.")
+@click.option(
+    "--tool", default="", metavar="NAME", shell_complete=complete.tools, help="Only questions about this tool."
+)
+@click.option("--recipe", default="", metavar="NAME", shell_complete=complete.recipes, help="Only those of its jobs.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only those of jobs with it; repeatable.")
+@click.option("--principal", default="", metavar="NAME", help="Only those that this principal's calls ask.")
+@click.option("--digests", metavar="SHA256,…|@FILE", help="Only those with these digests, which you saw.")
+@click.option("-y", "--yes", is_flag=True, help="With --digests: answer them without asking.")
 @json_option("the questions, or the answer")
 @pass_state
 @click.pass_context
@@ -79,11 +87,13 @@ def command(
     any_args: bool,
     sign: Path | None,
     by: str,
+    **many: Any,
 ) -> int:
-    """List pending approvals and questions, or answer one.
+    """List pending approvals and questions, or answer one or many.
 
     Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you. ID may be
-    a unique ending, or `last`. After your answer a worker continues the job; without a worker, run `remit resume`.
+    a unique ending, or `last`. With --approve or --deny and a filter instead of ID, shows every question in full, asks
+    once, and answers each. After your answer a worker continues the job; without a worker, run `remit resume`.
     """
     from remit.cli.running import run_async
     from remit.cli.values import seconds
@@ -108,49 +118,36 @@ def command(
         sign,
     )
     if confirmation is None:
-        if answer.given:
-            raise click.UsageError("Which question? `remit confirm` lists the open ones.", context)
-        return run_async(lambda _stop: _list(state))
+        return _many(context, state, answer, many)
+    if any(many.values()):
+        raise click.UsageError("Give either an ID, or which questions.", context)
     return run_async(lambda _stop: _one(state, confirmation, answer))
 
 
-async def _list(state: State) -> int:
-    from remit.cli.tables import Column, short_ids, table
-    from remit.clock import SystemClock, age
+def _many(context: click.Context, state: State, answer: _Answer, many: dict[str, Any]) -> int:
+    """List questions, or answer all that the options name."""
+    from remit.cli.answers import Choice, answer_many, list_questions
+    from remit.cli.running import run_async
+    from remit.cli.values import pairs, words
+    from remit.service.questions import QuestionFilter
 
-    async with state.open(code="unused") as remit:
-        found = await remit.service.confirmations.pending()
-    if state.as_json:
-        state.output.json(found)
-        return exit_codes.OK
-    if not found:
-        state.note("no open questions")
-    now = SystemClock().now()
-    columns = (
-        Column("ID"),
-        Column("TOOL", whole=False),
-        Column("LEFT", style="dim"),
-        Column("JOB"),
+    labels = pairs(many["labels"], "--label")
+    wanted = QuestionFilter(tool=many["tool"], recipe=many["recipe"], labels=labels, principal=many["principal"])
+    if not answer.given:
+        if many["digests"] or many["yes"]:
+            raise click.UsageError("--digests and --yes need --approve or --deny.", context)
+        return run_async(lambda _stop: list_questions(state, wanted))
+    if answer.edit is not None or answer.remember or answer.digest or not any(many.values()):
+        raise click.UsageError("Which question? `remit confirm` lists the open ones.", context)
+    choice = Choice(
+        filter=wanted,
+        digests=words(many["digests"], "--digests") if many["digests"] else (),
+        yes=many["yes"],
+        reason=answer.reason,
+        by=answer.by,
+        sign=answer.sign,
     )
-    names = short_ids(state.output.out, [one.confirmation for one in found])
-    callers = short_ids(state.output.out, [one.caller.removeprefix("job/") for one in found])
-    rows = [
-        (
-            name,
-            one.tool or "(a question)",
-            age(one.expires_at - now) if one.expires_at else "",
-            caller,
-        )
-        for name, caller, one in zip(names, callers, found, strict=True)
-    ]
-    table(state.output.out, columns, rows, below=[_about(one) for one in found])
-    return exit_codes.OK
-
-
-def _about(question: ConfirmationView) -> str:
-    from remit.redact import preview_of
-
-    return preview_of(question.args) if question.tool else question.question
+    return run_async(lambda _stop: answer_many(state, choice, "approve" if answer.approve else "deny"))
 
 
 async def _one(state: State, reference: str, answer: _Answer) -> int:

@@ -1,0 +1,161 @@
+"""Many questions at a terminal: the list, and one answer to all of them after each call was shown whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from remit.cli import exit_codes
+from remit.cli.pager import Page, pager, show_paged
+from remit.cli.question import show_question
+from remit.cli.tables import Column, short_ids, table
+from remit.cli.terminal import forget_typed, read_line
+from remit.cli.text import one_line
+from remit.clock import SystemClock, age
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.redact import words_of
+from remit.service.questions import Answered, QuestionFilter, answer_each, telling
+
+if TYPE_CHECKING:
+    from remit.cli.context import State
+    from remit.cli.output import Channel
+    from remit.service.views import ConfirmationView
+
+_UNSEEN: Final = "List the questions with --json, and give --yes with --digests: the digests that you saw."
+
+
+Decision = Literal["approve", "deny"]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which questions are answered, and how."""
+
+    filter: QuestionFilter
+    digests: tuple[str, ...]
+    """Those that were seen; none: whatever is shown now."""
+    yes: bool
+    """Whether nobody is asked any more."""
+    reason: str
+    by: str
+    sign: Path | None
+
+
+async def list_questions(state: State, wanted: QuestionFilter) -> int:
+    """Write the open questions, each with what differs from the others of its tool."""
+    async with state.open(code="unused") as remit:
+        pending = await remit.service.confirmations.pending()
+    shown = wanted.of(pending)
+    if state.as_json:
+        state.output.json(shown)
+        return exit_codes.OK
+    if not shown:
+        state.note("no such questions are open" if pending else "no open questions")
+    _table(state.output.out, shown)
+    return exit_codes.OK
+
+
+def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
+    now = SystemClock().now()
+    columns = (
+        Column("ID"),
+        Column("TOOL", whole=False),
+        Column("LEFT", style="dim"),
+        Column("JOB"),
+        Column("RECIPE", whole=False),
+    )
+    names = short_ids(channel, [one.confirmation for one in shown])
+    callers = short_ids(channel, [one.caller.removeprefix("job/") for one in shown])
+    rows = [
+        (name, one.tool or "(a question)", age(one.expires_at - now) if one.expires_at else "", caller, one.recipe)
+        for name, caller, one in zip(names, callers, shown, strict=True)
+    ]
+    table(channel, columns, rows, below=_below(shown))
+
+
+async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
+    """Show each call whole and ask once, unless nobody is to be asked; then answer each, bound to its digest.
+
+    Raises UsageError where nobody would have seen the calls.
+    """
+    asks = not choice.yes
+    if (asks and (state.as_json or not state.output.interactive)) or not (asks or choice.digests):
+        raise UsageError("nobody would see these calls before they are answered", code=Code.USAGE, remedy=_UNSEEN)
+    async with state.open(code="unused", writes=True) as remit:
+        pending = choice.filter.of(await remit.service.confirmations.pending())
+        questions = [one for one in pending if not choice.digests or one.digest in choice.digests]
+        if not questions and not choice.digests:
+            state.note("no such questions are open")
+            return exit_codes.OK
+        if asks and questions and not await _confirmed(state, questions, decision):
+            state.note("left for later")
+            return exit_codes.OK
+        answers = await answer_each(
+            remit.service.confirmations,
+            [(one.confirmation, one.digest) for one in questions],
+            decision,
+            by=choice.by,
+            reason=choice.reason,
+            proof="terminal" if asks else "",
+            sign=choice.sign,
+        )
+    known = {one.digest for one in questions}
+    answers += [_lost(digest) for digest in choice.digests if digest not in known]
+    return _show(state, answers, decision)
+
+
+async def _confirmed(state: State, questions: list[ConfirmationView], decision: Decision) -> bool:
+    """Whether the person types how many there are, after all were shown whole."""
+    err, now = state.output.err, SystemClock().now()
+    page = Page(err)
+    for one in questions:
+        show_question(page, one, now=now)
+    err.flush()
+    command = None if page.fits else pager()
+    if command is not None and await show_paged(command, page.lines):
+        _table(err, questions)
+    else:
+        page.write()
+    forget_typed()
+    number = str(len(questions))
+    prompt = f"type {number} to {decision} {'it' if number == '1' else f'all {number}'}, anything else leaves them: "
+    err.stream.write(err.style(prompt, "bold"))
+    err.flush()
+    return (await read_line() or "").strip() == number
+
+
+def _lost(digest: str) -> Answered:
+    """What is said of a digest that no open question has by now, or none that the other options fit."""
+    message = f"no open question that fits has the digest {digest}"
+    return Answered(confirmation="", code=Code.CONFIRMATION_MISMATCH.name, message=message)
+
+
+def _show(state: State, answers: list[Answered], decision: Decision) -> int:
+    refused = [one for one in answers if one.code]
+    if state.as_json:
+        state.output.json(answers)
+    else:
+        for one in refused:
+            state.note(f"{one.confirmation or 'refused'}: {one.code} {one_line(one.message)}")
+        open_still = sum(bool(one.missing) for one in answers)
+        told = [f"{decision}: {len(answers) - len(refused)} of {len(answers)}"]
+        told += [f"{len(refused)} refused"] if refused else []
+        told += [f"{open_still} need more approvals"] if open_still else []
+        state.note(", ".join(told))
+        state.note(f"if no worker runs, continue with: {state.command('resume', '--all')}")
+    return exit_codes.ERROR if refused else exit_codes.OK
+
+
+def _below(questions: list[ConfirmationView]) -> list[str]:
+    """What each is about: of several about one tool, the arguments that differ."""
+    groups: dict[str, list[ConfirmationView]] = {}
+    for one in questions:
+        groups.setdefault(one.tool, []).append(one)
+    words = {
+        one.confirmation: words_of(args)
+        for members in groups.values()
+        for one, args in zip(members, telling(members), strict=True)
+    }
+    return [words[one.confirmation] if one.tool else one_line(one.question) for one in questions]
