@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit.cli.root import run
-from tests.cli.terminal import PATIENCE_S, Terminal
+from tests.cli.terminal import Terminal
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 MODULE = Path(__file__).with_name("sample_module.py")

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.cli.conftest import Project
-from tests.cli.terminal import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 MODERN = "2026-07-28"
 ENVELOPE = {

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-PATIENCE_S: Final = 50.0
-"""How long something may take on a busy machine before the test fails; nothing waits so long where all is well."""
+from tests.patience import PATIENCE_S
+
 _CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 # A session's leader gets the terminal that it opens first as its own; only then does Ctrl-C become a signal.
 _OWN_TERMINAL: Final = 'exec "$0" "$@" <"$REMIT_TEST_TTY" >"$REMIT_TEST_TTY" 2>&1'

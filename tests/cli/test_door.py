@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from tests.cli.conftest import Project
-from tests.cli.terminal import PATIENCE_S
 from tests.http.certificates import certificate
+from tests.patience import PATIENCE_S
 
 TOKENS = '[[clients]]\nprincipal = "ann"\ntoken = "${ANN_TOKEN}"\nscopes = ["admin"]\n'
 COMMANDS = [("serve",), ("mcp", "serve", "--http"), ("mcp", "wrap", "--http")]

@@ -17,8 +17,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from tests.cli.conftest import Project
-from tests.cli.terminal import PATIENCE_S
 from tests.mcp_server.links import MODERN, at, text_of
+from tests.patience import PATIENCE_S
 from tests.peers import servers
 
 SDK = "@modelcontextprotocol/sdk/dist/esm"

@@ -23,8 +23,8 @@ from remit.settings import load
 from remit.settings.principal import principal
 from tests.cli.conftest import Project
 from tests.cli.talking import ENVELOPE, MODERN, Talk, text_of
-from tests.cli.terminal import PATIENCE_S
 from tests.mcp_server.links import sessions
+from tests.patience import PATIENCE_S
 from tests.peers import servers
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["legacy", MODERN])

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+
+from tests.patience import PATIENCE_S
 
 AXE = Path(__file__).parents[2] / "build/peers-mcp/npm/node_modules/axe-core/axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+expect.set_options(timeout=PATIENCE_S * 1_000)
 
 
 @cache
@@ -85,7 +89,7 @@ async def browsing() -> AsyncIterator[Browser]:
 async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Window]:
     """A tab in a context of its own; at its end nothing may have gone wrong in it."""
     context: BrowserContext = await browser.new_context(timezone_id="Europe/Berlin", **more)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE_S * 1_000)
     # As on a second visit: the first one tells the server the zone, and loads its page once more.
     await context.add_cookies([{"name": "remit-zone", "value": "Europe%2FBerlin", "url": url}])
     shown = Window(await context.new_page(), url)

@@ -10,11 +10,13 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from remit import Remit, Run, recipe, tool
+from remit.clock import SystemClock
 from remit.pages.table import PAGES
 from remit.service.jobs import Options
 from remit.testing.clock import ManualClock
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -185,6 +187,7 @@ async def test_the_first_page_is_in_the_readers_zone_too(served: Served, browser
     clock = ManualClock(1_767_225_600_000_000)  # 2026-01-01T00:00:00Z
     async with remit() as opened, served(opened, clock=clock) as server:
         context = await browser.new_context(timezone_id="Asia/Tokyo")
+        context.set_default_timeout(PATIENCE_S * 1_000)
         page = await context.new_page()
         _ = await opened.start(orders(item="milk"))
         async with page.expect_event("load"):
@@ -236,3 +239,41 @@ async def test_a_hostile_job_changes_nothing(served: Served, browser: Browser) -
         await expect(page.get_by_role("heading", name="What was edited")).to_be_visible()
         await page.get_by_role("button", name="Approve once").click()
         assert await job == f"2 {''.join(ATTACKS)} False {'y' * 100_000}"
+
+
+BOXES = """() => [...document.querySelectorAll("table")].flatMap((table) => {
+    const outer = table.getBoundingClientRect();
+    const walk = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+    const out = [];
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        if (!node.data.trim() || node.parentElement.closest(".hidden, caption, pre, .note")) continue;
+        const head = node.parentElement.closest("thead");
+        if (head && getComputedStyle(head).position === "absolute") continue;
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        for (const box of range.getClientRects())
+            if (box.right > outer.right + 0.5 || box.left < outer.left - 0.5) out.push(node.data.trim());
+    }
+    return out;
+})"""
+"""Texts that reach beyond their table, but those that are hidden, or cut with an ellipsis."""
+AGES_S = (61, 101, 59 * 60 + 59, 23 * 3_600 + 59 * 60, 399 * 86_400 + 23 * 3_600)
+"""Ages of a job that are written with as many characters as can be."""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("width", [390, 1024, 1280, 1440, 1920])
+async def test_no_text_leaves_its_table(served: Served, browser: Browser, width: int) -> None:
+    clock = ManualClock(SystemClock().now())
+    async with (
+        remit() as opened,
+        served(opened, clock=clock) as server,
+        window(browser, server.url, viewport={"width": width, "height": 800}) as shown,
+    ):
+        paths, before = await filled(opened), 0
+        for age in AGES_S:
+            clock.advance(age - before)
+            before = age
+            for path in paths if age == AGES_S[0] else ("/", "/jobs", "/agents", "/inbox"):
+                page = await shown.open(path)
+                assert await page.evaluate(BOXES) == [], (path, age)

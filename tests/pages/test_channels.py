@@ -11,6 +11,7 @@ import pytest
 from remit.api.route import Sent
 from remit.clock import SystemClock
 from remit.pages.live import Channels, Rows, changes, regions_of
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ class Journal:
 
 
 async def first(events: AsyncIterator[Sent]) -> Any:
-    sent = await asyncio.wait_for(anext(events), 20)
+    sent = await asyncio.wait_for(anext(events), PATIENCE_S)
     return Sent(sent.id, sent.event, msgspec.json.decode(sent.data))
 
 
@@ -90,7 +91,7 @@ async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
     async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         feeds = [channel.follow("") for _ in range(2)]
         for _ in range(2):
-            one, other = [await asyncio.wait_for(anext(feed), 20) for feed in feeds]
+            one, other = [await asyncio.wait_for(anext(feed), PATIENCE_S) for feed in feeds]
             assert one.data is other.data
             journal.write(a="2", b="1")
 
@@ -103,7 +104,7 @@ async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
         waiting = asyncio.ensure_future(anext(back))
         await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
         journal.write(a="2", b="1")
-        assert msgspec.json.decode((await asyncio.wait_for(waiting, 20)).data) == {"a": "2"}
+        assert msgspec.json.decode((await asyncio.wait_for(waiting, PATIENCE_S)).data) == {"a": "2"}
         assert (await first(channel.follow(sent.id))).data == {"a": "2", "b": "1"}
 
 

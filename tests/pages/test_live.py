@@ -12,6 +12,7 @@ from remit import Remit, Run, recipe, tool
 from remit.pages import servers, session
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 SEEN = """(seen) => {
@@ -122,13 +123,14 @@ async def test_the_inbox_counts_by_itself_and_a_question_says_that_it_is_over(se
 async def test_seven_tabs_are_all_live(served: Served, browser: Browser) -> None:
     async with remit() as opened, served(opened) as server:
         context = await browser.new_context()
+        context.set_default_timeout(PATIENCE_S * 1_000)
         tabs: list[Page] = []
         for _ in range(7):
             if tabs:
                 await tabs[-1].evaluate(SEEN, False)  # as a browser does with the tab behind
                 await expect(tabs[-1].locator("#live-state")).to_have_text("Paused")
             tabs.append(await context.new_page())
-            await tabs[-1].goto(f"{server.url}/jobs", timeout=10_000)
+            await tabs[-1].goto(f"{server.url}/jobs")
             await expect(tabs[-1].locator("#live-state")).to_have_text("Live")
         job = await opened.start(asks())
         await opened.service.jobs.settled([job.id])
@@ -148,7 +150,7 @@ async def test_a_page_outlives_its_server(served: Served, browser: Browser) -> N
         await server.stop()
         await expect(page.locator("#live-state")).to_contain_text("Offline")
         async with served(opened, port=port):
-            await expect(page.locator("#live-state")).to_have_text("Live", timeout=30_000)
+            await expect(page.locator("#live-state")).to_have_text("Live")
             _ = await opened.start(asks())
             await expect(page.locator("#rows tr, .new").first).to_be_visible()
         shown.faults.clear()  # what the browser says of the server that was away

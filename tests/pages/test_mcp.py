@@ -142,7 +142,7 @@ async def test_without_servers_and_clients_the_page_says_how_to_get_them(served:
     async with Remit(":memory:") as opened, served(opened) as browser:
         text = (await browser.get("/servers")).text
         assert "remit mcp add" in text
-        assert "No client has called yet" in text
+        assert "No client has called yet" in (await browser.get("/sessions")).text
 
 
 async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
@@ -151,8 +151,9 @@ async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
         for text in ("a", "b", "c", "d", "e", "f"):
             await opened.service.sessions.call(session, "pad.read", {"text": text})
         await opened.service.sessions.call(session, "pad.read", {"text": 1, HOSTILE: HOSTILE})
-        listed = (await browser.get("/servers")).text
+        listed = (await browser.get("/sessions")).text
         assert f'href="/sessions/{session}"' in listed
+        assert 'href="/sessions" aria-current="page"' in listed
         page = (await browser.get(f"/sessions/{session}")).text
         assert "6 \N{MULTIPLICATION SIGN} pad.read" in page
         assert "INVALID_TOOL_ARGS" in page

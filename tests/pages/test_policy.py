@@ -48,6 +48,13 @@ async def test_each_rule_tells_what_it_decided_and_what_is_wrong_with_it(served:
         assert "no call matched" in _row(text, "never")
         assert "It matches no tool of the catalog." in _row(text, "wrong")
         assert "Did you mean" in _row(text, "wrong")
+        (question,) = await opened.service.confirmations.pending()
+        for query, address, number in (
+            ("rule=read", f"/sessions/{session}?step=", 2),
+            ("rule=read&verdict=denied", f"/sessions/{session}", 0),
+            ("rule=write-asks&verdict=asked", f"/inbox/{question.confirmation}", 1),
+        ):
+            assert (await browser.get(f"/policy/calls?{query}")).text.count(f'href="{address}') == number, query
         assert "ada or bob answers" in _row(text, "write-asks")
         assert "<script>alert" not in text
         assert "\u202e" not in text
@@ -111,7 +118,8 @@ def _row(text: str, rule: str) -> str:
 
 
 def _hits(text: str, rule: str) -> list[str]:
-    return re.findall(r'class="number">([^<]*)<', _row(text, rule))
+    cells = re.findall(r'class="number">(.*?)</td>', _row(text, rule))
+    return [re.sub("<span.*?</span>|<[^>]*>", "", cell) for cell in cells]
 
 
 def _json(text: str) -> str:

@@ -37,7 +37,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...]
     """Those that were seen; none: whatever is shown now."""
     yes: bool
-    """Whether nobody is asked any more."""
+    """Whether they are answered without asking."""
     reason: str
     by: str
     sign: Path | None
@@ -76,13 +76,13 @@ def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
 
 
 async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
-    """Show each call whole and ask once, unless nobody is to be asked; then answer each, bound to its digest.
+    """Show each call whole and ask once, unless `yes`; then answer each, bound to its digest.
 
-    Raises UsageError where nobody would have seen the calls.
+    Raises UsageError where the calls would be answered unseen.
     """
     asks = not choice.yes
     if (asks and (state.as_json or not state.output.interactive)) or not (asks or choice.digests):
-        raise UsageError("nobody would see these calls before they are answered", code=Code.USAGE, remedy=_UNSEEN)
+        raise UsageError("these calls would be answered unseen", code=Code.USAGE, remedy=_UNSEEN)
     async with state.open(code="unused", writes=True) as remit:
         pending = choice.filter.of(await remit.service.confirmations.pending())
         questions = [one for one in pending if not choice.digests or one.digest in choice.digests]

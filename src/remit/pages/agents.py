@@ -18,7 +18,7 @@ from remit.service.conversations import AGENT, IMPORTED
 from remit.service.jobs import Options
 from remit.service.standing import Standing, standing
 from remit.service.usage import UsageRow
-from remit.service.views import ConfirmationView
+from remit.service.views import ConfirmationView, JobRow
 
 _PAGE: Final = 50
 _NEWEST: Final = 200
@@ -109,9 +109,15 @@ async def agents(asked: PageRequest) -> Agents:
     return Agents(
         title="Agents",
         before=before,
-        lines=tuple(line_of(row, asked.now) for row in rows[:_PAGE]),
+        lines=tuple(_line(row, asked.now) for row in rows[:_PAGE]),
         next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
     )
+
+
+def _line(row: JobRow, now: int) -> Line:
+    """An agent as a line: its task stands without a name."""
+    line = line_of(row, now)
+    return msgspec.structs.replace(line, title=line.title.removeprefix("task: "))
 
 
 async def agent(asked: PageRequest) -> Agent:

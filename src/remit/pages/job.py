@@ -126,6 +126,9 @@ class Job(View, frozen=True, kw_only=True):
     marks: tuple[Mark, ...]
     detail: Detail | None
     input: Shown
+    """Without the nulls among its parts."""
+    nulls: int
+    """How many those are."""
     result: Shown | None
 
 
@@ -168,6 +171,7 @@ async def job(asked: PageRequest) -> Job:
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
+    given = _given(known.input)
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     return Job(
         title=f"{known.row.name} {name[-6:]}",
@@ -196,9 +200,15 @@ async def job(asked: PageRequest) -> Job:
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
         detail=await _detail(asked, known, query.step) if query.step else None,
-        input=shown(known.input),
+        input=shown(given),
+        nulls=len(known.input) - len(given) if isinstance(given, dict) else 0,
         result=shown(known.result) if known.completed else None,
     )
+
+
+def _given(given: Any) -> Any:
+    """An input without its nulls."""
+    return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 async def _labelled(asked: PageRequest, label: str, job: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ _ENTRIES: Final[tuple[tuple[str, str, Scope, str], ...]] = (
     ("Policy", "/policy", "read", "p"),
     ("Tickets", "/tickets", "tickets", "k"),
     ("MCP", "/servers", "read", "m"),
+    ("Sessions", "/sessions", "read", "s"),
     ("Usage", "/usage", "read", "u"),
 )
 """Each with its path, the scope without which there is nothing to see, and the key that leads there after `g`."""

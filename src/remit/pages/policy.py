@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
@@ -12,16 +12,19 @@ from remit.errors import UsageError
 from remit.pages.catalog import PATIENCE_S, seen
 from remit.pages.given import json_object
 from remit.pages.page import Page, PageRequest, See, View
+from remit.pages.text import link
 from remit.policy.conditions import written
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation
 from remit.policy.lint import Finding
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
-from remit.service.hits import STREAMS, Hits
+from remit.service.hits import STREAMS, Hits, Ruling
 
 _TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
 """How an effect looks."""
+_CALLS: Final = 200
+"""Calls of a page, the newest."""
 
 
 class RuleLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,56 @@ class Policy(View, frozen=True, kw_only=True):
     explanation: Explanation | None = None
     wrong: str = ""
     """Why the form could not be understood."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which decisions of a rule."""
+
+    rule: str = ""
+    verdict: Literal["", "ran", "asked", "denied"] = ""
+
+
+class RulingLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a rule decided about."""
+
+    ruling: Ruling
+    path: str
+    """The page of the call; empty if it has none."""
+    name: str
+    """The job or session that makes it."""
+
+
+class Rulings(View, frozen=True, kw_only=True):
+    """The calls that a rule decided about."""
+
+    template: ClassVar[str] = "rulings.html"
+    query: Query
+    lines: tuple[RulingLine, ...]
+    found: int
+    streams: int = STREAMS
+
+
+async def rulings(asked: PageRequest) -> Rulings:
+    """The calls that a rule let run, asked about or denied, newest first."""
+    query: Query = asked.query
+    found = await asked.service.policy.rulings(asked.now - DAY, query.rule)
+    found = [one for one in found if query.verdict in {"", one.verdict}]
+    return Rulings(
+        title=f"Calls that {query.rule} decided",
+        query=query,
+        lines=tuple(_ruling_line(one) for one in found[:_CALLS]),
+        found=len(found),
+    )
+
+
+def _ruling_line(ruling: Ruling) -> RulingLine:
+    kind, _, name = ruling.stream.partition("/")
+    name = name.partition("/")[0]
+    shape = {"job": "/jobs/{}", "session": "/sessions/{}"}.get(kind, "")
+    path = link(shape, name, step=ruling.step) if shape else ""
+    return RulingLine(
+        ruling=ruling, path=link("/inbox/{}", ruling.confirmation) if ruling.confirmation else path, name=name
+    )
 
 
 async def policy(asked: PageRequest) -> Policy:
@@ -150,6 +203,7 @@ def _terms(rule: Rule) -> str:
 
 PAGES: Final = (
     Page(path="/policy", scope="read", handler=policy),
+    Page(path="/policy/calls", scope="read", handler=rulings, query=Query),
     Page(path="/policy/explain", scope="read", handler=policy),
     Page(path="/policy/explain", scope="read", handler=explain, form=Form),
     Page(path="/policy/remembered/{rule}/revoke", scope="decide", handler=revoke, form=Revoke),

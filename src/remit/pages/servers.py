@@ -1,4 +1,4 @@
-"""MCP: the servers whose tools this process uses, and the clients that call here."""
+"""MCP: the servers whose tools this process uses."""
 
 from __future__ import annotations
 
@@ -14,33 +14,20 @@ from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.tools import Line, line_of
 from remit.service.mcp import ServerDiff, ServerRow
-from remit.service.views import SessionRow
 from remit.tools.remote import RemoteStatus
 from remit.trace.words import words
 
-_SESSIONS: Final = 50
 _PINS: Final = 20
 _ANSWER_S: Final = 5.0
 """Seconds that a page waits for a server's own words."""
 _TONES: Final = {"up": "quiet", "connecting": "busy", "failed": "bad", "off": "quiet"}
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sessions."""
-
-    before: str = ""
-    """Continue after this session of an earlier page."""
-
-
 class Mcp(View, frozen=True, kw_only=True):
-    """Servers and sessions."""
+    """Every server."""
 
     template: ClassVar[str] = "servers.html"
     servers: tuple[ServerRow, ...]
-    sessions: tuple[SessionRow, ...]
-    before: str
-    next: str
-    """Continue after this session; empty: this is the last page."""
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,16 +60,8 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def mcp(asked: PageRequest) -> Mcp:
-    """Every server, and a page of sessions, newest first."""
-    before = asked.query.before
-    rows = await asked.service.sessions.rows(limit=_SESSIONS + 1, before=before)
-    return Mcp(
-        title="MCP",
-        servers=tuple(await asked.service.servers.rows(PATIENCE_S)),
-        sessions=tuple(rows[:_SESSIONS]),
-        before=before,
-        next=rows[_SESSIONS - 1].session if len(rows) > _SESSIONS else "",
-    )
+    """Every server."""
+    return Mcp(title="MCP", servers=tuple(await asked.service.servers.rows(PATIENCE_S)))
 
 
 async def server(asked: PageRequest) -> Server:
@@ -147,7 +126,7 @@ async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | Non
 
 
 PAGES: Final = (
-    Page(path="/servers", scope="read", handler=mcp, query=Query, live="tools"),
+    Page(path="/servers", scope="read", handler=mcp, live="tools"),
     Page(path="/servers/{server}", scope="read", handler=server, live="tools", mark=moved),
     Page(path="/servers/{server}/approve", scope="admin", handler=approve, form=Approve),
     Page(path="/servers/{server}/pin", scope="admin", handler=pin, form=Nothing),

@@ -1,4 +1,4 @@
-"""A session: the calls of one client, shaped like a job."""
+"""Sessions: the list, and the calls of one client, shaped like a job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,30 @@ from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Row, drifted_in, groups, lines, scale_of
 from remit.service.rows import step_row
+from remit.service.views import SessionRow
 from remit.trace.step import StepNarrative
 
 _MOST: Final = 500
 """Calls of a page."""
+_SESSIONS: Final = 50
+"""Sessions of a page."""
+
+
+class Which(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions."""
+
+    before: str = ""
+    """Continue after this session of an earlier page."""
+
+
+class Sessions(View, frozen=True, kw_only=True):
+    """A page of sessions, newest first."""
+
+    template: ClassVar[str] = "sessions.html"
+    sessions: tuple[SessionRow, ...]
+    before: str
+    next: str
+    """Continue after this session; empty: this is the last page."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +71,24 @@ class Session(View, frozen=True, kw_only=True):
     """Calls of a page."""
 
 
+async def sessions(asked: PageRequest) -> Sessions:
+    """A page of sessions, newest first."""
+    before = asked.query.before
+    rows = await asked.service.sessions.rows(limit=_SESSIONS + 1, before=before)
+    return Sessions(
+        title="Sessions",
+        sessions=tuple(rows[:_SESSIONS]),
+        before=before,
+        next=rows[_SESSIONS - 1].session if len(rows) > _SESSIONS else "",
+    )
+
+
 async def session(asked: PageRequest) -> Session:
     """The session's page. Raises NotFoundError."""
     name, query = asked.path["session"], asked.query
     if not name.startswith("ses_"):
         why = f"There is no session {name!r:.80}."
-        raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page MCP lists them.")
+        raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page Sessions lists them.")
     story = await asked.service.streams.story(name)
     calls = [step for step in story.steps if step]
     number = min(query.until, len(calls)) if query.until > 0 else len(calls)
@@ -84,4 +116,7 @@ async def session(asked: PageRequest) -> Session:
     )
 
 
-PAGES: Final = (Page(path="/sessions/{session}", scope="read", handler=session, query=Query, live="events"),)
+PAGES: Final = (
+    Page(path="/sessions", scope="read", handler=sessions, query=Which, live="heads"),
+    Page(path="/sessions/{session}", scope="read", handler=session, query=Query, live="events"),
+)

@@ -19,6 +19,8 @@ OUTLOOKS: Final = {
 }
 """What becomes of a tool's calls, in words and how it looks."""
 _ABOUT: Final = 200
+_SANDBOX: Final = "sandbox"
+"""The provider whose tools are the sandbox itself."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ def line_of(tool: ToolView) -> Line:
         word=word,
         tone=tone,
         version=tool.version,
-        isolation=tool.isolation,
+        isolation=tool.isolation or ("sandbox" if tool.provider_id == _SANDBOX else ""),
         about=tool.quarantined or (first if len(first) <= _ABOUT else f"{first[:_ABOUT]}…"),
     )
 

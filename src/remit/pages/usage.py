@@ -47,6 +47,8 @@ class Usage(View, frozen=True, kw_only=True):
     calls: int
     tokens: int
     cost: float
+    most: float
+    """What the longest bar stands for."""
     lines: tuple[Line, ...]
     found: int
 
@@ -68,6 +70,7 @@ async def usage(asked: PageRequest) -> Usage:
         calls=sum(row.calls for row in rows),
         tokens=sum(row.tokens for row in rows),
         cost=cost,
+        most=most,
         lines=tuple(
             Line(
                 name=row.name,

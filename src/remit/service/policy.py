@@ -13,7 +13,7 @@ from remit.policy.given import Given, given_of, moment_of
 from remit.policy.lint import Finding, lint_rules
 from remit.policy.rule import Rule
 from remit.policy.table import Table
-from remit.service.hits import Hits, hits_of
+from remit.service.hits import Hits, Ruling, hits_of, rulings_of
 from remit.tools.catalog import ResolveError
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class PolicyRules:
     async def hits(self, since: int) -> dict[str, Hits]:
         """What each rule decided at or after `since` (µs), by its id, as far as the newest jobs and sessions tell."""
         return await hits_of(self._services.journal, since)
+
+    async def rulings(self, since: int, rule: str) -> list[Ruling]:
+        """Each decision of a rule at or after `since` (µs), newest first, as far as the newest streams tell."""
+        return await rulings_of(self._services.journal, since, rule)
 
     async def explain(
         self,

@@ -75,6 +75,7 @@ class _Answer(NamedTuple):
 def command(
     context: click.Context,
     state: State,
+    /,
     confirmation: str | None,
     approve: bool,
     deny: bool,

@@ -42,6 +42,7 @@
   function search(event) {
     event.preventDefault();
     const field = document.querySelector("main input[type=search]");
+    if (field?.closest("details")) field.closest("details").open = true;
     if (field) { field.focus(); field.select(); } else location.assign("/jobs#search");
   }
 
