@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import MAX_WIRE
+from remit.tools.subschemas import children
 
 if TYPE_CHECKING:
     from remit.settings.mcp import LevelName, McpServer
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 _OUTSIDE: Final = re.compile(r"[^A-Za-z0-9_-]+|__+")
 _HASH: Final = 6
 _DESCRIPTION: Final = 100_000
+_VALUES: Final = ("const", "default")
+"""Keywords for which null is a value."""
 
 
 def full_name(server: str, tool: str, *, apart: bool = False) -> str:
@@ -110,7 +115,34 @@ def _text(raw: dict[str, Any]) -> str:
 
 
 def _schema(value: object) -> dict[str, Any] | None:
-    """The schema as written; one that is not a schema admits nothing and quarantines the tool."""
-    if value is None or isinstance(value, dict):
+    """The schema as written; one that is not a schema admits nothing and quarantines the tool.
+
+    A keyword with null counts as absent: some servers write their empty fields so.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        return {"type": repr(value)[:50]}
+    if not any(_empty(schema) for schema in _schemas(value)):
         return value
-    return {"type": repr(value)[:50]}
+    try:
+        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    except RecursionError:  # deeper than any schema may be
+        return value
+    for schema in _schemas(copy):
+        for keyword in _empty(schema):
+            del schema[keyword]
+    return copy
+
+
+def _schemas(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A schema and those within it; one that is found may be changed before the next one is asked for."""
+    waiting = [root]
+    while waiting:
+        schema = waiting.pop()
+        yield schema
+        waiting += [child for _, child in children(schema) if isinstance(child, dict)]
+
+
+def _empty(schema: dict[str, Any]) -> list[str]:
+    return [keyword for keyword, value in schema.items() if value is None and keyword not in _VALUES]
