@@ -167,18 +167,14 @@ class Code(Enum):
     HEAD_UNSEALED = Row(ERROR, 409, False, "A stream's head has no seal, or a seal under a key that is not here.")
     HEAD_FORGED = Row(ERROR, 409, False, "A stream's head was written by someone without the journal's key.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
-    ERASURE_INCOMPLETE = Row(
-        NOTE, 200, False, "Values about a subject stand in events of an older Remit, and could not be erased."
-    )
+    ERASURE_INCOMPLETE = Row(NOTE, 200, False, "Values that an older Remit recorded in events could not be erased.")
     BLOB_MISSING = Row(ERROR, 410, False, "The bytes of a recorded value are no longer in the journal.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")
     JOURNAL_READ_ONLY = Row(ERROR, 503, False, "The journal cannot be written to.")
     JOURNAL_FULL = Row(ERROR, 507, True, "The disk under the journal is full; nothing recorded was lost.")
     JOURNAL_CORRUPT = Row(ERROR, 500, False, "The journal's file is damaged or is not a journal.")
     JOURNAL_IO = Row(ERROR, 503, True, "The journal's storage failed.")
-    JOURNAL_NEWER = Row(
-        ERROR, 409, False, "A newer version of Remit wrote this journal; this version must not change it."
-    )
+    JOURNAL_NEWER = Row(ERROR, 409, False, "A newer Remit wrote this journal; this one must not change it.")
     JOURNAL_MOVED = Row(ERROR, 409, False, "The journal moved: its work goes on in another one, and never here.")
     JOURNAL_BACKUP = Row(ERROR, 409, False, "The journal is a copy that runs no jobs until it is activated.")
     JOURNAL_CLOSED = Row(ERROR, 503, False, "The journal is closed.")

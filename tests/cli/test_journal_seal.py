@@ -49,6 +49,29 @@ def test_a_forged_title_is_found_and_named_with_its_code(trusting: Project) -> N
     assert trusting.here("verify", "--json").json["codes"] == ["HEAD_FORGED"]
 
 
+def test_a_key_that_was_deleted_is_missed(trusting: Project) -> None:
+    trusting.job("report")
+    (key,) = keys_of(trusting)
+    kept = key.read_bytes()
+    key.unlink()
+    done = trusting.here("verify", "--json")
+    assert (done.status, set(done.json["codes"])) == (DAMAGED, {"HEAD_UNSEALED"})
+    key.write_bytes(kept)
+    key.chmod(0o600)
+    assert trusting.here("verify").status == 0
+
+
+def test_resuming_everything_ends_and_names_the_job_that_was_forged(trusting: Project) -> None:
+    forged, other = trusting.job("notes", "--path", "a.txt"), trusting.job("notes", "--path", "b.txt")
+    forge(trusting, f"UPDATE heads SET title = 'harmless' WHERE stream = 'job/{forged}'")
+    done = trusting.here("resume", "--all")
+    assert done.status == DAMAGED
+    assert f"damaged HEAD_FORGED: job/{forged}" in done.err
+    assert other in done.out + done.err
+    done = trusting.here("resume", forged)
+    assert (done.status, "HEAD_FORGED" in done.err) == (1, True)
+
+
 def test_a_journal_of_before_says_so_and_can_be_sealed(project: Project) -> None:
     project.job("report")
     assert keys_of(project) == [], "a journal made under REMIT_TRUST=1 may outlive the home folder"

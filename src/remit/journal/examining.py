@@ -16,7 +16,7 @@ from remit.journal.event import UNSET, Event, Head
 from remit.journal.heads import contradiction
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, ToolInvocationStarted
 from remit.journal.references import Digest, digests_in, digests_of, payload_of, values_in
-from remit.journal.seals import Seals
+from remit.journal.seals import Seals, keyless
 
 _RESTORE: Final = "Restore the journal from a backup."
 
@@ -67,6 +67,8 @@ async def examine(
     if said := contradiction(head, events):
         msg = f"{head.stream}: the head is not what its events say: {said}"
         raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
+    if seals is None and head.seal:
+        raise keyless(head)
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
     looking = _Examination(values, set() if proven is None else proven)

@@ -313,10 +313,7 @@ class Journal:
         return await self._store.blobs(after, _BLOB_PAGE)
 
     async def replicate(self, append: Append, *, unleased: bool = False) -> None:
-        """Append events as they are chained, durably, also to a journal that runs no jobs. Raises as `append` does.
-
-        `unleased`: raise JournalError (JOURNAL_LOCKED) while someone holds a lease in it.
-        """
+        """Append events as they are chained, durably and aside. Raises as `append` does, and for `unleased` (Commit)."""
         await self._written(Commit(appends=(append,), at=append.at, aside=True, unleased=unleased))
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:

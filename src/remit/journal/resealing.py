@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, StateError
@@ -53,7 +54,7 @@ async def seal_all(journal: Journal) -> Resealed:
                 if doubt is not None and doubt.code is Code.HEAD_FORGED and former is None:
                     raise doubt
                 events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
-                await examine(former or head, events, None, journal, journal.clock.now())
+                await examine(replace(former or head, seal=b""), events, None, journal, journal.clock.now())
             except ChainBrokenError as error:
                 problems.append(f"{error.code.name}: {error.message}")
                 continue

@@ -31,6 +31,7 @@ _ID_DOMAIN: Final = b"remit-seal-key\0"
 _SEALED_AS: Final = dict.fromkeys(OPEN_STATES, "open")
 _fields: Final = msgspec.json.Encoder(order="deterministic").encode
 _LOOK: Final = "Check the stream with `remit trace`; if it is right, run `remit journal seal`."
+_BRING: Final = "Bring the key file back (journal.key_file); without it, check the stream, then `remit journal seal`."
 _FORGED: Final = "Someone without the key wrote to the journal: restore a backup."
 _LEASED: Final = "An older Remit left it so when a failed ticket was leased: run `remit journal seal`."
 
@@ -92,8 +93,7 @@ class Seals:
             why = f"{head.stream}: its head has no seal, or someone removed it"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
         if head.seal[:ID_BYTES] not in self._keys:
-            why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
-            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
+            return keyless(head)
         if not self._holds(head):
             if self.before_lease(head) is not None:
                 why = f"{head.stream}: its head is `{head.state}`, and was sealed as `failed`"
@@ -110,6 +110,12 @@ class Seals:
     def _holds(self, head: Head) -> bool:
         key = self._keys.get(head.seal[:ID_BYTES])
         return key is not None and compare_digest(key.over(covered(head))(head.hash), head.seal)
+
+
+def keyless(head: Head) -> ChainBrokenError:
+    """Why a sealed head is not to be believed where its key is not."""
+    why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
+    return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_BRING)
 
 
 def key_id(key: bytes) -> bytes:

@@ -53,6 +53,11 @@ async def open_job(journal: Journal, job: str) -> Head:
     return head
 
 
+async def prove_job(journal: Journal, head: Head) -> None:
+    """Raise ChainBrokenError for a job that no worker continues, because it is damaged or was forged."""
+    journal.prove(head, (await journal.read(head.stream))[: head.seq])
+
+
 def fit_identifier(job: str) -> str:
     """An identifier that a caller chose. Raises UsageError if it is not one."""
     prefix, _, digits = job.partition("_")

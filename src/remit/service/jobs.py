@@ -33,7 +33,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.policy.groups import Groups, expanded
-from remit.service.heads import fit_identifier, head_of, open_job, stream_named
+from remit.service.heads import fit_identifier, head_of, open_job, prove_job, stream_named
 from remit.service.many import Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats, replayable
 from remit.service.rows import open_waits, step_rows
@@ -337,8 +337,8 @@ class Jobs:
         await self._for_everyone(job)
 
     async def resume(self, job: str) -> None:
-        """Make a job due now, whatever it waits for. Raises NotFoundError or StateError."""
-        await open_job(self._journal, job)
+        """Make a job due now. Raises NotFoundError, StateError, or ChainBrokenError if no worker continues it."""
+        await prove_job(self._journal, await open_job(self._journal, job))
         if self.keeper:
             await self._for_everyone(job)
         await self._journal.wake(stream_of(job))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import complete
+from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -32,27 +32,36 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
 
     Recorded steps are not done again. A job whose process died is taken over at once; a job that another process is
     running is only watched. Otherwise this works like `remit run`. JOB is an id, a unique ending of one, or `last`.
+    Damaged jobs are named and left out by --all; the status is then 7.
     """
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)
     from remit.cli.runnable import count_in_files_of
+    from remit.cli.text import clean
     from remit.cli.working import work_on
-    from remit.errors import StateError
+    from remit.errors import ChainBrokenError, StateError
+
+    damaged: list[str] = []
 
     async def choose(remit: Opened) -> list[str]:
         if everything:
             listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
             for row in listed:
-                with suppress(StateError):  # it has ended since it was listed: how it ended is shown all the same
-                    await _wake(state, remit, row.job)
-            return [row.job for row in listed]
+                try:
+                    with suppress(StateError):  # it has ended since it was listed: how it ended is shown all the same
+                        await _wake(state, remit, row.job)
+                except ChainBrokenError as error:  # no worker continues it
+                    state.output.err.line(f"{state.output.err.style('damaged', 'fail')} {clean(str(error))}")
+                    damaged.append(row.job)
+            return [row.job for row in listed if row.job not in damaged]
         found = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
         for job in found:
             await _wake(state, remit, job)
         return found
 
     count_in_files_of(state, jobs, _OPEN if everything else ())
-    return work_on(state, choose, patient=patient)
+    status = work_on(state, choose, patient=patient)
+    return exit_codes.DAMAGED if damaged else status
 
 
 async def _wake(state: State, remit: Opened, job: str) -> None:
