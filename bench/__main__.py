@@ -29,6 +29,7 @@ from bench import (
     size,
     startup,
     steps,
+    usage,
 )
 from bench.lab import Lab
 from bench.measure import Result
@@ -60,6 +61,7 @@ ALL = (
     follow.follow,
     follow.follow_postgres,
     scale.scale,
+    usage.sums,
     size.disk,
     memory.growth,
     memory.growth_spread,

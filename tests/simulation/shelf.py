@@ -20,6 +20,7 @@ from remit.journal.event import (
     Claim,
     Commit,
     Event,
+    Fold,
     Head,
     HeadPatch,
     HeadQuery,
@@ -42,6 +43,7 @@ class Shelf:
         self.order: list[Event] = []
         """Of all streams, as they were written."""
         self.blobs: dict[str, Blob] = {}
+        self.folds: dict[str, Fold] = {}
         self.watchers: list[Callable[[], None]] = []
         """Told of every write, one for each living process."""
         self.version = 1
@@ -128,6 +130,19 @@ class Shelf:
             if head.lease_owner is None:
                 due = at if due is None else min(due, at)
             self.heads[stream] = msgspec.structs.replace(head, wakes=head.wakes + 1, due_at=due)
+
+    def kept_folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+        """A fold and some of its parts."""
+        names = {name, *(f"{name}/{part}" for part in parts)}
+        return [self.folds[one] for one in sorted(names & self.folds.keys())]
+
+    def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Replace folds, if the first is still the one that they continue."""
+        known = self.folds.get(folds[0].name)
+        if (known.position if known else 0) != before:
+            return False
+        self.folds |= {one.name: one for one in folds}
+        return True
 
     def prune(self, now: int, limit: int) -> int:
         """Erase blobs whose time is over; how many."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -132,6 +132,14 @@ class ShelfStore:
     async def drained(self) -> None:
         """Return once everything submitted before is done."""
         await self._done("drained", lambda: None)
+
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+        """A fold and some of its parts."""
+        return await self._done("folds", lambda: self.shelf.kept_folds(name, parts))
+
+    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Replace folds, if the first is still the one that they continue."""
+        return await self._done("keep_folds", lambda: self.shelf.keep_folds(folds, before))
 
     async def prune(self, now: int, limit: int) -> int:
         """Erase blobs whose time is over; how many."""

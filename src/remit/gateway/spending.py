@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -10,25 +11,50 @@ from remit.journal.event import Event
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
 
 
-class Spent(msgspec.Struct):
+class Reserved(Protocol):
+    """What was reserved for an answer."""
+
+    @property
+    def reserved_tokens(self) -> int:
+        """The most tokens that it may take."""
+        ...
+
+    @property
+    def reserved_cost(self) -> float:
+        """The same in US dollars; 0: no price is known."""
+        ...
+
+
+class Spent(msgspec.Struct, array_like=True):
     """A sum that grows with every event, and holds what is reserved for answers still under way."""
 
     tokens: int = 0
     cost: float = 0.0
     """US dollars, as far as prices are known."""
     calls: int = 0
+    unpriced: int = 0
+    """Calls of which no price is known."""
 
     def reserve(self, tokens: int, cost: float) -> None:
         """Count a call that begins."""
         self.tokens += tokens
         self.cost += cost
         self.calls += 1
+        self.unpriced += not cost
 
-    def settle(self, started: CommandStarted, committed: CommandCommitted) -> None:
+    def settle(self, reserved: Reserved, committed: CommandCommitted) -> None:
         """Put what the call took in the place of what was reserved for it."""
         if not committed.uncertain:
-            self.tokens += committed.token_count - started.reserved_tokens
-            self.cost += (committed.cost or 0.0) - started.reserved_cost
+            self.tokens += committed.token_count - reserved.reserved_tokens
+            self.cost += (committed.cost or 0.0) - reserved.reserved_cost
+            self.unpriced += (committed.cost is None and committed.token_count > 0) - (not reserved.reserved_cost)
+
+    def add(self, other: Spent) -> None:
+        """Add another sum."""
+        self.tokens += other.tokens
+        self.cost += other.cost
+        self.calls += other.calls
+        self.unpriced += other.unpriced
 
 
 def own(events: Iterable[Event]) -> Iterator[Event]:

@@ -52,6 +52,15 @@ class Scanned(msgspec.Struct, frozen=True, gc=False):
     """Whether there are events after it, or some may still appear before the newest one."""
 
 
+class Fold(msgspec.Struct, frozen=True, gc=False):
+    """What was summed over events of all streams up to a position: an index, made again from the events at any time."""
+
+    name: str
+    """Its name, or that of a part of it as `name/part`."""
+    position: int
+    data: bytes
+
+
 class Blob(msgspec.Struct, frozen=True, gc=False):
     """Bytes kept by digest, for values too large for an event."""
 

@@ -21,6 +21,7 @@ from remit.journal.event import (
     Claim,
     Commit,
     Event,
+    Fold,
     Head,
     HeadPatch,
     HeadQuery,
@@ -280,6 +281,14 @@ class Journal:
                 for placed in page.events:
                     yield placed
                 after, more = page.position, page.more
+
+    async def folds(self, name: str, parts: Iterable[str] = ()) -> list[Fold]:
+        """A fold that was kept, and these parts of it, of one moment. An index: only events decide (rule 14)."""
+        return await self._store.folds(name, tuple(parts))
+
+    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Keep a fold in the place of the one kept at the position `before`; False if another one is kept by now."""
+        return await self._store.keep_folds(folds, before)
 
     async def changed(self, since: int) -> int:
         """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""

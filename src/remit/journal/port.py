@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 
 
 class Writing(Protocol):
@@ -46,6 +46,13 @@ class Writing(Protocol):
     @property
     def backlog(self) -> int:
         """Bytes submitted and not yet written."""
+        ...
+
+    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Put a fold and parts of it in the place of those kept, in one transaction.
+
+        Nothing is written, and the answer is False, unless the first of them is kept at the position `before` (0: not).
+        """
         ...
 
     async def prune(self, now: int, limit: int) -> int:
@@ -86,6 +93,10 @@ class Reading(Protocol):
         No event ever appears at a position that a page has passed, however slow the transaction that writes it. After a
         loss of power, events that were not synced are gone and others may get their positions.
         """
+        ...
+
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+        """A fold and these parts of it, by name, of one moment; those that are not kept are left out."""
         ...
 
     async def blob(self, digest: str) -> bytes | None:

@@ -8,8 +8,8 @@ import msgspec
 
 from remit.clock import DAY
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.text import link
-from remit.service.usage import By
+from remit.pages.text import dollars, link
+from remit.service.usage import By, priced
 
 _SHOWN: Final = 200
 """Rows of a page; the largest ones."""
@@ -32,7 +32,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The page of what it is the sum of; empty if it has none."""
     calls: int
     tokens: int
-    cost: float
+    cost: str
+    """In US dollars, with the requests whose price is not known."""
     width: float
     """Of its bar: 1,000 for the largest."""
 
@@ -46,7 +47,7 @@ class Usage(View, frozen=True, kw_only=True):
     """What the bars show: tokens if no price is known."""
     calls: int
     tokens: int
-    cost: float
+    cost: str
     most: float
     """What the longest bar stands for."""
     lines: tuple[Line, ...]
@@ -59,8 +60,9 @@ async def usage(asked: PageRequest) -> Usage:
     days = _DAYS.get(query.days)
     since = (asked.now // DAY - days + 1) * DAY if days else 0
     rows = await asked.service.usage.rows(query.by, since=since)
-    cost = sum(row.cost for row in rows)
-    most = max((row.cost if cost else row.tokens for row in rows), default=0) or 1
+    cost = sum(row.cost or 0.0 for row in rows)
+    sizes = {row.name: (row.cost or 0.0) if cost else row.tokens for row in rows}
+    most = max(sizes.values(), default=0) or 1
     if query.by == "day":
         rows.sort(key=lambda row: row.name, reverse=True)
     return Usage(
@@ -69,21 +71,25 @@ async def usage(asked: PageRequest) -> Usage:
         measure="cost" if cost else "tokens",
         calls=sum(row.calls for row in rows),
         tokens=sum(row.tokens for row in rows),
-        cost=cost,
         most=most,
+        cost=_dollars(cost if any(row.cost is not None for row in rows) else None, sum(row.unpriced for row in rows)),
         lines=tuple(
             Line(
                 name=row.name,
                 path=_path(row.name) if query.by == "job" else "",
                 calls=row.calls,
                 tokens=row.tokens,
-                cost=row.cost,
-                width=round(1_000 * (row.cost if cost else row.tokens) / most, 1),
+                cost=_dollars(row.cost, row.unpriced),
+                width=round(1_000 * sizes[row.name] / most, 1),
             )
             for row in rows[:_SHOWN]
         ),
         found=len(rows),
     )
+
+
+def _dollars(cost: float | None, unpriced: int) -> str:
+    return priced(cost, unpriced, dollars)
 
 
 def _path(name: str) -> str:

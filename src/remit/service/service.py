@@ -93,7 +93,7 @@ def service_over(
         recipes=KnownRecipes(programs.recipes),
         servers=McpServers(services.catalog, pins, servers),
         tickets=Tickets(desk, jobs, principal, Worker(wake, working)),
-        usage=Usage(journal),
+        usage=Usage(journal, services.allowance.sums),
         conversations=Conversations(journal, jobs),
         health=Health(services),
         requests=Requests(journal),

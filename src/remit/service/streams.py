@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.clock import DAY, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.remembered_calls import RememberedCalls
+from remit.gateway.sums import ModelSums
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
@@ -116,6 +118,9 @@ class Streams:
         damaged += len({stream for stream, _ in unproven})
         if identifier is None:
             problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
+            for day in await ModelSums(self._journal).differing():
+                text = f"what models took on {isoformat(day * DAY)[:10]} is not what is kept of it in the table folds"
+                problems.append((Code.SUMS_DIFFER.name, f"{text}; empty the table, and it is made anew"))
         return VerifyReport(
             streams=streams,
             events=events,

@@ -1,92 +1,110 @@
-"""What models took, by job, principal, model or day, summed over the journal."""
+"""What models took, by job, principal, model or day."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from remit.clock import DAY, isoformat
-from remit.gateway.spending import Spending, own
-from remit.jobs.state import KIND as JOB
+from remit.gateway.spending import Spending, Spent, own
 from remit.jobs.state import stream_of
-from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
-from remit.service.heads import SESSION
 
 if TYPE_CHECKING:
+    from remit.gateway.sums import ModelSums, Sum
+    from remit.journal.event import Event
     from remit.journal.journal import Journal
 
+_UNKNOWN: Final = "\u2013"
 By = Literal["job", "principal", "model", "day"]
-_PAGE: Final = 1_000
-_KINDS: Final = frozenset({CommandStarted.KIND, CommandCommitted.KIND})
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     """One sum."""
 
     name: str
-    """The job or session, the principal, `provider:model`, or the day as `2026-01-31` (UTC)."""
+    """The job or session, the principal, the model's name, or the day as `2026-01-31` (UTC)."""
     calls: int
     """Requests, each attempt for itself."""
     tokens: int
     """Input and output; an answer that did not arrive counts as what was reserved for it."""
-    cost: float
-    """US dollars, estimated, as far as prices are known."""
+    cost: float | None
+    """US dollars, estimated, of the requests whose price is known; None: of none."""
+    unpriced: int = 0
+    """Requests whose price is not known."""
+
+
+def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:.4f}".format) -> str:
+    """A cost in dollars for people; a request whose price is not known is not one of 0."""
+    known = form(cost) if cost is not None else ""
+    if not unpriced:
+        return known or _UNKNOWN
+    return f"{known} + {unpriced:,} request{'s' * (unpriced != 1)} without a price" if known else _UNKNOWN
 
 
 class Usage:
     """Sums of one journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
+    def __init__(self, journal: Journal, sums: ModelSums) -> None:
+        """Look at `journal`, and at the sums that are kept of it."""
         self._journal = journal
+        self._sums = sums
 
     # --- queries
 
     async def rows(self, by: By, *, since: int = 0) -> list[UsageRow]:
-        """Sums of what was asked at or after `since` (microseconds since the Unix epoch), the largest first."""
-        sums: dict[str, Spending] = {}
-        for kind in (JOB, SESSION):
-            before: str | None = None
-            while heads := await self._journal.heads(HeadQuery(kind=kind, before=before, limit=_PAGE)):
-                for head in heads:
-                    if head.updated_at >= since:
-                        _add(sums, by, since, await self._journal.read(head.stream))
-                before = heads[-1].stream
-        return _rows(sums)
+        """Sums of the days (UTC) from that of `since` on (microseconds since the Unix epoch), the largest first."""
+        sums, first = self._sums, since // DAY
+        await sums.refresh()
+        days = [day for day in sums.days if day >= first]
+        await sums.refresh(days)
+        totals: dict[str, Spent] = {}
+        for day in days:
+            for one in sums.of(day):
+                totals.setdefault(_name(by, day, one), Spent()).add(one.spent)
+        return _rows(totals)
 
     async def of(self, job: str) -> list[UsageRow]:
         """What one job took, by model."""
-        sums: dict[str, Spending] = {}
-        _add(sums, "model", 0, await self._journal.read(stream_of(job)))
-        return _rows(sums)
+        return _rows({name: found.spent for name, found in _by_model(await self._journal.read(stream_of(job))).items()})
 
 
-def _rows(sums: dict[str, Spending]) -> list[UsageRow]:
+def _rows(totals: dict[str, Spent]) -> list[UsageRow]:
     rows = [
-        UsageRow(name=name, calls=found.spent.calls, tokens=found.spent.tokens, cost=round(found.spent.cost, 9))
-        for name, found in sums.items()
+        UsageRow(
+            name=name,
+            calls=spent.calls,
+            tokens=spent.tokens,
+            cost=round(spent.cost, 9) if spent.calls > spent.unpriced else None,
+            unpriced=spent.unpriced,
+        )
+        for name, spent in totals.items()
     ]
-    return sorted(rows, key=lambda row: (-row.cost, -row.tokens, row.name))
+    return sorted(rows, key=lambda row: (-(row.cost or 0.0), -row.tokens, row.name))
 
 
-def _add(sums: dict[str, Spending], by: By, since: int, events: list[Event]) -> None:
+def _name(by: By, day: int, one: Sum) -> str:
+    match by:
+        case "job":
+            return one.stream.partition("/")[2]
+        case "principal":
+            return one.principal
+        case "model":
+            return one.model
+        case "day":
+            return isoformat(day * DAY).partition("T")[0]
+
+
+def _by_model(events: list[Event]) -> dict[str, Spending]:
     names: dict[str, str] = {}
+    totals: dict[str, Spending] = {}
     for event in own(events):
-        payload = decode(event.kind, event.data) if event.kind in _KINDS and event.at >= since else None
+        payload = decode(event.kind, event.data) if event.kind.startswith("command_") else None
         if isinstance(payload, CommandStarted):
-            name = names[payload.invocation_id] = _name(by, event, payload)
-            sums.setdefault(name, Spending()).started(payload)
+            names[payload.invocation_id] = payload.name
+            totals.setdefault(payload.name, Spending()).started(payload)
         elif isinstance(payload, CommandCommitted) and payload.invocation_id in names:
-            sums[names[payload.invocation_id]].committed(payload)
-
-
-def _name(by: By, event: Event, started: CommandStarted) -> str:
-    if by == "job":
-        return event.stream.partition("/")[2]
-    if by == "principal":
-        return started.principal
-    if by == "model":
-        return f"{started.llm_provider}:{started.llm_model}"
-    return isoformat(event.at // DAY * DAY).partition("T")[0]
+            totals[names[payload.invocation_id]].committed(payload)
+    return totals

@@ -42,7 +42,7 @@ def _finished(one: k.ToolInvocationFinished) -> str:
 def _model_asked(one: k.CommandStarted) -> str:
     left_out = ", ".join(f"{tool} ({reason})" for tool, reason in one.left_out.items())
     attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
-    return _joined(one.step, one.llm_provider, one.llm_model, attempt, f"without {left_out}" if left_out else "")
+    return _joined(one.step, one.name, attempt, f"without {left_out}" if left_out else "")
 
 
 def _answered(one: k.CommandCommitted) -> str:

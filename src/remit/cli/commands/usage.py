@@ -18,13 +18,20 @@ _BY = ("job", "principal", "model", "day")
 
 @click.command("usage")
 @click.option("--by", type=click.Choice(_BY), default="model", help="Group by this. Default: model.")
-@click.option("--days", metavar="N", type=click.IntRange(1, 36_500), default=30, help="Look back N days. Default: 30.")
+@click.option(
+    "--days",
+    metavar="N",
+    type=click.IntRange(1, 36_500),
+    default=30,
+    help="Look back N days (UTC), today included. Default: 30.",
+)
 @json_option("the sums")
 @pass_state
 def command(state: State, by: By, days: int) -> int:
     """Show what models used: requests, tokens, dollars.
 
-    Costs are estimates from known prices. An answer that never arrived counts as the most it could have used.
+    Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
+    could have used.
     """
     from remit.cli.running import run_to_end
 
@@ -32,7 +39,7 @@ def command(state: State, by: By, days: int) -> int:
         from remit.clock import DAY
 
         async with state.remit(code="unused") as remit:
-            since = remit.clock.now() - days * DAY
+            since = (remit.clock.now() // DAY - days + 1) * DAY
             return await remit.service.usage.rows(by, since=since)
 
     rows = run_to_end(look())
@@ -41,7 +48,8 @@ def command(state: State, by: By, days: int) -> int:
 
 def _print(by: By, state: State, rows: list[UsageRow]) -> None:
     from remit.cli.tables import Column, table
+    from remit.service.usage import priced
 
     columns = (Column(by.upper()), Column("REQUESTS"), Column("TOKENS"), Column("US$"))
-    lines = [(row.name, str(row.calls), str(row.tokens), f"{row.cost:.4f}") for row in rows]
+    lines = [(row.name, str(row.calls), str(row.tokens), priced(row.cost, row.unpriced)) for row in rows]
     table(state.output.out, columns, lines)

@@ -40,7 +40,7 @@ class AnnounceModel:
         asking.started, blobs = self._started(call, asking)
         # Money is spent next: if the intent were lost with the machine, so would be the count of it.
         await announce(call, (asking.started,), self._confirmations, synced=True, blobs=blobs)
-        self._allowance.release(asking.claim)
+        self._allowance.announced(asking.claim, call.invocation_id)
         known = asking.request.known
         known.tips.add(asking.request.thread.tip)
         known.messages.update(one.digest for one in asking.started.added)
@@ -58,6 +58,7 @@ class AnnounceModel:
             idempotency_key=call.idempotency_key,
             llm_model=name.model,
             llm_provider=name.provider,
+            llm_url=name.url,
             llm_temperature=request.sampling.temperature,
             prompt_hash=asking.prompt_hash,
             prompt=prompt.inline,

@@ -45,7 +45,6 @@ class Reserve:
         asking.reserved_tokens, asking.reserved_cost = most.total, cost.amount if cost else 0.0
         claim = asking.claim = Claim(
             principal=asking.request.principal,
-            stream=call.writer.stream,
             tokens=asking.reserved_tokens,
             cost=asking.reserved_cost,
         )

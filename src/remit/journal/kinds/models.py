@@ -35,6 +35,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     idempotency_key: str = ""
     llm_model: str = ""
     llm_provider: str = ""
+    llm_url: str = ""
+    """Where the server of an `openai-compatible` model listens."""
     llm_temperature: float | None = None
     prompt_hash: str = ""
     prompt: Annotated[OptionalRaw, holding(PromptNames)] = UNSET
@@ -62,6 +64,12 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """What the answer may take at most, counted until it is recorded."""
     reserved_cost: float = 0.0
     """The same in US dollars."""
+
+    @property
+    def name(self) -> str:
+        """The model's one name, as settings, prices and sums have it."""
+        place = f"{self.llm_url}#{self.llm_model}" if self.llm_url else self.llm_model
+        return f"{self.llm_provider}:{place}"
 
 
 class CommandCommitted(Payload, frozen=True, kw_only=True):

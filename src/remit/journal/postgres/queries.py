@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 
@@ -157,6 +157,28 @@ async def blobs(db: asyncpg.Connection, after: str, limit: int) -> list[Blob]:
     """Blobs in the order of their digests."""
     sql = "SELECT digest, data, until FROM blobs WHERE digest > $1 ORDER BY digest LIMIT $2"
     return [Blob(*row) for row in await db.fetch(sql, after, limit)]
+
+
+async def folds(db: asyncpg.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
+    """A fold and some of its parts."""
+    names = [name, *(f"{name}/{part}" for part in parts)]
+    sql = "SELECT name, position, data FROM folds WHERE name = ANY ($1) ORDER BY name"
+    return [Fold(*row) for row in await db.fetch(sql, names)]
+
+
+async def keep_folds(db: asyncpg.Connection, kept: Sequence[Fold], before: int) -> bool:
+    """Replace folds, if the first is still the one that they continue."""
+    async with db.transaction():
+        # The lock of this fold, for one that is not kept yet has no row to lock; then its parts, whoever writes them.
+        await db.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fold ' || $1))", kept[0].name)
+        if (await db.fetchval("SELECT position FROM folds WHERE name = $1", kept[0].name) or 0) != before:
+            return False
+        await db.executemany(
+            "INSERT INTO folds VALUES ($1, $2, $3) ON CONFLICT (name) "
+            "DO UPDATE SET position = excluded.position, data = excluded.data",
+            [(one.name, one.position, one.data) for one in kept],
+        )
+    return True
 
 
 async def prune(db: asyncpg.Connection, now: int, limit: int) -> int:

@@ -91,7 +91,9 @@ _CLAIMS: Final = "SELECT 'the function claim leaves a state that is not open as 
 
 _PLACES: Final = "SELECT 'the functions `done` and `claim` look whether the journal moved'"
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES)
+_FOLDS: Final = 'CREATE TABLE folds (name text COLLATE "C" PRIMARY KEY, position bigint NOT NULL, data bytea NOT NULL)'
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 
@@ -128,7 +130,7 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
 _FOREIGN: Final = """
 SELECT count(*) FROM pg_class c
 WHERE c.relnamespace = to_regnamespace($1)::oid
-    AND c.relname IN ('heads', 'events', 'blobs', 'writers', 'remit_version')
+    AND c.relname IN ('heads', 'events', 'blobs', 'folds', 'writers', 'remit_version')
     AND (c.relkind <> 'r' OR c.relrowsecurity
         OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid)
         OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.postgres import queries
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.commits import CommitTask
@@ -150,6 +150,14 @@ class PostgresStore:
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams, in the order of their commits."""
         return await self._reading(lambda db: queries.scan(db, self._horizon, after, kinds, limit))
+
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+        """A fold and some of its parts."""
+        return await self._reading(lambda db: queries.folds(db, name, parts))
+
+    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Replace folds, if the first is still the one that they continue."""
+        return await self._reading(lambda db: queries.keep_folds(db, folds, before))
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

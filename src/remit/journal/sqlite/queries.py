@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from remit.errors import JournalError
-from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import OPEN_STATES, Blob, Claim, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 from remit.journal.sqlite.schema import LABELS, label
@@ -195,6 +195,23 @@ def blobs(db: apsw.Connection, after: str, limit: int) -> list[Blob]:
     """Blobs in the order of their digests."""
     rows = db.execute("SELECT digest, data, until FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?", (after, limit))
     return [Blob(*row) for row in rows]
+
+
+def folds(db: apsw.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
+    """A fold and some of its parts."""
+    names = msgspec.json.encode([name, *(f"{name}/{part}" for part in parts)]).decode()
+    sql = "SELECT name, position, data FROM folds WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
+    return [Fold(*row) for row in db.execute(sql, (names,))]
+
+
+def keep_folds(db: apsw.Connection, kept: Sequence[Fold], before: int) -> bool:
+    """Replace folds, if the first is still the one that they continue."""
+    if (db.execute("SELECT position FROM folds WHERE name = ?", (kept[0].name,)).get or 0) != before:
+        return False
+    db.executemany(
+        "INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", [(one.name, one.position, one.data) for one in kept]
+    )
+    return True
 
 
 def prune(db: apsw.Connection, now: int, limit: int) -> int:

@@ -90,6 +90,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         WHERE labels ->> '$."remit.continues"' IS NOT NULL;
     """,
     "SELECT 'a Remit before this one does not look whether the journal moved'",
+    """
+    CREATE TABLE folds (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 

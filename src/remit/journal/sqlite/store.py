@@ -19,7 +19,7 @@ from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, journal_closed, taken
-from remit.journal.event import Blob, Claim, Commit, Event, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
@@ -196,6 +196,14 @@ class SqliteStore:
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams, in the order of their commits."""
         return await self._reading(lambda db: queries.scan(db, after, kinds, limit))
+
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+        """A fold and some of its parts."""
+        return await self._reading(lambda db: queries.folds(db, name, parts))
+
+    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+        """Replace folds, if the first is still the one that they continue."""
+        return await self._in_transaction(lambda db: queries.keep_folds(db, folds, before))
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from remit.journal.event import Placed
+from remit.journal.event import Fold, Placed
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.testing.journal.storage import Storage, job, note, opened
@@ -27,6 +27,21 @@ async def _whole(journal: Journal, *kinds: str, limit: int = 1_000) -> list[Plac
 
 def _names(found: list[Placed]) -> list[tuple[str, int]]:
     return [(placed.event.stream, placed.event.seq) for placed in found]
+
+
+async def check_a_fold_is_kept_whole_by_the_one_who_continues_it(storage: Storage) -> None:
+    """With its parts, in one transaction; whoever goes on from another place is refused and writes nothing."""
+    async with opened(storage) as journal:
+        assert await journal.folds("sums") == []
+        first = [Fold("sums", 7, b"{}"), Fold("sums/1", 7, b"one"), Fold("sums/2", 7, b"two")]
+        assert await journal.keep_folds(first, 0)
+        assert await journal.folds("sums", ["2", "1", "none"]) == first
+        assert await journal.folds("sums") == first[:1]
+        assert not await journal.keep_folds([Fold("sums", 9, b"x"), Fold("sums/1", 9, b"x")], 0)
+        assert await journal.folds("sums", ["1", "2"]) == first
+        assert await journal.keep_folds([Fold("sums", 9, b"{}"), Fold("sums/2", 9, b"2")], 7)
+        assert [fold.data for fold in await journal.folds("sums", ["1", "2"])] == [b"{}", b"one", b"2"]
+        assert await journal.keep_folds([Fold("other", 1, b"")], 0)
 
 
 async def check_a_scan_gives_every_event_in_the_order_of_commits(storage: Storage) -> None:

@@ -1,0 +1,297 @@
+"""What models took, kept as sums, so that no question and no page adds up the journal again.
+
+The sums are a fold over events of all streams, by day (UTC), stream, principal and model. They are an index (rule 14):
+made of chained events alone, made again from the first one where they are missing or do not belong to the journal, and
+compared with the events by `remit verify`. What is new is read from the place that the last look came to. From time to
+time the sums are kept, with that place, in one transaction; a process that dies between leaves the sums of before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.clock import DAY
+from remit.gateway.spending import Spent
+from remit.journal.event import Event, Fold
+from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
+
+if TYPE_CHECKING:
+    from remit.journal.event import Placed
+    from remit.journal.journal import Journal
+
+NAME: Final = "usage"
+_VERSION: Final = 1
+_KINDS: Final = (CommandStarted.KIND, CommandCommitted.KIND, JobForked.KIND)
+_PAGE: Final = 10_000
+_NEW_EVENTS: Final = 2_000
+_NEW_POSITIONS: Final = 50_000
+"""After so many events that count, or positions of any, the sums are kept."""
+_OPEN_DAYS: Final = 2
+"""Days after which no answer is expected any more; what was reserved for it stays counted."""
+_COPIED: Final = 10_000
+"""Positions after its first event within which a retry has copied what it takes over."""
+_HELD: Final = 2
+"""Days that stay in memory."""
+
+
+class Sum(msgspec.Struct, array_like=True):
+    """What one stream took on one day."""
+
+    stream: str
+    principal: str
+    model: str
+    spent: Spent = msgspec.field(default_factory=Spent)
+
+
+class _Open(msgspec.Struct, array_like=True):
+    """A question whose answer is not recorded yet."""
+
+    day: int
+    stream: str
+    principal: str
+    model: str
+    reserved_tokens: int
+    reserved_cost: float
+
+
+class _Copy(msgspec.Struct, array_like=True):
+    """Events that a retry takes over: the job that made them counts them."""
+
+    until: int
+    position: int
+
+
+class _State(msgspec.Struct):
+    """Where the fold stands."""
+
+    version: int = _VERSION
+    last: tuple[int, str, int, str] | None = None
+    """Position, stream, seq and chain value of the last event that was taken."""
+    days: list[int] = msgspec.field(default_factory=list)
+    open: dict[str, _Open] = msgspec.field(default_factory=dict)
+    copies: dict[str, _Copy] = msgspec.field(default_factory=dict)
+
+
+class _Day:
+    """The sums of one day."""
+
+    def __init__(self, sums: Iterable[Sum] = ()) -> None:
+        self.sums: dict[tuple[str, str, str], Sum] = {}
+        self.principals: dict[str, Spent] = {}
+        for one in sums:
+            self.sums[one.stream, one.principal, one.model] = one
+            self.principals.setdefault(one.principal, Spent()).add(one.spent)
+
+    def of(self, stream: str, principal: str, model: str) -> tuple[Spent, Spent]:
+        """The sums of a stream, and of its principal."""
+        key = (stream, principal, model)
+        one = self.sums.get(key)
+        if one is None:
+            one = self.sums[key] = Sum(*key)
+        return one.spent, self.principals.setdefault(principal, Spent())
+
+
+class ModelSums:
+    """The sums of one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Nothing is read before `refresh`."""
+        self._journal = journal
+        self._lock = asyncio.Lock()
+        self.seen: set[str] | None = None
+        """Questions that were met, by their identifier, for whoever asks for them by setting this."""
+        self._begin()
+        self._loaded = self._spoilt = False
+
+    def _begin(self) -> None:
+        self._state, self._position, self._kept = _State(), 0, 0
+        self._days: dict[int, _Day] = {}
+        self._changed: set[int] = set()
+        self._new = 0
+
+    # --- looking
+
+    async def refresh(self, days: Iterable[int] = ()) -> None:
+        """Take what is new in the journal; the sums of these days (since the Unix epoch) are at hand then."""
+        wanted = set(days)
+        async with self._lock:
+            while not await self._refreshed(wanted):
+                self._loaded = False  # another process kept sums of its own meanwhile
+
+    @property
+    def days(self) -> list[int]:
+        """Days with sums, as far as the last look came."""
+        return self._state.days
+
+    def of(self, day: int) -> list[Sum]:
+        """The sums of a day that was refreshed."""
+        found = self._days.get(day)
+        return list(found.sums.values()) if found is not None else []
+
+    def spent(self, day: int, principal: str) -> Spent:
+        """What a principal took on a day that was refreshed."""
+        found = self._days.get(day)
+        return found.principals.get(principal, _NOTHING) if found is not None else _NOTHING
+
+    async def differing(self) -> list[int]:
+        """Days whose kept sums are not those of the events; empty where none are kept."""
+        kept = ModelSums(self._journal)
+        await kept._load()
+        while not await kept._have(kept._state.days):  # another process keeps sums at this moment
+            if kept._spoilt:
+                return kept._state.days
+            await kept._load()
+        if not kept._kept:
+            return []
+        anew = ModelSums(self._journal)
+        anew._loaded = True
+        await anew._read(until=kept._kept)
+        days = sorted({*kept._state.days, *anew._state.days})
+        return [day for day in days if kept._encoded(day) != anew._encoded(day)]
+
+    async def _refreshed(self, wanted: set[int]) -> bool:
+        if not self._loaded:
+            await self._load()
+        return await self._read() and await self._have(wanted)
+
+    async def _read(self, until: int | None = None) -> bool:
+        """Fold what is new, up to a position; False if that cannot go on from the sums that are kept."""
+        more = True
+        while more:
+            page = await self._journal.scan(self._position, _KINDS, _PAGE)
+            events = [placed for placed in page.events if until is None or placed.position <= until]
+            taken = [(placed, decode(placed.event.kind, placed.event.data)) for placed in events]
+            if not await self._have({self._day_of(placed.event, payload) for placed, payload in taken}):
+                return False
+            for placed, payload in taken:
+                self._take(placed, payload)
+            more = page.more and page.position > self._position and len(events) == len(page.events)
+            self._new += len(events)
+            self._position = page.position
+            if until is None and not await self._keep():
+                return False
+        return True
+
+    def _day_of(self, event: Event, payload: object) -> int:
+        if isinstance(payload, CommandCommitted) and payload.invocation_id in self._state.open:
+            return self._state.open[payload.invocation_id].day
+        return event.at // DAY
+
+    # --- folding
+
+    def _take(self, placed: Placed, payload: object) -> None:
+        event, state = placed.event, self._state
+        state.last = (placed.position, event.stream, event.seq, event.hash.hex())
+        copy = state.copies.get(event.stream)
+        if isinstance(payload, JobForked):
+            state.copies = {
+                stream: one for stream, one in state.copies.items() if one.position + _COPIED > placed.position
+            }
+            state.copies[event.stream] = _Copy(event.seq + payload.taken, placed.position)
+        elif copy is not None and event.seq <= copy.until:
+            return
+        elif isinstance(payload, CommandStarted):
+            self._started(event, payload)
+        elif isinstance(payload, CommandCommitted):
+            self._committed(payload)
+
+    def _started(self, event: Event, payload: CommandStarted) -> None:
+        day, key = event.at // DAY, (event.stream, payload.principal, payload.name)
+        if day not in self._days:
+            self._days[day] = _Day()
+            self._state.days.append(day)
+        for spent in self._days[day].of(*key):
+            spent.reserve(payload.reserved_tokens, payload.reserved_cost)
+        self._changed.add(day)
+        self._state.open[payload.invocation_id] = _Open(day, *key, payload.reserved_tokens, payload.reserved_cost)
+        if self.seen is not None:
+            self.seen.add(payload.invocation_id)
+
+    def _committed(self, payload: CommandCommitted) -> None:
+        one = self._state.open.pop(payload.invocation_id, None)
+        if one is None:
+            return
+        for spent in self._days[one.day].of(one.stream, one.principal, one.model):
+            spent.settle(one, payload)
+        self._changed.add(one.day)
+
+    # --- keeping
+
+    async def _load(self) -> None:
+        """Go on from the sums that are kept, if they are this journal's; else from the start."""
+        self._begin()
+        self._loaded = True
+        for fold in await self._journal.folds(NAME):
+            self._kept = fold.position
+            try:
+                state = msgspec.json.decode(fold.data, type=_State)
+            except msgspec.DecodeError:
+                continue
+            if state.version == _VERSION and not self._spoilt and await self._belongs(state):
+                self._state, self._position = state, fold.position
+
+    async def _belongs(self, state: _State) -> bool:
+        if state.last is None:
+            return True
+        position, *identity = state.last
+        page = await self._journal.scan(position - 1, (), 1)
+        return any(
+            placed.position == position and [placed.event.stream, placed.event.seq, placed.event.hash.hex()] == identity
+            for placed in page.events
+        )
+
+    async def _have(self, days: Iterable[int]) -> bool:
+        """Load days that are kept and not at hand; False if what is kept is not what this fold goes on from.
+
+        Sums that cannot be read are `spoilt`, and made anew.
+        """
+        missing = {_part(day): day for day in days if day in self._state.days and day not in self._days}
+        if not missing:
+            return True
+        folds = {fold.name: fold for fold in await self._journal.folds(NAME, missing)}
+        if folds.pop(NAME, Fold(NAME, 0, b"")).position != self._kept:
+            return False
+        try:
+            found = {day: _sums(folds[f"{NAME}/{part}"].data) for part, day in missing.items()}
+        except (KeyError, msgspec.DecodeError):
+            self._spoilt = True
+            return False
+        self._days |= {day: _Day(sums) for day, sums in found.items()}
+        return True
+
+    async def _keep(self) -> bool:
+        """Keep the sums if there is much that is new; False if another process kept others meanwhile."""
+        if self._new < _NEW_EVENTS and self._position - self._kept < _NEW_POSITIONS:
+            return True
+        state = self._state
+        today = max(state.days, default=0)
+        state.open = {name: one for name, one in state.open.items() if one.day > today - _OPEN_DAYS}
+        folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
+        folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
+        if not await self._journal.keep_folds(folds, self._kept):
+            return False
+        self._kept, self._new, self._spoilt = self._position, 0, False
+        self._changed.clear()
+        held = sorted(state.days)[-_HELD:]
+        self._days = {day: one for day, one in self._days.items() if day in held}
+        return True
+
+    def _encoded(self, day: int) -> bytes:
+        found = self._days.get(day)
+        return msgspec.json.encode(sorted(found.sums.values(), key=_key) if found is not None else [])
+
+
+_NOTHING: Final = Spent()
+_sums: Final = msgspec.json.Decoder(list[Sum]).decode
+
+
+def _key(one: Sum) -> tuple[str, str, str]:
+    return one.stream, one.principal, one.model
+
+
+def _part(day: int) -> str:
+    return str(day)

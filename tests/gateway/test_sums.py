@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import DAY
+from remit.gateway import sums as module
+from remit.gateway.allowance import Allowance, Claim, DayLimits
+from remit.gateway.spending import Spent
+from remit.gateway.sums import NAME, ModelSums
+from remit.journal.event import Fold
+from remit.journal.journal import Journal
+from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
+from remit.journal.sqlite.store import SqliteStore
+from remit.testing.clock import ManualClock
+
+
+class World:
+    """A journal in a file, opened by one process after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "j.db")
+        self.clock = ManualClock()
+        self._count = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Journal]:
+        journal = Journal(SqliteStore(self.path, self.clock), self.clock)
+        try:
+            yield journal
+        finally:
+            await journal.close()
+
+    async def ask(
+        self, journal: Journal, stream: str, *, tokens: int | None = 7, cost: float | None = None, **more: Any
+    ) -> CommandStarted:
+        """Record a question, and its answer unless `tokens` is None."""
+        self._count += 1
+        fields: dict[str, Any] = {
+            "principal": "ada",
+            "llm_provider": "openai",
+            "llm_model": "m",
+            "reserved_tokens": 100,
+        } | more
+        started = CommandStarted(invocation_id=f"inv_{self._count}", step="1", **fields)
+        await journal.post(stream, "job", started)
+        if tokens is not None:
+            await journal.post(stream, "job", self.answer(started, tokens, cost))
+        return started
+
+    @staticmethod
+    def answer(started: CommandStarted, tokens: int, cost: float | None = None) -> CommandCommitted:
+        return CommandCommitted(step="1", invocation_id=started.invocation_id, token_count=tokens, cost=cost)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(module, "_NEW_EVENTS", 1)  # whatever is new is kept
+    return World(tmp_path)
+
+
+async def _of(journal: Journal, *days: int) -> dict[tuple[int, str, str, str], Spent]:
+    sums = ModelSums(journal)
+    await sums.refresh(days or sums.days)
+    await sums.refresh(sums.days)
+    return {(day, one.stream, one.principal, one.model): one.spent for day in sums.days for one in sums.of(day)}
+
+
+async def test_sums_grow_with_what_is_new_in_any_process(world: World) -> None:
+    today = world.clock.now() // DAY
+    async with world.open() as journal:
+        await world.ask(journal, "job/a")
+        open_ = await world.ask(journal, "job/b", tokens=None, principal="bob", reserved_cost=0.5)
+        found = await _of(journal)
+    assert found == {
+        (today, "job/a", "ada", "openai:m"): Spent(7, 0.0, 1, 1),
+        (today, "job/b", "bob", "openai:m"): Spent(100, 0.5, 1, 0),
+    }
+    async with world.open() as journal:
+        world.clock.advance(86_400)
+        await journal.post("job/b", "job", world.answer(open_, 9, 0.25))
+        await world.ask(journal, "job/a", llm_provider="openai-compatible", llm_url="http://h/v1")
+        found = await _of(journal)
+        assert await ModelSums(journal).differing() == []
+    assert found[today, "job/b", "bob", "openai:m"] == Spent(9, 0.25, 1, 0)
+    assert found[today + 1, "job/a", "ada", "openai-compatible:http://h/v1#m"] == Spent(7, 0.0, 1, 1)
+
+
+async def test_what_a_retry_takes_over_is_counted_by_the_job_that_made_it(world: World) -> None:
+    async with world.open() as journal:
+        started = await world.ask(journal, "job/a")
+        forked = JobForked(job="a", seq=2, hash="", step="1", taken=2)
+        await journal.post("job/b", "job", forked, started, world.answer(started, 7))
+        await world.ask(journal, "job/b", tokens=3)
+        found = await _of(journal)
+    assert sorted((key[1], spent.calls, spent.tokens) for key, spent in found.items()) == [
+        ("job/a", 1, 7),
+        ("job/b", 1, 3),
+    ]
+
+
+async def test_a_process_that_dies_before_it_keeps_its_sums_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.open() as journal:
+        await world.ask(journal, "job/a")
+        await _of(journal)
+
+    async def dies(_self: Journal, _folds: Any, _before: int) -> bool:
+        raise ConnectionError("killed")
+
+    async with world.open() as journal:
+        await world.ask(journal, "job/a")
+        with monkeypatch.context() as patched:
+            patched.setattr(Journal, "keep_folds", dies)
+            with pytest.raises(ConnectionError):
+                await _of(journal)
+    async with world.open() as journal:
+        (spent,) = (await _of(journal)).values()
+    assert (spent.calls, spent.tokens) == (2, 14)
+
+
+async def test_processes_that_keep_sums_side_by_side_agree(world: World) -> None:
+    async with world.open() as one, world.open() as other:
+        first, second = ModelSums(one), ModelSums(other)
+        for count in range(1, 5):
+            await world.ask(one, "job/a")
+            for sums in (first, second) if count % 2 else (second, first):
+                await sums.refresh([world.clock.now() // DAY])
+                assert sums.spent(world.clock.now() // DAY, "ada").calls == count
+        assert await first.differing() == []
+
+
+@pytest.mark.parametrize("data", [b"not json", b'{"version":9}', b'{"version":1,"last":[1,"job/x",1,"00"]}'])
+async def test_sums_that_are_not_this_journals_are_made_anew(world: World, data: bytes) -> None:
+    async with world.open() as journal:
+        await world.ask(journal, "job/a")
+        assert await journal.keep_folds([Fold(NAME, 900, data)], 0)
+        (spent,) = (await _of(journal)).values()
+        assert (spent.calls, spent.tokens) == (1, 7)
+        assert [fold.position for fold in await journal.folds(NAME)] == [2]
+
+
+async def test_sums_that_someone_changed_are_found(world: World) -> None:
+    today = world.clock.now() // DAY
+    async with world.open() as journal:
+        await world.ask(journal, "job/a")
+        await _of(journal)
+        (cursor, day) = await journal.folds(NAME, [str(today)])
+        forged = Fold(day.name, day.position, day.data.replace(b"[7,", b"[0,"))
+        assert forged.data != day.data
+        assert await journal.keep_folds([cursor, forged], cursor.position)
+        assert await ModelSums(journal).differing() == [today]
+
+
+async def test_a_question_reads_no_other_job_however_many_the_day_has_had(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.open() as journal:
+        for number in range(50):
+            await world.ask(journal, f"job/{number}")
+        allowance = Allowance(journal, DayLimits(tokens=1_000_000))
+        assert await allowance.claim(Claim(principal="ada", tokens=1, cost=0.0)) == ""
+        looks: list[int] = []
+        scan = Journal.scan
+
+        async def counted(self: Journal, after: int = 0, kinds: Any = (), limit: int = 1_000) -> Any:
+            page = await scan(self, after, kinds, limit)
+            looks.append(len(page.events))
+            return page
+
+        async def none(*_given: Any) -> Any:
+            raise AssertionError("a stream is read")
+
+        monkeypatch.setattr(Journal, "scan", counted)
+        monkeypatch.setattr(Journal, "page", none)
+        monkeypatch.setattr(Journal, "heads", none)
+        await world.ask(journal, "job/0")
+        assert await allowance.claim(Claim(principal="ada", tokens=1, cost=0.0)) == ""
+    assert looks == [2]
+
+
+async def test_an_announced_call_counts_even_before_the_sums_hold_it(world: World) -> None:
+    async with world.open() as journal:
+        allowance = Allowance(journal, DayLimits(tokens=150))
+        claim = Claim(principal="ada", tokens=100, cost=0.0)
+        assert await allowance.claim(claim) == ""
+        allowance.announced(claim, "inv_1")
+        allowance.release(claim)
+        other = Claim(principal="ada", tokens=60, cost=0.0)
+        assert "used 100 tokens" in await allowance.claim(other)
+        await world.ask(journal, "job/a", tokens=7)  # it is inv_1
+        assert await allowance.claim(other) == ""
