@@ -13,6 +13,7 @@ from remit.gateway.allowance import Allowance, Claim, DayLimits
 from remit.gateway.spending import Spent
 from remit.gateway.sums import NAME, ModelSums
 from remit.journal.event import Fold
+from remit.journal.folds import Folds
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
 from remit.journal.sqlite.store import SqliteStore
@@ -110,13 +111,13 @@ async def test_a_process_that_dies_before_it_keeps_its_sums_loses_nothing(
         await world.ask(journal, "job/a")
         await _of(journal)
 
-    async def dies(_self: Journal, _folds: Any, _before: int) -> bool:
+    async def dies(_self: Folds, _folds: Any, _before: int) -> bool:
         raise ConnectionError("killed")
 
     async with world.open() as journal:
         await world.ask(journal, "job/a")
         with monkeypatch.context() as patched:
-            patched.setattr(Journal, "keep_folds", dies)
+            patched.setattr(Folds, "keep", dies)
             with pytest.raises(ConnectionError):
                 await _of(journal)
     async with world.open() as journal:
@@ -139,10 +140,10 @@ async def test_processes_that_keep_sums_side_by_side_agree(world: World) -> None
 async def test_sums_that_are_not_this_journals_are_made_anew(world: World, data: bytes) -> None:
     async with world.open() as journal:
         await world.ask(journal, "job/a")
-        assert await journal.keep_folds([Fold(NAME, 900, data)], 0)
+        assert await journal.folds.keep([Fold(NAME, 900, data)], 0)
         (spent,) = (await _of(journal)).values()
         assert (spent.calls, spent.tokens) == (1, 7)
-        assert [fold.position for fold in await journal.folds(NAME)] == [2]
+        assert [fold.position for fold in await journal.folds.read(NAME)] == [2]
 
 
 async def test_sums_that_someone_changed_are_found(world: World) -> None:
@@ -150,10 +151,10 @@ async def test_sums_that_someone_changed_are_found(world: World) -> None:
     async with world.open() as journal:
         await world.ask(journal, "job/a")
         await _of(journal)
-        (cursor, day) = await journal.folds(NAME, [str(today)])
+        (cursor, day) = await journal.folds.read(NAME, [str(today)])
         forged = Fold(day.name, day.position, day.data.replace(b"[7,", b"[0,"))
         assert forged.data != day.data
-        assert await journal.keep_folds([cursor, forged], cursor.position)
+        assert await journal.folds.keep([cursor, forged], cursor.position)
         assert await ModelSums(journal).differing() == [today]
 
 

@@ -147,11 +147,11 @@ class ModelSums:
             await kept._load()
         if not kept._kept:
             return []
-        anew = ModelSums(self._journal)
-        anew._loaded = True
-        await anew._read(until=kept._kept)
+        again = ModelSums(self._journal)
+        again._loaded = True
+        await again._read(until=kept._kept)
         days = sorted({*kept._state.days, *anew._state.days})
-        return [day for day in days if kept._encoded(day) != anew._encoded(day)]
+        return [day for day in days if kept._encoded(day) != again._encoded(day)]
 
     async def _refreshed(self, wanted: set[int]) -> bool:
         if not self._loaded:
@@ -225,7 +225,7 @@ class ModelSums:
         """Go on from the sums that are kept, if they are this journal's; else from the start."""
         self._begin()
         self._loaded = True
-        for fold in await self._journal.folds(NAME):
+        for fold in await self._journal.folds.read(NAME):
             self._kept = fold.position
             try:
                 state = msgspec.json.decode(fold.data, type=_State)
@@ -247,12 +247,12 @@ class ModelSums:
     async def _have(self, days: Iterable[int]) -> bool:
         """Load days that are kept and not at hand; False if what is kept is not what this fold goes on from.
 
-        Sums that cannot be read are `spoilt`, and made anew.
+        Sums that cannot be read are `spoilt`, and made again.
         """
         missing = {_part(day): day for day in days if day in self._state.days and day not in self._days}
         if not missing:
             return True
-        folds = {fold.name: fold for fold in await self._journal.folds(NAME, missing)}
+        folds = {fold.name: fold for fold in await self._journal.folds.read(NAME, missing)}
         if folds.pop(NAME, Fold(NAME, 0, b"")).position != self._kept:
             return False
         try:
@@ -272,7 +272,7 @@ class ModelSums:
         state.open = {name: one for name, one in state.open.items() if one.day > today - _OPEN_DAYS}
         folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
         folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
-        if not await self._journal.keep_folds(folds, self._kept):
+        if not await self._journal.folds.keep(folds, self._kept):
             return False
         self._kept, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()

@@ -21,7 +21,6 @@ from remit.journal.event import (
     Claim,
     Commit,
     Event,
-    Fold,
     Head,
     HeadPatch,
     HeadQuery,
@@ -31,6 +30,7 @@ from remit.journal.event import (
     Tally,
 )
 from remit.journal.examining import Examined, examine, prove
+from remit.journal.folds import Folds
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
@@ -58,6 +58,7 @@ class Journal:
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
         self._store = store
+        self.folds = Folds(store)
         self.seals = seals
         self._salt = salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
@@ -281,14 +282,6 @@ class Journal:
                 for placed in page.events:
                     yield placed
                 after, more = page.position, page.more
-
-    async def folds(self, name: str, parts: Iterable[str] = ()) -> list[Fold]:
-        """A fold that was kept, and these parts of it, of one moment. An index: only events decide (rule 14)."""
-        return await self._store.folds(name, tuple(parts))
-
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
-        """Keep a fold in the place of the one kept at the position `before`; False if another one is kept by now."""
-        return await self._store.keep_folds(folds, before)
 
     async def changed(self, since: int) -> int:
         """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""

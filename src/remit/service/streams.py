@@ -120,7 +120,9 @@ class Streams:
             problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
             for day in await ModelSums(self._journal).differing():
                 text = f"what models took on {isoformat(day * DAY)[:10]} is not what is kept of it in the table folds"
-                problems.append((Code.SUMS_DIFFER.name, f"{text}; empty the table, and it is made anew"))
+                problems.append(
+                    (Code.JOURNAL_CORRUPT.name, f"{text}; empty the table: it is made again from the events")
+                )
         return VerifyReport(
             streams=streams,
             events=events,

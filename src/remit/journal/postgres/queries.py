@@ -169,7 +169,7 @@ async def folds(db: asyncpg.Connection, name: str, parts: Sequence[str]) -> list
 async def keep_folds(db: asyncpg.Connection, kept: Sequence[Fold], before: int) -> bool:
     """Replace folds, if the first is still the one that they continue."""
     async with db.transaction():
-        # The lock of this fold, for one that is not kept yet has no row to lock; then its parts, whoever writes them.
+        # The lock of this fold, for one that is not kept yet has no row to lock; then its parts.
         await db.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fold ' || $1))", kept[0].name)
         if (await db.fetchval("SELECT position FROM folds WHERE name = $1", kept[0].name) or 0) != before:
             return False

@@ -30,18 +30,18 @@ def _names(found: list[Placed]) -> list[tuple[str, int]]:
 
 
 async def check_a_fold_is_kept_whole_by_the_one_who_continues_it(storage: Storage) -> None:
-    """With its parts, in one transaction; whoever goes on from another place is refused and writes nothing."""
+    """With its parts, in one transaction; a writer that goes on from another place is refused."""
     async with opened(storage) as journal:
-        assert await journal.folds("sums") == []
+        assert await journal.folds.read("sums") == []
         first = [Fold("sums", 7, b"{}"), Fold("sums/1", 7, b"one"), Fold("sums/2", 7, b"two")]
-        assert await journal.keep_folds(first, 0)
-        assert await journal.folds("sums", ["2", "1", "none"]) == first
-        assert await journal.folds("sums") == first[:1]
-        assert not await journal.keep_folds([Fold("sums", 9, b"x"), Fold("sums/1", 9, b"x")], 0)
-        assert await journal.folds("sums", ["1", "2"]) == first
-        assert await journal.keep_folds([Fold("sums", 9, b"{}"), Fold("sums/2", 9, b"2")], 7)
-        assert [fold.data for fold in await journal.folds("sums", ["1", "2"])] == [b"{}", b"one", b"2"]
-        assert await journal.keep_folds([Fold("other", 1, b"")], 0)
+        assert await journal.folds.keep(first, 0)
+        assert await journal.folds.read("sums", ["2", "1", "none"]) == first
+        assert await journal.folds.read("sums") == first[:1]
+        assert not await journal.folds.keep([Fold("sums", 9, b"x"), Fold("sums/1", 9, b"x")], 0)
+        assert await journal.folds.read("sums", ["1", "2"]) == first
+        assert await journal.folds.keep([Fold("sums", 9, b"{}"), Fold("sums/2", 9, b"2")], 7)
+        assert [fold.data for fold in await journal.folds.read("sums", ["1", "2"])] == [b"{}", b"one", b"2"]
+        assert await journal.folds.keep([Fold("other", 1, b"")], 0)
 
 
 async def check_a_scan_gives_every_event_in_the_order_of_commits(storage: Storage) -> None:
