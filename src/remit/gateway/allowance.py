@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 LOOK_S: Final = 30.0
-"""Seconds after which an announced call is in the sums, whoever took it in."""
+"""Seconds after which an announced call is in the sums."""
 
 
 class DayLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,7 +103,7 @@ class ModelSums:
         self._journal = journal
         self._lock = asyncio.Lock()
         self.seen: set[str] | None = None
-        """Questions that were met, by their identifier, for whoever asks for them by setting this."""
+        """Identifiers of the questions that were met, if a set is put here."""
         self._begin()
         self._loaded = self._spoilt = False
 
@@ -150,7 +150,7 @@ class ModelSums:
         again = ModelSums(self._journal)
         again._loaded = True
         await again._read(until=kept._kept)
-        days = sorted({*kept._state.days, *anew._state.days})
+        days = sorted({*kept._state.days, *again._state.days})
         return [day for day in days if kept._encoded(day) != again._encoded(day)]
 
     async def _refreshed(self, wanted: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Folds: sums over events of all streams that are kept, so that nobody adds up the journal again.
+"""Folds: sums over events of all streams that are kept, so that the journal is not added up again.
 
 A fold is an index (rule 14). It is made of events alone and can be made again from them at any time; it is kept with
 the position that it came to, in one transaction, and never copied to another journal, where positions are others.
