@@ -71,6 +71,9 @@ async def test_any_value_that_was_changed_or_deleted_is_found(tmp_path: Path, su
     for digest, data, until in values:
         run(path, "UPDATE blobs SET data = ? WHERE digest = ?", data[:-1] + bytes([data[-1] ^ 1]), digest)
         assert await problems(tmp_path) == ("CHAIN_BROKEN",), data[:200]
+        run(path, "UPDATE blobs SET data = x'' WHERE digest = ?", digest)
+        (code,) = await problems(tmp_path)
+        assert code in {"BLOB_MISSING", "CHAIN_BROKEN"}, data[:200]
         run(path, "DELETE FROM blobs WHERE digest = ?", digest)
         kept_for_a_time = until is not None
         assert await problems(tmp_path) == (() if kept_for_a_time else ("BLOB_MISSING",)), data[:200]

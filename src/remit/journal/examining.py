@@ -115,11 +115,14 @@ class _Examination:
         if digest in self._proven:
             return
         data = await self._values.blob(digest)
-        if data is None:
-            if not kept or named.whose != "shared":  # evidence is kept for a time
-                return
+        if data is None and (not kept or named.whose != "shared"):
+            return  # evidence is kept for a time
+        if data == b"" and named.whose == "own":
+            self.erased += 1
+            return
+        if not data:
             msg = f"the bytes of {digest} are gone"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
-        if data and sha256(data) != digest:
+        if sha256(data) != digest:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy=_RESTORE)
         self._proven.add(digest)

@@ -315,7 +315,7 @@ class Journal:
         return await self._store.blobs(after, _BLOB_PAGE)
 
     async def replicate(self, append: Append, *, unleased: bool = False) -> None:
-        """Append events as they are chained, durably and aside. Raises as `append` does, and for `unleased` (Commit)."""
+        """Append events as they are chained, durably and aside. Raises as `append` does; `unleased`: see Commit."""
         await self._written(Commit(appends=(append,), at=append.at, aside=True, unleased=unleased))
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
