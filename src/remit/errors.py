@@ -162,8 +162,8 @@ class NondeterminismError(RunError):
         self.asked = asked
         super().__init__(
             f"step {step}: the journal holds {recorded}, but the recipe requests {asked}",
-            remedy="Run the code that recorded this job, or let the code here take the recorded path where `run.version` "
-            "is the recorded version (docs/recipes.md, Versions), then resume the job.",
+            remedy="Run the code that recorded this job, or let the code here take the recorded path where "
+            "`run.version` is the recorded version (docs/recipes.md, Versions), then resume the job.",
         )
 
 

@@ -122,10 +122,10 @@ def test_a_run_at_the_terminal_is_run_by_its_own_code_whatever_worker_is_faster(
     with project.start("worker") as worker:
         try:
             lines_until(worker, lambda line: "runs plans and the recipes" in line)
-            module.write_text(code.replace("OLD", "NEW"), encoding="utf-8")
+            module.write_text(code.replace("OLD", "NEWER"), encoding="utf-8")
             done = [project.apart("-q", "run", "edited") for _ in range(3)]
         finally:
             worker.terminate()
             _, log = worker.communicate(timeout=50)
-    assert [one.out for one in done] == ['"NEW"\n'] * 3, [one.err for one in done]
+    assert [one.out for one in done] == ['"NEWER"\n'] * 3, [one.err for one in done]
     assert "was recorded as" not in log

@@ -99,7 +99,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
 
 def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
-    remit.engine.start(only=None if work else remit.service.tickets.runs)
+    remit.engine.start(only=None if work else remit.service.tickets.runs, role="serve" if work else "")
     parts = [keep_engine(remit), keep_required(remit)]
     return [*parts, keep_tickets(remit, stop.requested)] if work else parts
 

@@ -79,7 +79,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
     flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})
     async with state.remit(creates=True, flags=flags) as remit:
         if offer.work and remit.settings.mcp.expose:
-            remit.engine.start()
+            remit.engine.start(role="serve")
         state.note(f"records in {remit.url}")
         relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
         who = principal(remit.settings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from remit.engines.owner import Owner
-from remit.jobs.routes import unkept
+from remit.jobs.routes import kept_for, unkept
 
 if TYPE_CHECKING:
     from remit.engines.holding import Holding
@@ -50,7 +50,7 @@ class Claiming:
         terms = self._holding.terms(limit, now)
         if self.only is not None:
             return await self._chosen(terms, self.only)
-        found = await self._journal.claim(replace(terms, routes=self._work.routes))
+        found = await self._journal.claim(replace(terms, routes=self._routes))
         if self.look_for_late and len(found) < limit:
             self.look_for_late = False
             found += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(found)))
@@ -67,6 +67,11 @@ class Claiming:
             return leases
         overdue = replace(terms, routes=others, now=terms.now - patience, limit=terms.limit - len(leases))
         return leases + await self._journal.claim(overdue)
+
+    @property
+    def _routes(self) -> tuple[str, ...]:
+        """What this process takes, also where another one left it to this process alone."""
+        return (*self._work.routes, *(kept_for(route, self._holding.owner) for route in self._work.routes))
 
     async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
         self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
@@ -101,7 +106,7 @@ class Claiming:
     async def next_due(self) -> int | None:
         """When the next stream is due; None: none will be by itself."""
         if self.only is None:
-            return await self._journal.next_due(self._work.kind, self._work.routes)
+            return await self._journal.next_due(self._work.kind, self._routes)
         return min([due for _, due in await self._dues(self.only)], default=None)
 
     async def rescued(self, limit: int) -> list[Lease]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from remit.clock import SECOND
 from remit.engines.claiming import Claiming
 from remit.engines.holding import Holding
+from remit.engines.presence import Presence
 
 if TYPE_CHECKING:
     from remit.engines.port import Work
@@ -41,29 +42,38 @@ class LocalEngine:
         self.owner = self.holding.owner
         self._look_again = asyncio.Event()
         self._unwatch: Callable[[], None] = lambda: None
+        self._role = ""
+        self._presence: Presence | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """The claiming loop first."""
 
     # --- life
 
-    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False) -> None:
-        """Begin to work; with `only`, on these streams and no others, which with `keep` are this process's alone."""
+    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False, role: str = "") -> None:
+        """Begin to work; with `only`, on these streams and no others, which with `keep` are this process's alone.
+
+        With a `role` the journal says, as long as it works, that this process does, and with which code.
+        """
         if not self._tasks:
             self.holding.keeper = self.owner if keep else ""
             self.claiming = Claiming(self._work, self.holding, only)
             for name, part in (("engine", self._claim), ("look", self._look), ("tick", self._tick)):
                 self._tasks.append(self.holding.task(name, part))
+            self._role = role
+            if role:
+                self._presence = Presence(self._work.journal, self.owner, self._lease_s)
+                self._tasks.append(self.holding.task("presence", self._present))
             self._unwatch = self._work.watch(self._look_again.set)
             self.holding.start()
 
     async def restart(self) -> None:
         """Start again after `failure`, on the same streams. What this engine held is taken up once its leases lapse."""
         await self.stop()
-        only = self.claiming.only
+        only, role = self.claiming.only, self._role
         self._tasks.clear()
         self.holding = Holding(self._work, lease_s=self._lease_s, changed=self.wake)
         self.owner = self.holding.owner
-        self.start(only=only)
+        self.start(only=only, role=role)
 
     def wake(self) -> None:
         """There may be work."""
@@ -93,6 +103,8 @@ class LocalEngine:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self._presence is not None and self.failure is None:
+            await self._presence.leave()
 
     @property
     def failure(self) -> JournalError | None:
@@ -165,6 +177,10 @@ class LocalEngine:
                 self.claiming.left = await self._work.left_routes(self.owner, served)
             self.claiming.look_for_dead = self.claiming.look_for_late = True
             self.wake()
+
+    async def _present(self) -> None:
+        if self._presence is not None:
+            await self._presence.keep(self._role, self._work.code)
 
     async def _tick(self) -> None:
         while True:

@@ -63,6 +63,11 @@ class Work(Protocol):
         """Routes of the streams that this process can take; there is at least one."""
         ...
 
+    @property
+    def code(self) -> dict[str, tuple[str, ...]]:
+        """The recipes that run here, with the versions that they run as."""
+        ...
+
     async def late_routes(self) -> tuple[str, ...]:
         """Further routes that are asked for now and then only: of streams that others have left to this process."""
         ...
@@ -105,10 +110,11 @@ class Engine(Protocol):
         """Streams under way."""
         ...
 
-    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False) -> None:
+    def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False, role: str = "") -> None:
         """Begin to work; with `only`, on these streams and no others.
 
-        With `keep` they are taken at once, due or not, and kept for this process until it stops.
+        With `keep` they are taken at once, due or not, and kept for this process until it stops. With a `role` the
+        journal says, as long as it works, that this process does, and with which code.
         """
         ...
 

@@ -161,6 +161,8 @@ class JobExecution:
             return await self._cancelled()
         try:
             program = await self._services.programs.load(history)
+            if not (self._keeper or program.runs(history.execution)):
+                await self._leased.leave_to_code(history, self._services.with_code)
             await self._services.versions.check(history, self.writer, program)
         except _STUCK as error:
             return await self._stuck(error_info(error), self._route_to(error))

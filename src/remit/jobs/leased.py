@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from remit.clock import SECOND
 from remit.errors import AppendConflictError
 from remit.jobs.effects.questions import Questions
 from remit.jobs.inbox import Inbox
-from remit.jobs.routes import unkept
+from remit.jobs.routes import kept_for, unkept
 from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobFailed, JobWaiting, Payload, RecoveryStarted
@@ -33,6 +33,7 @@ class LeasedJob:
         head = lease.head
         self.stream = head.stream
         self.epoch = head.epoch
+        self.owner = head.lease_owner or ""
         self.labels = head.labels
         self.job = job_of(head.stream)
         self.journal = journal
@@ -68,15 +69,28 @@ class LeasedJob:
         if history.deaths >= _DEATHS:
             return "deadly"
         if history.deaths >= _SUSPECT and any(other.deaths >= _SUSPECT for other in suspects.values()):
-            await self._postpone()
+            await self._postpone(SECOND, self.route)
             return "later"
         suspects[self.stream] = history
         return "go on"
 
-    async def _postpone(self) -> None:
-        """Leave the job to any worker, in a while."""
-        due = self.journal.clock.now() + SECOND
-        patch = HeadPatch(state="pending", due_at=due, route=self.route, release=True)
+    async def leave_to_code(self, history: History, with_code: Callable[[str, str, str], Awaitable[str]]) -> None:
+        """Leave the job to another process that works now and has the code that recorded it.
+
+        Raises AppendConflictError if there is one: the job is lost to it.
+        """
+        created = history.created
+        if created is None or created.kind != "recipe":
+            return
+        owner = await with_code(created.name, history.execution, self.owner)
+        if owner:
+            await self._postpone(0, kept_for(self.route, owner))
+            raise AppendConflictError(f"{self.stream}: left to a process that has the code of the job")
+
+    async def _postpone(self, by: int, route: str) -> None:
+        """Leave the job to workers of a route, in so many microseconds."""
+        due = self.journal.clock.now() + by
+        patch = HeadPatch(state="pending", due_at=due, route=route, release=True)
         await self.journal.append(self.writer, synced=True, patch=patch)
 
     async def rewrite(self) -> StreamWriter:

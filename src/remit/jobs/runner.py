@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from remit.jobs.execution import JobExecution
@@ -41,6 +41,7 @@ class Runner:
         report: Callable[[str, float | None, float | None, str], None],
         worker: str = "this process",
         alive: Callable[[str], bool] = lambda _owner: False,
+        with_code: Callable[[str, str, str], Awaitable[str]] | None = None,
         step_by_step: bool = False,
     ) -> None:
         """`report` is called with job, done, total and message; `worker` is this process in words.
@@ -58,6 +59,7 @@ class Runner:
             report=report,
             worker=worker,
             alive=alive,
+            with_code=with_code or _no_one,
             step_by_step=step_by_step,
         )
 
@@ -65,6 +67,15 @@ class Runner:
     def routes(self) -> tuple[str, ...]:
         """Jobs for everyone, and those of the recipes that are known here."""
         return ("", *self._services.programs.recipes.names())
+
+    @property
+    def code(self) -> dict[str, tuple[str, ...]]:
+        """The recipes that run here, with the execution versions that they run as."""
+        recipes = self._services.programs.recipes
+        found: dict[str, tuple[str, ...]] = {one.name: (one.execution_version,) for one in recipes.all()}
+        for name, version in sorted(recipes.carries()):
+            found[name] = tuple(dict.fromkeys((*found[name], version)))
+        return found
 
     async def late_routes(self) -> tuple[str, ...]:
         """The versions and the tools that are here: jobs may have been left to those who have them.
@@ -104,3 +115,7 @@ class Runner:
             if keeper != owner or await self.journal.park(writer, HeadPatch(route=public), seen_wakes=head.wakes):
                 return
             head = await self.journal.head(stream)
+
+
+async def _no_one(_recipe: str, _version: str, _but: str) -> str:
+    return ""

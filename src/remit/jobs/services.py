@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +30,11 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
     """Called with job, done, total and message."""
     worker: str
     """This process, in words."""
+    with_code: Callable[[str, str, str], Awaitable[str]]
+    """The owner of another process that works now and has an execution version of a recipe; empty: none has.
+
+    Called with recipe, version, and the owner that does not count.
+    """
     alive: Callable[[str], bool]
     """Whether the process of a lease's owner is known to run still."""
     lacked: set[str] = msgspec.field(default_factory=set)

@@ -22,6 +22,7 @@ _ENTRIES: Final[tuple[tuple[str, str, Scope, str], ...]] = (
     ("MCP", "/servers", "read", "m"),
     ("Sessions", "/sessions", "read", "s"),
     ("Usage", "/usage", "read", "u"),
+    ("Workers", "/workers", "read", "w"),
 )
 """Each with its path, the scope without which there is nothing to see, and the key that leads there after `g`."""
 

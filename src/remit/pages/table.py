@@ -21,6 +21,7 @@ from remit.pages import (
     tool,
     tools,
     usage,
+    workers,
 )
 from remit.pages.page import Page
 
@@ -41,5 +42,6 @@ PAGES: Final[tuple[Page, ...]] = (
     *tool.PAGES,
     *tools.PAGES,
     *usage.PAGES,
+    *workers.PAGES,
 )
 """The table."""

@@ -29,6 +29,7 @@ from remit.service.ticket_runs import Worker
 from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 from remit.service.usage import Usage
+from remit.service.workers import Workers
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
@@ -54,6 +55,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     servers: McpServers
     tickets: Tickets
     usage: Usage
+    workers: Workers
     conversations: Conversations
     health: Health
     requests: Requests
@@ -94,6 +96,7 @@ def service_over(
         servers=McpServers(services.catalog, pins, servers),
         tickets=Tickets(desk, jobs, principal, Worker(wake, working)),
         usage=Usage(journal, services.allowance.sums),
+        workers=Workers(journal),
         conversations=Conversations(journal, jobs),
         health=Health(services),
         requests=Requests(journal),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,7 @@ from remit.clock import Clock, SystemClock
 from remit.engines.local import LocalEngine
 from remit.engines.owner import Owner, alive
 from remit.engines.port import Engine
+from remit.engines.presence import with_code
 from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
 from remit.jobs.program import Programs
@@ -169,6 +171,7 @@ def _engine(
         report=report or (lambda _job, _done, _total, _message: None),
         worker=Owner.this().words,
         alive=alive,
+        with_code=partial(with_code, services.journal),
         step_by_step=step_by_step,
     )
     return LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)

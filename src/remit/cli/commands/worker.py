@@ -47,7 +47,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         await _unless_stopped(stop, asyncio.create_task(remit.service.health.reachable()))
         if stop.requested.is_set():
             return exit_codes.OK
-        engine.start()
+        engine.start(role="worker")
         settings = remit.settings
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
         _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))

@@ -76,6 +76,7 @@ from remit.journal.kinds.tickets import (
 from remit.journal.kinds.untrusted import UntrustedArgument
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
+from remit.journal.kinds.workers import WorkerStarted
 
 __all__ = [
     "KINDS",
@@ -150,6 +151,7 @@ __all__ = [
     "ViewSaved",
     "WaitCompleted",
     "WaitType",
+    "WorkerStarted",
     "decode",
     "encode",
 ]
@@ -207,6 +209,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         TicketRetried,
         TicketDerived,
     ),
+    "workers": (WorkerStarted,),
 }
 """The kinds in the order of docs/events.md, by the file that holds them."""
 

@@ -1,0 +1,47 @@
+"""`remit workers`: which processes run jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.service.workers import WorkerView
+
+_SHOWN: Final = 4
+"""Recipes that a line names."""
+
+
+@click.command("workers")
+@json_option("the processes, with the version of each recipe")
+@pass_state
+def command(state: State) -> int:
+    """List the processes that run jobs, and the code they run.
+
+    These are `remit worker`, `remit serve` and `remit mcp serve`. A process that died is left out at once on its own
+    machine, and after jobs.lease_seconds on others.
+    """
+    from remit.cli.running import run_to_end
+
+    async def look() -> list[WorkerView]:
+        async with state.remit(code="unused") as remit:
+            return await remit.service.workers.views()
+
+    return state.listing(run_to_end(look()), _print, "no process runs jobs: start `remit worker`")
+
+
+def _print(state: State, rows: list[WorkerView]) -> None:
+    from remit.cli.tables import Column, moment, table
+
+    columns = (Column("WORKER"), Column("ROLE"), Column("SINCE"), Column("JOBS"), Column("RECIPES", whole=False))
+    lines = [(row.words, row.role, moment(row.since), str(row.jobs), _recipes(row.recipes)) for row in rows]
+    table(state.output.out, columns, lines)
+
+
+def _recipes(recipes: dict[str, str]) -> str:
+    named = [f"{name} {version}" for name, version in recipes.items()]
+    return ", ".join(named[:_SHOWN]) + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")

@@ -1,0 +1,109 @@
+"""Which processes work on jobs now, and with which code: each leases a stream that says so, for as long as it lives.
+
+A lease is a heartbeat: it lapses with its process, and on the same machine a dead process is known at once. A process
+that starts takes the stream of one that is gone, so there are never more of them than processes worked at once. Killed
+between any two lines here, a process leaves a stream that is not leased, or will not be for long.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.engines.owner import Owner
+from remit.ids import new_id
+from remit.journal.event import Claim, HeadPatch, HeadQuery, Lease
+from remit.journal.kinds import WorkerStarted, decode
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.journal.event import Head
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+
+KIND: Final = "worker"
+"""The kind of the streams."""
+_MOST: Final = 1_000
+_WORKING: Final = "working"
+
+
+class Present(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that works."""
+
+    since: int
+    """Microseconds since the Unix epoch."""
+    started: WorkerStarted
+
+
+class Presence:
+    """One process among those that work on a journal."""
+
+    def __init__(self, journal: Journal, owner: str, lease_s: float) -> None:
+        """`owner` is that of the process's leases; nothing is said yet."""
+        self._journal = journal
+        self._owner = owner
+        self._lease_s = lease_s
+        self._writer: StreamWriter | None = None
+
+    async def keep(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> None:
+        """Say that this process works, until this is cancelled."""
+        while True:
+            lease = await self._taken(role, recipes)
+            kept = [lease.head.stream]
+            while kept:
+                await self._journal.clock.sleep(self._lease_s / 3)
+                kept = await self._journal.renew([(lease.head.stream, lease.head.epoch)], self._terms().lease_until)
+
+    async def leave(self) -> None:
+        """Say that it works no more."""
+        writer, self._writer = self._writer, None
+        if writer is not None and writer.failure is None:
+            patch = HeadPatch(state="stopped", due_at=self._journal.clock.now(), release=True)
+            await self._journal.append(writer, synced=False, patch=patch)
+
+    async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> Lease:
+        """A stream of this process's own, which says so."""
+        started = WorkerStarted(owner=self._owner, role=role, remit=__version__, recipes=dict(recipes))
+        while True:
+            leases = await self._journal.claim(self._terms())
+            if leases:
+                break
+            patch = HeadPatch(state="stopped", due_at=self._journal.clock.now())
+            await self._journal.create(f"{KIND}/{new_id('w')}", KIND, started, patch=patch)
+        head = leases[0].head
+        self._writer = self._journal.writer(head.stream, head.kind, head)
+        await self._journal.append(self._writer, started, synced=True, patch=HeadPatch(state=_WORKING))
+        return leases[0]
+
+    def _terms(self) -> Claim:
+        now = self._journal.clock.now()
+        until = now + int(self._lease_s * SECOND)
+        return Claim(kind=KIND, owner=self._owner, now=now, lease_until=until, state="starting")
+
+
+async def present(journal: Journal) -> list[Present]:
+    """Every process that works now, the newest stream first."""
+    found = [await _said(journal, head) for head in await journal.heads(HeadQuery(kind=KIND, limit=_MOST))]
+    return [one for one in found if one is not None]
+
+
+async def with_code(journal: Journal, recipe: str, version: str, but: str) -> str:
+    """The owner of a process that works now and has a version of a recipe; empty if none but `but` has it."""
+    every = [one.started for one in await present(journal)]
+    return next((one.owner for one in every if one.owner != but and version in one.recipes.get(recipe, ())), "")
+
+
+async def _said(journal: Journal, head: Head) -> Present | None:
+    """What a process says of itself; None if it works no more, or has not said it yet."""
+    owner = Owner.parse(head.lease_owner or "")
+    if owner is None or head.state != _WORKING or owner.dead() or (head.lease_until or 0) < journal.clock.now():
+        return None
+    events = await journal.read(head.stream, head.seq - 1)
+    started = decode(events[-1].kind, events[-1].data) if events else None
+    if not isinstance(started, WorkerStarted) or started.owner != head.lease_owner:
+        return None
+    return Present(since=events[-1].at, started=started)

@@ -1,0 +1,61 @@
+"""Workers: which processes run jobs now, with which code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.engines.presence import present
+from remit.jobs.state import KIND
+from remit.service.states import worker_words
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that runs jobs."""
+
+    worker: str
+    """As it stands in leases and in `recovery_started`."""
+    words: str
+    """The process, for people."""
+    role: str
+    """What was started: `worker` or `serve`."""
+    since: int
+    """Microseconds since the Unix epoch."""
+    remit: str
+    """The version of Remit."""
+    recipes: dict[str, str]
+    """The recipes that it runs, with the execution version of each."""
+    jobs: int
+    """How many jobs it runs at the moment."""
+
+
+class Workers:
+    """The processes that work on one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Look at `journal`."""
+        self._journal = journal
+
+    # --- queries
+
+    async def views(self) -> list[WorkerView]:
+        """Every process that says that it works and is alive, the one that began last first."""
+        held = Counter(head.lease_owner for head in await self._journal.leases(KIND))
+        found = [
+            WorkerView(
+                worker=one.started.owner,
+                words=worker_words(one.started.owner),
+                role=one.started.role,
+                since=one.since,
+                remit=one.started.remit,
+                recipes={name: versions[0] for name, versions in one.started.recipes.items() if versions},
+                jobs=held[one.started.owner],
+            )
+            for one in await present(self._journal)
+        ]
+        return sorted(found, key=lambda one: one.since, reverse=True)

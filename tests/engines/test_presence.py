@@ -1,0 +1,123 @@
+"""Processes that work are known, with their code; a job is left to one that has the code that recorded it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from remit import Remit, Run, recipe
+from remit.engines.owner import Owner
+from remit.engines.presence import KIND, Presence, present, with_code
+from remit.jobs.routes import kept_for
+from remit.jobs.state import stream_of
+from remit.journal.event import Claim, HeadPatch, HeadQuery
+from tests.opened import OpenRemit, until
+
+pytestmark = pytest.mark.slow
+
+
+def code(number: int) -> Any:
+    """One edition of a recipe that says which one it is."""
+
+    @recipe("edited", version=str(number))
+    async def edited(run: Run) -> int:
+        await run.wait_signal("go")
+        return number
+
+    return edited
+
+
+async def until_present(remit: Remit, count: int) -> list[str]:
+    """Wait until so many processes work; their roles."""
+    mark = 0
+    while True:
+        mark = await remit.runtime.journal.heads_changed(mark)
+        found = await present(remit.runtime.journal)
+        if len(found) == count:
+            return sorted(one.started.role for one in found)
+
+
+async def test_processes_are_known_while_they_work(remit_in: OpenRemit) -> None:
+    async with remit_in(work=False) as looks:
+        assert await present(looks.runtime.journal) == []
+        async with remit_in(recipes=[code(1)], work=False) as one, remit_in(work=False) as other:
+            one.engine.start(role="worker")
+            other.engine.start(role="serve")
+            assert await until_present(looks, 2) == ["serve", "worker"]
+            journal, version = looks.runtime.journal, code(1).execution_version
+            assert await with_code(journal, "edited", version, "") == one.engine.owner
+            assert await with_code(journal, "edited", version, one.engine.owner) == ""
+            assert await with_code(journal, "edited", "2+x", "") == ""
+        assert await present(looks.runtime.journal) == []
+        async with remit_in(work=False) as again:
+            again.engine.start(role="worker")
+            assert await until_present(looks, 1) == ["worker"]
+        assert len(await looks.runtime.journal.heads(HeadQuery(kind=KIND))) == 2, "streams of the gone are taken again"
+
+
+@pytest.mark.parametrize("step", ["created", "claimed", "said"])
+async def test_a_process_that_dies_between_two_steps_leaves_no_trace_of_working(remit_in: OpenRemit, step: str) -> None:
+    async with remit_in(work=False) as remit:
+        journal, dead = remit.runtime.journal, str(replace(Owner.this(), started="1"))
+        presence = Presence(journal, dead, 30)
+        if step == "said":
+            await presence._taken("worker", {})
+        else:
+            await presence._taken("worker", {})
+            await presence.leave()
+        if step == "claimed":
+            now = journal.clock.now()
+            claim = Claim(kind=KIND, owner=dead, now=now, lease_until=now + 10**9, state="starting")
+            assert len(await journal.claim(claim)) == 1
+        assert await present(journal) == []
+
+
+async def test_a_worker_with_other_code_leaves_a_job_to_one_that_has_its_code(remit_in: OpenRemit) -> None:
+    old, new = code(1), code(2)
+    async with remit_in(recipes=[old], work=False) as right, remit_in(recipes=[new], work=False) as wrong:
+        job = await right.start(old())
+        code_of_job = {"edited": (old.execution_version,)}
+        await Presence(right.runtime.journal, right.engine.owner, 30)._taken("worker", code_of_job)
+        wrong.engine.start(role="worker")
+        head = await until_kept(right, job.id)
+        assert head == kept_for("edited", right.engine.owner)
+        assert (await wrong.service.jobs.row(job.id)).state == "pending"
+
+
+async def until_kept(remit: Remit, job: str) -> str:
+    """Wait until a job is kept for a process; its route."""
+    mark = 0
+    while True:
+        mark = await remit.runtime.journal.heads_changed(mark)
+        head = await remit.runtime.journal.head(stream_of(job))
+        if head is not None and " for " in head.route:
+            return head.route
+
+
+async def test_other_code_goes_on_once_no_process_has_the_code_of_the_job(remit_in: OpenRemit) -> None:
+    old, new = code(1), code(2)
+    async with remit_in(recipes=[old], work=False) as right:
+        job = await right.start(old())
+        right.engine.start(role="worker")
+        await until(right, job.id, lambda row: row.state == "waiting")
+        await job.signal("go")
+        await right.engine.stop()
+    async with remit_in(recipes=[new], work=False) as other:
+        other.engine.start(role="worker")
+        ended = await other.ended(job.id)
+    assert ended.state == "completed"
+
+
+async def test_what_was_left_to_this_process_is_taken_by_it_alone(remit_in: OpenRemit) -> None:
+    old = code(1)
+    async with remit_in(recipes=[old], work=False) as right:
+        job = await right.start(old())
+        journal = right.runtime.journal
+        head = await journal.head(stream_of(job.id))
+        assert head is not None
+        patch = HeadPatch(route=kept_for("edited", right.engine.owner))
+        await journal.append(journal.writer(head.stream, head.kind, head), synced=True, patch=patch)
+        right.engine.start(role="worker")
+        await until(right, job.id, lambda row: row.state == "waiting")
