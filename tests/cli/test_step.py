@@ -62,3 +62,27 @@ def test_a_call_that_waits_is_shown_with_the_arguments_that_are_asked_about(proj
     job = project.job("notes", "--path", "n.txt", "--text", "one")
     assert project.here("show", job, "1", "--json").json["args"] == {"path": "n.txt", "text": "one"}
     assert '"path": "n.txt"' in project.here("show", job, "1").out
+
+
+def test_a_question_to_a_model_is_shown_with_prompt_answer_and_what_it_took(project: Project) -> None:
+    asks = """
+from remit import Run, recipe
+
+@recipe("wonders")
+async def wonders(run: Run) -> str:
+    return (await run.model("What is up?", model="scripted:says.yaml")).text
+"""
+    (project.folder / "wonders.py").write_text(asks)
+    (project.folder / "says.yaml").write_text("[{fault: rejected}, {say: All is well.}]")
+    assert project.apart("run", "wonders.py").status == 3
+    shown = project.here("show", "last", "1").out
+    for text in ("failed", "model     scripted says.yaml", "took      0 tokens in, 0 out", "prompt", '"What is up?"'):
+        assert text in shown
+    assert "error\n    MODEL_REJECTED" in shown
+    (project.folder / "says.yaml").write_text("[{say: All is well.}]")
+    assert project.apart("run", "wonders.py").status == 0
+    shown = project.here("show", "last", "1").out
+    for text in ("tokens in", "answer", '"content": "All is well."'):
+        assert text in shown
+    exported = project.here("conversation", "export", "last", "--step", "1").json
+    assert [message["content"] for message in exported] == ["What is up?", "All is well."]

@@ -47,12 +47,13 @@ def test_a_question_to_a_model_is_told_as_it_stands(payloads: list[k.Payload], s
 
 
 def test_every_attempt_at_a_model_is_told_with_its_fault_and_what_the_answer_took() -> None:
-    step = only(told(asked_model(), broke(500), MODEL_WAIT, asked_model(attempt=2), ANSWERED))
+    first = asked_model(added=(k.MessageKept(digest="sha256:a"),))
+    step = only(told(first, broke(500), MODEL_WAIT, asked_model(attempt=2), ANSWERED))
     assert [(one.number, one.outcome, one.code, one.again_ms) for one in step.attempts] == [
         (1, "failure", "MODEL_CUT", 500),
         (2, "success", "", None),
     ]
-    assert step.duration_us == 2_000
+    assert (step.duration_us, step.args_preview) == (2_000, "1 new message")
     invocation = step.llm_invocation
     assert invocation is not None
     assert invocation.words == "7 tokens in, 3 out, $0.5, end"

@@ -64,6 +64,8 @@ class ModelRecord(msgspec.Struct, eq=False):
     confirmation: str | None = None
     lost: int = 0
     """Attempts that ended with their worker."""
+    added: int = 0
+    """Messages that were new in the question; a further attempt adds none."""
 
     @property
     def attempts(self) -> int:

@@ -253,6 +253,7 @@ class History:
     def _command_started(self, payload: k.CommandStarted) -> None:
         record = self.model(payload.step)
         record.started, record.committed = payload, None
+        record.added += len(payload.added)
         self.spending.started(payload)
         self.known.messages.update(one.digest for one in payload.added)
         tip = payload.after

@@ -83,7 +83,9 @@ class Story:
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""
         one = self.steps.get(step)
-        return self._told(step, one) if one is not None and self._is_step(step, one) else None
+        if one is None or not self._is_step(step, one):
+            return None
+        return self._told(step, one, Teller(self.history, self.drifts))
 
     def span(self, step: str) -> tuple[int, int]:
         """From the first to the last event of a step, in microseconds since the Unix epoch."""
@@ -242,11 +244,11 @@ class Story:
 
     def tell(self, preview: Preview = shown) -> Iterator[StepNarrative]:
         """Every step, in the order in which they began."""
-        return (self._told(step, one, preview) for step, one in self.steps.items() if self._is_step(step, one))
+        teller = Teller(self.history, self.drifts, preview)
+        return (self._told(step, one, teller) for step, one in self.steps.items() if self._is_step(step, one))
 
-    def _told(self, step: str, one: Seen, preview: Preview = shown) -> StepNarrative:
-        child = self._child(step) if step in self.history.children else None
-        return Teller(self.history, self.drifts, preview).tell(step, one, child)
+    def _told(self, step: str, one: Seen, teller: Teller) -> StepNarrative:
+        return teller.tell(step, one, self._child(step) if step in self.history.children else None)
 
     def _is_step(self, step: str, one: Seen) -> bool:
         """Whether something was done there; a worker that could not go on leaves a mark anywhere."""

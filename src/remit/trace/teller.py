@@ -161,7 +161,7 @@ class Teller:
         asked = started or committed
         if asked is None:
             return StepNarrative(name="model", confirmation=record.confirmation or "", **common)
-        new = len(started.added) if started is not None else 0
+        new = record.added
         speak = said if self._preview is shown else self._preview
         return StepNarrative(
             name=f"model.{asked.llm_provider}:{asked.llm_model}",
