@@ -10,6 +10,7 @@ import pytest
 import remit
 
 SURFACE = [
+    "Budget",
     "RecipeCall",
     "CallContext",
     "CallError",
@@ -21,6 +22,7 @@ SURFACE = [
     "JobEndedError",
     "Level",
     "Migration",
+    "ModelAnswer",
     "Options",
     "Outcome",
     "ProviderError",
@@ -30,6 +32,7 @@ SURFACE = [
     "Retry",
     "Risk",
     "Run",
+    "Sampling",
     "Settings",
     "ToolMeta",
     "ToolProvider",

@@ -126,6 +126,8 @@ def test_names_in_any_text(text: str) -> None:
         'see "token" in the list',
         "token is none: ok",
         "a task-management-system, risk-assessment-report and desk-organizer-2000",
+        "openai-compatible:http://127.0.0.1:18999/v1#desk-1",
+        "openai-compatible qwen2.5-task-1",
         "https://example.org:8080/path?q=1",
         "Basic authentication is off",
         '{"a":"token","b":"x"}',

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from remit.app import Job, JobEndedError, Remit
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
+    from remit.gateway.asking import Budget
     from remit.gateway.outcome import Outcome
+    from remit.jobs.answers import ModelAnswer
     from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.results import CallError, Confirmed
     from remit.jobs.run import Run
+    from remit.models.prompt import Sampling
     from remit.service.jobs import Options
     from remit.settings import Settings
     from remit.tools.function import FunctionTool, tool
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
 
 __all__ = [
+    "Budget",
     "CallContext",
     "CallError",
     "Code",
@@ -37,6 +41,7 @@ __all__ = [
     "JobEndedError",
     "Level",
     "Migration",
+    "ModelAnswer",
     "Options",
     "Outcome",
     "ProviderError",
@@ -47,6 +52,7 @@ __all__ = [
     "Retry",
     "Risk",
     "Run",
+    "Sampling",
     "Settings",
     "ToolMeta",
     "ToolProvider",
@@ -61,11 +67,14 @@ _HOMES = {
     "remit.app": ("Job", "JobEndedError", "Remit"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
+    "remit.gateway.asking": ("Budget",),
     "remit.gateway.outcome": ("Outcome",),
+    "remit.jobs.answers": ("ModelAnswer",),
     "remit.jobs.bound": ("RecipeCall",),
     "remit.jobs.recipe": ("Recipe", "recipe"),
     "remit.jobs.results": ("CallError", "Confirmed"),
     "remit.jobs.run": ("Run",),
+    "remit.models.prompt": ("Sampling",),
     "remit.service.jobs": ("Options",),
     "remit.settings": ("Settings",),
     "remit.tools.function": ("FunctionTool", "tool"),

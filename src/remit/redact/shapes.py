@@ -30,9 +30,9 @@ def _pattern(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-def _shape(clue: str, head: str, body: str) -> Shape:
-    """A token: a `body` behind its `head`, or as much of it as there is before the end of the text."""
-    return Shape(clue, rf"{head}(?:{body}|[\w.~+/=-]{{1,256}}+{_CUT})")
+def _shape(clue: str, head: str, body: str, *, least: int = 1) -> Shape:
+    """A token: a `body` behind its `head`, or `least` characters or more of it before the end of the text."""
+    return Shape(clue, rf"{head}(?:{body}|[\w.~+/=-]{{{least},256}}+{_CUT})")
 
 
 SHAPES: Final = (
@@ -43,6 +43,7 @@ SHAPES: Final = (
             f"k{s}",
             rf"[spr]k{s}(?:[a-z]{{2,8}}[0-9]{{0,2}}[-_]){{0,4}}(?=[A-Za-z]{{0,64}}[0-9])",
             r"[A-Za-z0-9]{16,}[\w-]*",
+            least=8,  # what is shorter may be a name, such as that of the model "desk-1"
         )
         for s in "-_"
     ),

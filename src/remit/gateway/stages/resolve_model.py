@@ -13,6 +13,7 @@ from remit.gateway.outcome import Outcome, refused
 from remit.models.faults import ModelFault
 from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
 from remit.policy.decision import Caller
+from remit.tools.suggestions import suggestion
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 10.0
 """Seconds that providers still being listed are waited for."""
 _KEPT: Final = 64
+_WILD: Final = frozenset("*?[")
 
 
 class ResolveModel:
@@ -42,13 +44,30 @@ class ResolveModel:
         tools = await self._offered(call, request)
         missing = _unknown(request.tools, tools)
         if missing:
-            return refused(Code.UNKNOWN_TOOL, f"no tool is named {missing}", "`remit tools` lists them.")
+            return await self._missing(f"no tool is named {missing}", missing)
+        if not any(message.role == "assistant" for message in request.thread.messages()):
+            for pattern in request.tools:  # later a server may be away for a while, and the agent goes on without it
+                if await self._matches_none(pattern):
+                    return await self._missing(f"no tool matches {pattern}", pattern)
         refusal = self._prepare(asking, tools, models)
         if refusal is not None:
             return refusal
         call.tool = model_tool(asking, asking.model.name)
         call.take(asking.facts())
         return await proceed(call)
+
+    async def _matches_none(self, pattern: str) -> bool:
+        """Whether a pattern is one that no tool of the catalog has; `*` asks for whatever there is."""
+        if pattern == "*" or not _WILD & set(pattern):
+            return False
+        tools = await self._services.catalog.tools(_PATIENCE_S)
+        return not any(fnmatchcase(tool.meta.name, pattern) for tool in tools)
+
+    async def _missing(self, why: str, name: str) -> Outcome:
+        names = [tool.meta.name for tool in await self._services.catalog.tools(_PATIENCE_S)]
+        if _WILD & set(name):
+            names = [f"{one.rpartition('.')[0]}.*" for one in names]
+        return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
 
     def _prepare(self, asking: Asking, tools: Toolset, models: Models) -> Outcome | None:
         request = asking.request
@@ -118,7 +137,7 @@ def _prefix(request: ModelRequest) -> str:
 
 
 def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
-    """A plain name that no tool on offer has; a pattern may match none."""
+    """A plain name that no tool on offer has."""
     names = {spec.name for spec in tools.specs}
-    plain = (one for one in patterns if not set("*?[") & set(one))
+    plain = (one for one in patterns if not _WILD & set(one))
     return next((one for one in plain if one.replace(".", "__") not in names), "")
