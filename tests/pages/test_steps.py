@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from remit.pages.steps import Row, lines
 from remit.service.views import StepRow
 from remit.tickets.runner import RunnerConfig
 from remit.trace.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Served
 
 pytestmark = pytest.mark.slow
@@ -114,3 +115,24 @@ async def test_a_job_leads_to_the_ticket_whose_steps_it_runs(served: Served) -> 
         await tickets.runner(RunnerConfig(owner="w"), tickets.executor()).run(asyncio.Event(), once=True)
         (row,) = await opened.service.jobs.rows(labels={"ticket": ticket.id})
         assert f'<dt>Ticket</dt><dd><a href="/tickets/{ticket.id}">' in (await browser.get(f"/jobs/{row.job}")).text
+
+
+async def test_a_step_whose_tool_changed_its_version_alone_is_found(remit_in: OpenRemit, served: Served) -> None:
+    def looks(version: str) -> Any:
+        @tool("shop.look", level="L0", version=version)
+        def look(item: str) -> str:
+            """Look at an item."""
+            return item
+
+        return look
+
+    async with remit_in(tools=[looks("1")], recipes=[part]) as remit:
+        job = (await remit.start(part(item="milk"))).id
+        await until_waiting(remit, job)
+    async with remit_in(tools=[looks("2")], recipes=[part]) as remit, served(remit) as browser:
+        await remit.job(job).signal("on")
+        assert await remit.job(job) == "milk again"
+        page = (await browser.get(f"/jobs/{job}?only=drift")).text
+        assert "shop.look, version: was" in page
+        assert "1" in re.findall(r'<tr id="s-(\d+)"', page)
+        assert '<span class="badge bad">drift</span>' in page
