@@ -12,7 +12,7 @@ from remit.http.access import Access
 from remit.http.token import Token, digest_of
 from tests.api.conftest import Client, bearer, token
 from tests.api.conftest import _served as api_served
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import serving
 from tests.security.test_chained import PAID, buy, pay
 
@@ -164,3 +164,55 @@ async def test_a_token_counts_in_its_own_place_alone(client: Client, scheme: str
         assert (await client.get("/v1/jobs", headers=headers)).status == 401
     for path in ("/v1/jobs?access_token=secret-ann", "/v1/jobs?token=secret-ann"):
         assert (await client.get(path)).status == 401
+
+
+# --- by a ticket without the scope call, and beyond the tools of a token
+
+
+async def test_a_ticket_that_calls_needs_the_scope_call(remit: Remit) -> None:
+    tokens = [token("tim", "read", "tickets", "work"), token("ann", "read", "call", "tickets", "work")]
+    async with api_served(remit, tokens) as client:
+        assert await ask(client, "tim", "/v1/tickets", TOOL_TICKET) == (403, "SCOPE_REQUIRED")
+        given = {"outputs": {"tool_steps": STEPS}, "by": "tim"}
+        event = {"type": "TRIAGE", "event": {"type": "message", "thread_id": "t", "content": "x"}}
+        made = await client.post("/v1/tickets", event, headers=bearer("tim"))
+        assert made.status == 201
+        name = made.json["id"]
+        assert await ask(client, "tim", f"/v1/tickets/{name}/fill", given) == (403, "SCOPE_REQUIRED")
+        made = await client.post("/v1/tickets", {**event, "type": "TOOL"}, headers=bearer("ann"))
+        assert made.status == 201
+        assert await ask(client, "tim", f"/v1/tickets/{made.json['id']}/retry", None) == (403, "SCOPE_REQUIRED")
+
+
+async def test_a_token_for_some_tools_reaches_no_question_about_others(remit_in: OpenRemit) -> None:
+    tokens = [*TOKENS, token("pat", "read", "decide", tools=("desk.pay",))]
+    async with remit_in(tools=[pay], recipes=[buy]) as remit, api_served(remit, tokens) as client:
+        job = await remit.start(buy())
+        await until_waiting(remit, job.id)
+        (question,) = await job.questions()
+        one = f"/v1/confirmations/{question.confirmation}"
+        answer = {"digest": question.digest}
+        wish = {**answer, "scope": "everything", "seconds": 60}
+        for path, body in ((f"{one}/approve", answer), (f"{one}/deny", answer), (f"{one}/remember", wish)):
+            assert await ask(client, "few", path, body) == (403, "SCOPE_REQUIRED")
+        assert (await client.get(one, headers=bearer("few"))).status == 403
+        assert (await client.get("/v1/confirmations", headers=bearer("few"))).json == []
+        assert len((await client.get("/v1/confirmations", headers=bearer("pat"))).json) == 1
+        kept = await client.post(f"{one}/remember", wish, headers=bearer("pat"))
+        assert kept.status == 200
+        assert (await client.get("/v1/approvals", headers=bearer("few"))).json == []
+        assert await ask(client, "few", f"/v1/approvals/{kept.json['id']}/revoke", {}) == (403, "SCOPE_REQUIRED")
+        await job
+
+
+async def test_a_token_for_some_tools_reaches_no_job_of_others(client: Client) -> None:
+    job = await failed_job(client)
+    for path in ("", "/trace", "/events", "/steps/1", "/artifacts", "/row", "/verify"):
+        for name in (job, job[-8:], "last"):
+            got = await client.get(f"/v1/jobs/{name}{path}", headers=bearer("few"))
+            assert (got.status, got.json["error_code"]) == (403, "SCOPE_REQUIRED"), path
+        assert (await client.get(f"/v1/jobs/{job}{path}", headers=bearer("bob"))).status == 200, path
+    for path in ("cancel", "resume", "signal", "replay", "steps/1/decide"):
+        given = {"signal": {"name": "go"}, "steps/1/decide": {"decision": "done"}}.get(path, {})
+        assert await ask(client, "few", f"/v1/jobs/{job}/{path}", given) == (403, "SCOPE_REQUIRED"), path
+    assert (await client.get("/v1/jobs", headers=bearer("few"))).json["items"] == []

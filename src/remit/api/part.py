@@ -20,6 +20,7 @@ from remit.codes import Code
 from remit.gateway.schema_gate import warnings_counted
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
+from remit.service.reach import check_reach
 from remit.service.requests import Answered
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Api:
             left=lambda: left(receive),
             session=lambda: self._sessions.of(request.access.principal or ""),
         )
+        await check_reach(self._service, request.access, asked.path)
         if route.stream is not None:
             await serve_events(route.stream(asked), self._places, receive, send)
         elif route.handler is not None:

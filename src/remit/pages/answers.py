@@ -14,6 +14,7 @@ from remit.pages.inbox import Filter, group_of, hindrance
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.text import written
 from remit.service.questions import Answered, answer_each
+from remit.service.reach import check_reach
 from remit.service.views import ConfirmationView
 
 Decision = Literal["approve", "deny"]
@@ -100,6 +101,8 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
         wrong = f"Type the number of questions: {len(found)}."
         return _review(form, decision, found, lost=len(names) - len(found), wrong=wrong)
     confirmations = asked.service.confirmations
+    for name, _ in digests:
+        await check_reach(asked.service, asked.access, {"confirmation": name})
     before = {name: await confirmations.view(name) for name, _ in digests}
     answers = await answer_each(
         confirmations,

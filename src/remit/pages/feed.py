@@ -13,6 +13,7 @@ from remit.api.limits import Places
 from remit.api.request import pairs_of
 from remit.api.route import Sent
 from remit.api.sessions import HttpSessions
+from remit.errors import RemitError
 from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
@@ -24,6 +25,7 @@ from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
 from remit.pages.zone import zone_of
 from remit.randomness import salt
+from remit.service.reach import check_reach
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -88,9 +90,10 @@ class Live:
             path, _, raw = query.page.partition("?")
             page, names = find(self._pages, "GET", path)
             request.access.require(page.scope)
+            await check_reach(self._service, request.access, names)
             values = page_query(page, raw.encode("latin-1", "replace"))
-        except Problem as problem:
-            await _status(send, problem.status)
+        except (Problem, RemitError) as error:
+            await _status(send, problem_of(error).status)
             return
         if scope["path"] == STATUS:
             await _status(send, _FINE)

@@ -14,6 +14,7 @@ import msgspec
 from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, View
 from remit.service.questions import QuestionFilter, telling
+from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Inbox(View, frozen=True, kw_only=True):
 async def inbox(asked: PageRequest) -> Inbox:
     """The lists."""
     confirmations, query = asked.service.confirmations, asked.query
-    pending = await confirmations.pending()
+    pending = [one for one in await confirmations.pending() if sees_tool(asked.access, one.tool)]
+    answered = await confirmations.answered(limit=_ANSWERED)
     shown = query.of(pending)
     mine = [one for one in shown if not hindrance(one, asked.access)]
     others = [one for one in shown if hindrance(one, asked.access)]
@@ -105,7 +107,7 @@ async def inbox(asked: PageRequest) -> Inbox:
         mine=grouped(mine),
         waiting=sum(not hindrance(one, asked.access) for one in pending),
         others=tuple(entry for group in grouped(others) for entry in group.entries),
-        answered=tuple(await confirmations.answered(limit=_ANSWERED)),
+        answered=tuple(one for one in answered if sees_tool(asked.access, one.tool)),
         done=await confirmations.view(query.done) if query.done else None,
         tools=_names(one.tool for one in pending),
         recipes=_names(one.recipe for one in pending),
@@ -140,8 +142,8 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
     who = access.principal
     if not access.allows("decide"):
         return "Your token lacks the scope decide."
-    if not who:
-        return ""
+    if not who or not sees_tool(access, question.tool):
+        return "" if not access.tools else "Your token is for other tools."
     if question.approvers and who not in question.approvers:
         return f"Only {', '.join(question.approvers)} may answer."
     if question.approvals > 1 and who == question.principal:

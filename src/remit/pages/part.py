@@ -28,6 +28,7 @@ from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
 from remit.pages.zone import zone_of
+from remit.service.reach import check_reach
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -122,6 +123,7 @@ class Pages:
     async def _known(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, here: str) -> Reply:
         page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
         request.access.require(page.scope)
+        await check_reach(self._service, request.access, path)
         asked = PageRequest(
             service=self._service,
             path=path,

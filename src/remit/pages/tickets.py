@@ -164,6 +164,8 @@ async def moved(asked: PageRequest) -> object:
 async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
     asked.access.require_all_tools("the ticket")
+    if (await asked.service.tickets.get(asked.path["ticket"])).type == "TOOL":
+        asked.access.require("call")
     await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
     return See(link("/tickets/{}", asked.path["ticket"]))
 

@@ -152,7 +152,7 @@ class Jobs:
         return job_row(await head_of(self._journal, job))
 
     async def principal(self, job: str) -> str:
-        """Who asked for a job."""
+        """Who asked for a job, or opened a session."""
         return await principal_of(self._journal, job)
 
     async def events(self, job: str) -> int:

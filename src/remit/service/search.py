@@ -8,7 +8,8 @@ import msgspec
 
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import JobCreated, decode
+from remit.journal.kinds import JobCreated, SessionOpened, decode
+from remit.service.heads import stream_named
 from remit.service.views import JobRow, job_row
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ async def _fits(journal: Journal, row: JobRow, wanted: JobSearch) -> bool:
 
 
 async def principal_of(journal: Journal, job: str) -> str:
-    """Who asked for a job; empty if that is not recorded."""
-    first = (await journal.page(stream_of(job)))[:1]
-    created = decode(first[0].kind, first[0].data) if first else None
-    return created.principal if isinstance(created, JobCreated) else ""
+    """Who asked for a job, or opened a session; empty if that is not recorded."""
+    first = (await journal.page(stream_named(job)))[:1]
+    begun = decode(first[0].kind, first[0].data) if first else None
+    return begun.principal if isinstance(begun, JobCreated | SessionOpened) else ""

@@ -13,6 +13,7 @@ from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
 from remit.service.approvals import LONGEST_S
 from remit.service.questions import QuestionFilter
+from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 
@@ -75,10 +76,12 @@ async def pending(asked: ApiRequest) -> list[ConfirmationView]:
         tool=query.tool, recipe=query.recipe, labels=labels_of(query.label), principal=query.principal
     )
     if query.state == "pending":
-        return await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit)
-    found = await asked.service.confirmations.answered(limit=query.limit)
-    caller = f"job/{query.job}" if query.job else ""
-    return wanted.of(one for one in found if caller in {"", one.caller})
+        found = await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit)
+    else:
+        caller = f"job/{query.job}" if query.job else ""
+        answered = await asked.service.confirmations.answered(limit=query.limit)
+        found = wanted.of(one for one in answered if caller in {"", one.caller})
+    return [one for one in found if sees_tool(asked.access, one.tool)]
 
 
 async def view(asked: ApiRequest) -> ConfirmationView:
@@ -132,7 +135,7 @@ async def remember(asked: ApiRequest) -> Remembered | None:
 
 async def remembered(asked: ApiRequest) -> list[Remembered]:
     """List the remembered approvals that hold now."""
-    return await asked.service.approvals.active()
+    return [one for one in await asked.service.approvals.active() if sees_tool(asked.access, one.tool)]
 
 
 async def revoke(asked: ApiRequest) -> None:

@@ -104,7 +104,7 @@ async def page(asked: ApiRequest) -> JobPage:
         since=query.since,
         until=query.until,
         text=query.text,
-        principal=query.principal,
+        principal=asked.principal if asked.access.tools else query.principal,
         before=query.before,
         limit=query.limit,
     )

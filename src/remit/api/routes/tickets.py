@@ -143,12 +143,15 @@ async def block(asked: ApiRequest) -> Ticket:
 async def retry(asked: ApiRequest) -> Ticket:
     """Make a failed or blocked ticket pending again; what was done stays done."""
     asked.access.require_all_tools("the ticket")
+    if (await asked.service.tickets.get(asked.path["ticket"])).type == "TOOL":
+        asked.access.require("call")
     return await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
 
 
 def _check_steps(asked: ApiRequest, document: dict[str, Any]) -> None:
-    """Raise Problem if a token for some tools would have a worker make the calls of a document."""
+    """Raise Problem if a token that may not call, or only some tools, would have a worker make a document's calls."""
     if document.get("type") == "TOOL" or document.get("tool_steps"):
+        asked.access.require("call")
         asked.access.require_all_tools("the steps of a ticket")
 
 

@@ -147,7 +147,8 @@ async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]
 
 async def sessions(asked: ApiRequest) -> list[SessionRow]:
     """List sessions of calls from outside any job, newest first."""
-    return await asked.service.sessions.rows(limit=asked.query.limit)
+    rows = await asked.service.sessions.rows(limit=asked.query.limit)
+    return [row for row in rows if not asked.access.tools or row.principal == asked.principal]
 
 
 ROUTES: Final = (
