@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -135,35 +139,50 @@ async def test_a_copy_that_was_broken_off_is_not_activated_by_mistake(two: Two, 
     assert (await activate(two.target, "ann", unfinished=True)).place == str(tmp_path / "source.db")
 
 
-@pytest.mark.parametrize("writes", range(12))
-async def test_wherever_a_move_breaks_off_one_journal_at_most_runs_jobs_and_the_same_command_ends_it(
-    tmp_path: Path, writes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = ManualClock()
-    async with opened(tmp_path, clock) as two:
-        for name in "ab":
-            await job(two.source, f"job/{name}")
-        left = writes
-        plain = Journal._written
+def move_until_killed(folder: Path, writes: int) -> None:
+    """Entry point of a process that moves the journal, and is killed before its next write after so many."""
+    plain, left = Journal._written, writes
 
-        async def written(journal: Journal, commit: Commit, *rest: object) -> None:
-            nonlocal left
-            if left == 0:
-                raise BrokenOffError
-            left -= 1
-            await plain(journal, commit, *rest)  # type: ignore[arg-type] # as it was called
+    async def written(journal: Journal, commit: Commit, *rest: object) -> None:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        await plain(journal, commit, *rest)  # type: ignore[arg-type] # as it was called
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Journal, "_written", written)
-            with suppress(BrokenOffError):
-                await move(two.source, two.target)
-        ended = left > 0
-    async with opened(tmp_path, clock) as two:
-        live = await two.live()
-        assert len(live) <= 1
-        clock.advance(60)
-        if not ended and await two.states() != (MOVED, LIVE):
+    async def run() -> None:
+        async with opened(folder, ManualClock()) as two:
             await move(two.source, two.target)
-        assert await two.states() == (MOVED, LIVE)
-        assert [await numbers(two.target, f"job/{name}") for name in "ab"] == [[1], [1]]
-        assert await two.live() == [two.target]
+
+    setattr(Journal, "_written", written)  # noqa: B010 - in this process alone; its type differs
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+async def test_wherever_a_move_breaks_off_one_journal_at_most_runs_jobs_and_the_same_command_ends_it(
+    tmp_path: Path,
+) -> None:
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.journal.test_moving"])
+    killed, writes = -signal.SIGKILL, 0
+    while killed:
+        folder = tmp_path / str(writes)
+        async with opened(folder, ManualClock()) as two:
+            for name in "ab":
+                await job(two.source, f"job/{name}")
+        process = processes.Process(target=move_until_killed, args=(folder, writes))
+        process.start()
+        process.join()
+        killed = process.exitcode or 0
+        clock = ManualClock()
+        async with opened(folder, clock) as two:
+            live = await two.live()
+            assert len(live) <= 1, f"killed after {writes} writes"
+            clock.advance(60)  # what was leased here is free again
+            if await two.states() != (MOVED, LIVE):
+                await move(two.source, two.target)
+            assert await two.states() == (MOVED, LIVE), f"killed after {writes} writes"
+            assert [await numbers(two.target, f"job/{name}") for name in "ab"] == [[1], [1]]
+            assert await two.live() == [two.target]
+        writes += 1
+    assert writes > 8

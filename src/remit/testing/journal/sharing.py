@@ -9,6 +9,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.event import HeadPatch, Placed
 from remit.journal.journal import Journal
+from remit.journal.standing import mark_moved
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, numbers, opened, refused, terms
 from remit.testing.journal.watching import followed
@@ -27,6 +28,32 @@ async def check_what_was_written_is_there_again(storage: Storage) -> None:
         assert (head.seq, head.state) == (199, "199")
         await journal.append(journal.writer("job/a", "job", head), note(200), synced=True)
         assert await journal.verify("job/a") == 200
+
+
+async def check_a_move_by_another_process_ends_every_write(storage: Storage) -> None:
+    """Of many writers, what was written before it stays; nothing is written after it, and nothing is leased."""
+    async with AsyncExitStack() as stack:
+        instances = [await stack.enter_async_context(opened(storage)) for _ in range(INSTANCES)]
+        writers = [await job(one, f"job/{number}") for number, one in enumerate(instances)]
+        counts = [1] * INSTANCES
+
+        async def write(number: int) -> Code:
+            try:
+                while True:
+                    await instances[number].append(writers[number], note(counts[number]), synced=True)
+                    counts[number] += 1
+            except JournalError as error:
+                return error.code
+
+        writing = [asyncio.create_task(write(number)) for number in range(INSTANCES)]
+        await instances[0].changed(await instances[0].changed(0))
+        await mark_moved(instances[0], "there.db")
+        there = [await numbers(instances[0], f"job/{number}") for number in range(INSTANCES)]
+        assert await asyncio.gather(*writing) == [Code.JOURNAL_MOVED] * INSTANCES
+        assert [len(each) for each in there] == counts
+        for one in instances:
+            with refused(Code.JOURNAL_MOVED):
+                await one.claim(terms())
 
 
 async def check_a_synced_append_brings_everything_before(storage: Storage) -> None:
