@@ -54,10 +54,10 @@ def said(payload: k.Payload) -> str:
             k.SchemaGateWarned(step="1", tool_name="x.y", boundary="call_args", warn_codes=("missing",)),
             "1 x.y call_args missing",
         ),
-        (k.CommandStarted(invocation_id="i", step="1", llm_provider="p", llm_model="m"), "1 p m"),
+        (k.CommandStarted(invocation_id="i", step="1", llm_provider="p", llm_model="m"), "1 p:m"),
         (
             k.CommandCommitted(step="1", llm_provider="p", llm_model="m", outcome="failure", error=ERROR),
-            "1 p m TOOL_EXEC_FAILED: no luck",
+            "1 p:m TOOL_EXEC_FAILED: no luck",
         ),
         (
             k.ModelDriftRecorded(step="1", prompt_hash="h", subject="model", recorded="p/a", current="p/b"),
@@ -95,7 +95,7 @@ def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
 OF_OTHER_STREAMS = {
     k.SubjectErased, k.JournalCopied, k.JournalMoved, k.JournalActivated,
     k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
-    k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved,
+    k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved, k.WorkerStarted,
 }  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def _model_asked(one: k.CommandStarted) -> str:
 
 def _answered(one: k.CommandCommitted) -> str:
     error = one.error.words if one.error else ""
-    return _joined(one.step, one.llm_provider, one.llm_model, error or said(one.result, one.result_blob))
+    return _joined(one.step, f"{one.llm_provider}:{one.llm_model}", error or said(one.result, one.result_blob))
 
 
 def _refused(one: k.GateRefused) -> str:
