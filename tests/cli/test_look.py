@@ -323,3 +323,13 @@ def test_config_shows_every_setting_with_its_source(project: Project) -> None:
     assert str(MODULE) in lines["app.modules"]
     assert lines["app.principal"].endswith("REMIT_PRINCIPAL")
     assert lines["jobs.concurrency"].endswith("default")
+
+
+def test_jobs_are_found_by_text_and_principal(project: Project) -> None:
+    job = project.job("notes", "--path", "odd.txt")
+    project.job("notes", "--path", "other.txt")
+    found = [row["job"] for row in project.here("jobs", "--text", "ODD.txt", "--json").json]
+    assert found == [job]
+    assert len(project.here("jobs", "--principal", "alice", "--json").json) == 2
+    assert project.here("jobs", "--text", "odd.txt", "--state", "completed", "--json").json == []
+    assert "no such jobs" in project.here("jobs", "--principal", "bob").err

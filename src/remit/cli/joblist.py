@@ -38,6 +38,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[str, ...] = ()
     """As people see them; none: any."""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    text: str = ""
+    """Stands in what a JobSearch looks at."""
+    principal: str = ""
+    """Who asked for it."""
     since: int = 0
     """Created at this moment or later; microseconds since the Unix epoch."""
     limit: int = 20
@@ -47,6 +51,8 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
     """The newest jobs that are wanted, newest first."""
     found: list[JobRow] = []
     before: str | None = None
+    if wanted.text or wanted.principal:
+        return await _searched(remit, wanted)
     size = max(_PAGE, wanted.limit) if wanted.states else wanted.limit
     while len(found) < wanted.limit:
         page = await remit.service.jobs.rows(
@@ -56,6 +62,28 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
         if len(page) < size:
             break
         before = page[-1].job
+    return found[: wanted.limit]
+
+
+async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
+    from remit.service.search import JobSearch
+
+    found: list[JobRow] = []
+    before: str | None = ""
+    while before is not None and len(found) < wanted.limit:
+        page = await remit.service.jobs.search(
+            JobSearch(
+                states=recorded(wanted.states),
+                labels=dict(wanted.labels),
+                since=wanted.since,
+                text=wanted.text,
+                principal=wanted.principal,
+                before=before,
+                limit=_PAGE,
+            )
+        )
+        found += [row for row in page.rows if is_in(row, wanted.states)]
+        before = page.next
     return found[: wanted.limit]
 
 

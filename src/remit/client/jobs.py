@@ -17,6 +17,7 @@ from remit.jobs.replay import ReplayReport
 from remit.service.jobs import Options
 from remit.service.many import Replayed, replayed_row
 from remit.service.retrying import Retried
+from remit.service.search import Found, JobSearch
 from remit.service.values import encoded
 from remit.service.views import JobRow, JobView
 
@@ -59,6 +60,21 @@ class RemoteJobs:
             if before is None:
                 break
         return rows
+
+    async def search(self, wanted: JobSearch) -> Found:
+        """A page of the newest jobs that are wanted, and where to go on."""
+        query = JobQuery(
+            state=wanted.states,
+            label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
+            since=wanted.since,
+            until=wanted.until,
+            text=wanted.text,
+            principal=wanted.principal,
+            before=wanted.before,
+            limit=min(wanted.limit, _PAGE),
+        )
+        page: JobPage = await self._connection.ask("jobs.page", query=query)
+        return Found(rows=page.items, next=page.next)
 
     async def row(self, job: str) -> JobRow:
         """A job's row. Raise NotFoundError."""

@@ -48,7 +48,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     principal: str = ""
     """Who asked for it."""
     text: str = ""
-    """Stands in the title, which begins with the input if none was given."""
+    """Stands in what a JobSearch looks at."""
     within: Literal["", "1h", "1d", "7d"] = ""
     """How long ago it was started, at most."""
     before: str = ""
@@ -130,7 +130,7 @@ async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
     since = asked.now - _WITHIN[query.within] if query.within else 0
     states = states or query.state
-    if query.principal:
+    if query.principal or query.text:
         wanted = JobSearch(
             states=states,
             labels=_labels(query),
@@ -146,7 +146,6 @@ async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[
         labels=_labels(query),
         limit=limit + 1,
         before=query.before or None,
-        text=query.text,
         since=since,
     )
     return Found(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)

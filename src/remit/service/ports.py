@@ -25,6 +25,7 @@ from remit.service.many import Replayed
 from remit.service.mcp_port import ServersPort
 from remit.service.recipes import RecipeView
 from remit.service.retrying import Retried
+from remit.service.search import Found, JobSearch
 from remit.service.tickets_port import TicketsPort
 from remit.service.views import (
     ArtifactRow,
@@ -57,6 +58,10 @@ class JobsPort(Protocol):
         since: int = 0,
     ) -> list[JobRow]:
         """Jobs created at `since` (µs) or later, newest first; `before` continues after a job of an earlier page."""
+        ...
+
+    async def search(self, wanted: JobSearch) -> Found:
+        """A page of the newest jobs that are wanted, and where to go on."""
         ...
 
     async def row(self, job: str) -> JobRow:

@@ -1,4 +1,4 @@
-"""Finds jobs by what their heads do not index: when they were made, words in their titles, and who asked for them."""
+"""Finds jobs by what their heads do not index: when they were made, recorded words, and who asked for them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.jobs.state import KIND, stream_of
-from remit.journal.event import HeadQuery
-from remit.journal.kinds import JobCreated, SessionOpened, decode
+from remit.journal.event import Event, HeadQuery
+from remit.journal.journal import PAGE
+from remit.journal.kinds import ErrorInfo, JobCreated, SessionOpened, decode
 from remit.service.heads import stream_named
 from remit.service.views import JobRow, job_row
 
 if TYPE_CHECKING:
+    from remit.journal.event import Head
     from remit.journal.journal import Journal
 
 _PAGE: Final = 500
+_VALUES: Final = ("input", "args", "result")
+"""Fields of events that hold inputs, arguments and results."""
 _LOOKED_AT: Final = 5_000
 """Jobs that one search looks at; a longer one goes on from where it ended."""
 
@@ -30,7 +34,10 @@ class JobSearch(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     """Created before this moment."""
     text: str = ""
-    """Stands in the title, the name or the identifier, in capitals or not."""
+    """Stands in the title, the name, the identifier, the input, an argument, a result or an error, in capitals or not.
+
+    Values of more than 8 KiB and events between the first and the last 1,000 of a job are not looked at.
+    """
     principal: str = ""
     """Who asked for it."""
     before: str = ""
@@ -64,7 +71,7 @@ async def search(journal: Journal, wanted: JobSearch) -> Found:
             if row.created_at < wanted.since:
                 return Found(rows=rows, next=None)  # the others are older
             before = row.job
-            if await _fits(journal, row, wanted):
+            if await _fits(journal, head, row, wanted):
                 rows.append(row)
                 if len(rows) == wanted.limit:
                     return Found(rows=rows, next=before)
@@ -74,17 +81,37 @@ async def search(journal: Journal, wanted: JobSearch) -> Found:
     return Found(rows=rows, next=before)
 
 
-async def _fits(journal: Journal, row: JobRow, wanted: JobSearch) -> bool:
+async def _fits(journal: Journal, head: Head, row: JobRow, wanted: JobSearch) -> bool:
     if wanted.until is not None and row.created_at >= wanted.until:
         return False
     words = f"{row.title}\n{row.name}\n{row.job}".casefold()
-    if wanted.text.casefold() not in words:
+    titled = wanted.text.casefold() in words
+    if titled and not wanted.principal:
+        return True
+    first = await journal.page(head.stream)
+    if wanted.principal and _principal(first) != wanted.principal:
         return False
-    return not wanted.principal or await principal_of(journal, row.job) == wanted.principal
+    rest = await journal.page(head.stream, max(first[-1].seq, head.seq - PAGE)) if len(first) == PAGE else []
+    return titled or any(_tells(event, wanted.text) for event in (*first, *rest))
+
+
+def _tells(event: Event, text: str) -> bool:
+    """Whether a text stands in a value that an event records, as JSON writes it, or in its error."""
+    needle = msgspec.json.encode(text)[1:-1].decode().casefold()
+    payload = decode(event.kind, event.data)
+    error = getattr(payload, "error", None)
+    values = [getattr(payload, name, None) for name in _VALUES]
+    texts = [bytes(value).decode() for value in values if isinstance(value, msgspec.Raw)]
+    return any(needle in one.casefold() for one in texts) or (
+        isinstance(error, ErrorInfo) and text.casefold() in f"{error.code} {error.message}".casefold()
+    )
 
 
 async def principal_of(journal: Journal, job: str) -> str:
     """Who asked for a job, or opened a session; empty if that is not recorded."""
-    first = (await journal.page(stream_named(job)))[:1]
+    return _principal(await journal.page(stream_named(job)))
+
+
+def _principal(first: list[Event]) -> str:
     begun = decode(first[0].kind, first[0].data) if first else None
     return begun.principal if isinstance(begun, JobCreated | SessionOpened) else ""

@@ -119,7 +119,10 @@ def own_journal(settings: Settings) -> Path | None:
     return settings.journal.file if chosen else None
 
 
-_LOOK: Final = "Review it with `remit trust`, or set REMIT_TRUST=1 if this folder is your own."
+_LOOK: Final = (
+    "Review it with `remit trust` (with `--edits`, later edits are trusted too), "
+    "or set REMIT_TRUST=1 if this folder is your own."
+)
 
 
 def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:

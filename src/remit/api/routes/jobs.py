@@ -37,7 +37,7 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     until: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] | None = None
     """Created before this moment."""
     text: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    """Stands in the title, the name or the identifier, in capitals or not."""
+    """Stands in the title, name, identifier, input, an argument, a result or an error, in capitals or not."""
     principal: str = ""
     """Who asked for it."""
     before: str = ""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @click.option("--recipe", metavar="NAME", shell_complete=complete.recipes, help="Only jobs of this recipe or plan.")
 @click.option("--since", metavar="AGE", help="Only jobs created in this time: 90s, 30m, 12h or 7d.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only jobs with this label; repeatable.")
+@click.option("--text", default="", metavar="TEXT", help="Only jobs with this text in title, input, result or error.")
+@click.option("--principal", default="", metavar="NAME", help="Only jobs that this principal asked for.")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
 @click.option("-w", "--watch", is_flag=True, help="Keep the list up to date until Ctrl-C.")
 @json_option("the jobs; with --watch, each change on a line")
@@ -33,6 +35,8 @@ def command(
     recipe: str | None,
     since: str | None,
     labels: tuple[str, ...],
+    text: str,
+    principal: str,
     limit: int,
     watch: bool,
 ) -> int:
@@ -49,7 +53,7 @@ def command(
 
     filed = pairs(labels, "--label") | ({"remit.name": recipe} if recipe else {})
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
-    wanted = Wanted(states=states, labels=filed, since=begin, limit=limit)
+    wanted = Wanted(states=states, labels=filed, text=text, principal=principal, since=begin, limit=limit)
     if watch:
         return run_async(lambda _stop: _watch(state, wanted))
     rows, url = run_async(lambda _stop: _look(state, wanted))
@@ -62,7 +66,7 @@ def command(
     else:
         # A file that is not there yet is read as one in memory.
         place = url if state.server else state.settings().journal.file or url
-        narrowed = states or labels or recipe or since
+        narrowed = states or labels or recipe or since or text or principal
         state.note("no such jobs" if narrowed else f"no jobs in {place}")
     return exit_codes.OK
 

@@ -47,7 +47,7 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
             return exit_codes.OK
         if not state.output.interactive:
             show(state.output, found)
-            raise untrusted(found, "If that is right: remit trust --yes")
+            raise untrusted(found, "If that is right: remit trust --yes, with --edits to trust later edits too")
         if not agreed(state.output, found):
             raise untrusted(found)
     trust(found, register(), edits=edits, now=SystemClock().now())

@@ -7,6 +7,7 @@ from typing import Final
 
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
+from remit.service.search import JobSearch
 from remit.testing.service.world import Check, Reach, refused, world
 
 
@@ -45,6 +46,16 @@ async def check_following_ends_with_the_job(reach: Reach) -> None:
         events = await one.local.streams.events(stream)
         assert kinds == [event.kind for event in events]
         assert [event.seq async for event in one.service.streams.follow(stream, 2)] == [e.seq for e in events[2:]]
+
+
+async def check_jobs_are_found_by_what_is_recorded_and_by_principal(reach: Reach) -> None:
+    """Text stands in a title, an input, an argument, a result or an error, in capitals or not."""
+    async with world(reach) as one:
+        job = await one.ran("looks", at="the old Mill")
+        await one.ran("looks", at="the bridge")
+        for text, principal, jobs in (("OLD MILL", "", [job]), ("old mill", "nobody", []), ("no such text", "", [])):
+            page = await one.service.jobs.search(JobSearch(text=text, principal=principal))
+            assert ([row.job for row in page.rows], page.next) == (jobs, None)
 
 
 async def check_the_story_of_a_job_and_of_a_session_is_told(reach: Reach) -> None:
@@ -119,6 +130,7 @@ async def check_artifacts_are_those_that_the_job_left(reach: Reach) -> None:
 
 LOOKING_CHECKS: Final[tuple[Check, ...]] = (
     check_events_are_those_of_the_journal_byte_by_byte,
+    check_jobs_are_found_by_what_is_recorded_and_by_principal,
     check_following_ends_with_the_job,
     check_the_story_of_a_job_and_of_a_session_is_told,
     check_the_catalog_is_shown,
