@@ -15,6 +15,7 @@ from remit.client.steps import RemoteSteps
 from remit.client.streams import RemoteStreams
 from remit.client.tickets import RemoteTickets
 from remit.client.tools import RemotePolicy, RemoteSessions, RemoteTools
+from remit.client.workers import RemoteWorkers
 
 
 class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,7 @@ class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
     recipes: RemoteRecipes
     conversations: RemoteConversations
     tickets: RemoteTickets
+    workers: RemoteWorkers
 
 
 def service_at(connection: Connection) -> RemoteService:
@@ -51,4 +53,5 @@ def service_at(connection: Connection) -> RemoteService:
         recipes=RemoteRecipes(connection),
         conversations=RemoteConversations(connection),
         tickets=RemoteTickets(connection),
+        workers=RemoteWorkers(connection),
     )

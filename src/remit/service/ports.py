@@ -37,6 +37,7 @@ from remit.service.views import (
     ToolView,
     VerifyReport,
 )
+from remit.service.workers import WorkerView
 from remit.tools.provider import Preview
 from remit.trace.narrative import Narrative
 
@@ -306,6 +307,14 @@ class RecipesPort(Protocol):
         ...
 
 
+class WorkersPort(Protocol):
+    """Processes that run jobs."""
+
+    async def views(self) -> list[WorkerView]:
+        """Every process that says that it works and is alive."""
+        ...
+
+
 class ConversationsPort(Protocol):
     """Conversations of agents."""
 
@@ -356,6 +365,9 @@ class ServicePort(Protocol):
 
     @property
     def recipes(self) -> RecipesPort: ...  # noqa: D102 - as above
+
+    @property
+    def workers(self) -> WorkersPort: ...  # noqa: D102 - as above
 
     @property
     def conversations(self) -> ConversationsPort: ...  # noqa: D102 - as above

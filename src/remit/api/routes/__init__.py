@@ -20,6 +20,7 @@ from remit.api.routes import (
     steps,
     tickets,
     tools,
+    workers,
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -37,5 +38,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *servers.ROUTES,
     *tickets.ROUTES,
     *leases.ROUTES,
+    *workers.ROUTES,
 )
 """The table."""

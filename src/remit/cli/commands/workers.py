@@ -25,13 +25,8 @@ def command(state: State) -> int:
     These are `remit worker`, `remit serve` and `remit mcp serve`. A process that died is left out at once on its own
     machine, and after jobs.lease_seconds on others.
     """
-    from remit.cli.running import run_to_end
-
-    async def look() -> list[WorkerView]:
-        async with state.remit(code="unused") as remit:
-            return await remit.service.workers.views()
-
-    return state.listing(run_to_end(look()), _print, "no process runs jobs: start `remit worker`")
+    rows = state.ask(lambda remit: remit.service.workers.views(), code="unused")
+    return state.listing(rows, _print, "no process runs jobs: start `remit worker`")
 
 
 def _print(state: State, rows: list[WorkerView]) -> None:
