@@ -106,3 +106,8 @@ def test_a_drift_of_a_model_marks_the_step_that_asked_it() -> None:
     drift = k.ModelDriftRecorded(step="1", prompt_hash="h", subject="model", recorded="p/m", current="p/n")
     step = only(told(asked_model(), ANSWERED, drift))
     assert [one.words for one in step.drifts] == ["model of step 1"]
+
+
+def test_a_question_to_a_model_of_a_server_has_the_name_that_settings_and_prices_have() -> None:
+    question = asked_model(llm_url="http://127.0.0.1:1/v1")
+    assert only(told(question)).name == "model.p:http://127.0.0.1:1/v1#m"

@@ -161,10 +161,11 @@ class Teller:
         asked = started or committed
         if asked is None:
             return StepNarrative(name="model", confirmation=record.confirmation or "", **common)
+        name = started.name if started is not None else f"{asked.llm_provider}:{asked.llm_model}"
         new = record.added
         speak = said if self._preview is shown else self._preview
         return StepNarrative(
-            name=f"model.{asked.llm_provider}:{asked.llm_model}",
+            name=f"model.{name}",
             args_preview=f"{new} new message{'' if new == 1 else 's'}" if started is not None else "",
             result_preview=speak(committed.result, committed.result_blob) if committed is not None else "",
             **_failure(committed.error if committed is not None and record.ended else None),
