@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -196,3 +198,48 @@ async def test_an_announced_call_counts_even_before_the_sums_hold_it(world: Worl
         assert "used 100 tokens" in await allowance.claim(other)
         await world.ask(journal, "job/a", tokens=7)  # it is inv_1
         assert await allowance.claim(other) == ""
+
+
+_WORKER = """
+import asyncio, sys
+from remit.clock import SystemClock
+from remit.gateway import sums
+from remit.journal.journal import Journal
+from remit.journal.kinds import CommandCommitted, CommandStarted
+from remit.journal.sqlite.store import SqliteStore
+
+sums._NEW_EVENTS = 1
+
+async def main(path, name):
+    clock = SystemClock()
+    journal, number = Journal(SqliteStore(path, clock), clock), 0
+    kept = sums.ModelSums(journal)
+    while True:
+        number += 1
+        invocation = f"{name}-{number}"
+        await journal.post("job/a", "job", CommandStarted(invocation_id=invocation, step="1", principal="ada"))
+        await journal.post("job/a", "job", CommandCommitted(step="1", invocation_id=invocation, token_count=7))
+        await kept.refresh()
+        print(number, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+async def test_processes_that_are_killed_anywhere_leave_sums_that_are_those_of_the_events(world: World) -> None:
+    for name, lines in (("a", 3), ("b", 5), ("c", 8)):
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _WORKER, world.path, name, stdout=asyncio.subprocess.PIPE
+        )
+        assert worker.stdout is not None
+        for _ in range(lines):
+            await worker.stdout.readline()
+        worker.kill()
+        await worker.wait()
+    async with world.open() as journal:
+        assert await ModelSums(journal).differing() == []
+        events = await journal.read("job/a")
+        found = (await _of(journal)).values()
+    assert sum(spent.calls for spent in found) == sum(event.kind == CommandStarted.KIND for event in events) >= 16
+    assert sum(spent.tokens for spent in found) == 7 * sum(event.kind == CommandCommitted.KIND for event in events)

@@ -71,7 +71,7 @@ async def test_a_request_without_a_price_is_none_of_0_dollars(tmp_path: Path) ->
         "scripted:s.yaml": (None, 2),
         "scripted:t.yaml": (0.0, 0),
     }
-    assert (day.cost, day.unpriced, of.cost) == (0.0, 2, 0.0)
+    assert (day.cost, day.unpriced, of.cost) == (None, 2, 0.0)
     assert [priced(None, 2), priced(0.036, 1_029), priced(0.036, 1), priced(0.0, 0)] == [
         "\u2013",
         "0.0360 + 1,029 requests without a price",

@@ -31,7 +31,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Input and output; an answer that did not arrive counts as what was reserved for it."""
     cost: float | None
-    """US dollars, estimated, of the requests whose price is known; None: of none."""
+    """US dollars, estimated, of the requests whose price is known; None: none of those that cost something."""
     unpriced: int = 0
     """Requests whose price is not known."""
 
@@ -77,7 +77,7 @@ def _rows(totals: dict[str, Spent]) -> list[UsageRow]:
             name=name,
             calls=spent.calls,
             tokens=spent.tokens,
-            cost=round(spent.cost, 9) if spent.calls > spent.unpriced else None,
+            cost=round(spent.cost, 9) if spent.cost or not spent.unpriced else None,
             unpriced=spent.unpriced,
         )
         for name, spent in totals.items()

@@ -45,7 +45,7 @@ class ResolveModel:
         missing = _unknown(request.tools, tools)
         if missing:
             return await self._missing(f"no tool is named {missing}", missing)
-        if not any(message.role == "assistant" for message in request.thread.messages()):
+        if not any(message.role == "assistant" or message.replaces for message in request.thread.messages()):
             for pattern in request.tools:  # later a server may be away for a while, and the agent goes on without it
                 if await self._matches_none(pattern):
                     return await self._missing(f"no tool matches {pattern}", pattern)
