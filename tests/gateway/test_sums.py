@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY
+from remit.codes import Code
+from remit.errors import JournalError
 from remit.gateway import sums as module
 from remit.gateway.allowance import Allowance, Claim, DayLimits
 from remit.gateway.spending import Spent
@@ -106,6 +108,17 @@ async def test_what_a_retry_takes_over_is_counted_by_the_job_that_made_it(world:
     ]
 
 
+async def test_an_old_answer_in_a_copied_journal_is_settled(world: World) -> None:
+    async with world.open() as journal:
+        old = await world.ask(journal, "job/old", tokens=None)
+        world.clock.advance(86_400 * 9)
+        await world.ask(journal, "job/new")
+        await _of(journal)
+        await journal.post("job/old", "job", world.answer(old, 7))
+        assert sorted(spent.tokens for spent in (await _of(journal)).values()) == [7, 7]
+        assert await ModelSums(journal).differing() == []
+
+
 async def test_a_process_that_dies_before_it_keeps_its_sums_loses_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +138,22 @@ async def test_a_process_that_dies_before_it_keeps_its_sums_loses_nothing(
     async with world.open() as journal:
         (spent,) = (await _of(journal)).values()
     assert (spent.calls, spent.tokens) == (2, 14)
+
+
+@pytest.mark.parametrize("code", [Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL])
+async def test_sums_that_cannot_be_kept_are_right_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch, code: Code
+) -> None:
+    async def fails(_self: Folds, _folds: Any, _before: int) -> bool:
+        raise JournalError("no", code=code, remedy="")
+
+    monkeypatch.setattr(Folds, "keep", fails)
+    async with world.open() as journal:
+        sums = ModelSums(journal)
+        for count in range(1, 4):
+            await world.ask(journal, "job/a")
+            await sums.refresh([world.clock.now() // DAY])
+            assert sums.spent(world.clock.now() // DAY, "ada").calls == count
 
 
 async def test_processes_that_keep_sums_side_by_side_agree(world: World) -> None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.clock import DAY
+from remit.codes import Code
+from remit.errors import JournalError
 from remit.gateway.spending import Spent
 from remit.journal.event import Event, Fold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
@@ -31,9 +33,12 @@ _NEW_EVENTS: Final = 2_000
 _NEW_POSITIONS: Final = 50_000
 """After so many events that count, or positions of any, the sums are kept."""
 _OPEN_DAYS: Final = 2
-"""Days after which no answer is expected any more; what was reserved for it stays counted."""
+_OPEN_POSITIONS: Final = 1_000_000
+"""Days and positions after which no answer is expected any more; what was reserved for it stays counted."""
 _COPIED: Final = 10_000
-"""Positions after its first event within which a retry has copied what it takes over."""
+"""Positions within which a retry has copied what it takes over, besides as many as it takes."""
+_UNKEPT: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
+"""Why sums may not be kept just now; that is no reason not to have them."""
 _HELD: Final = 2
 """Days that stay in memory."""
 
@@ -56,6 +61,7 @@ class _Open(msgspec.Struct, array_like=True):
     model: str
     reserved_tokens: int
     reserved_cost: float
+    position: int
 
 
 class _Copy(msgspec.Struct, array_like=True):
@@ -145,7 +151,7 @@ class ModelSums:
             if kept._spoilt:
                 return kept._state.days
             await kept._load()
-        if not kept._kept:
+        if not kept._position:
             return []
         again = ModelSums(self._journal)
         again._loaded = True
@@ -191,15 +197,16 @@ class ModelSums:
             state.copies = {
                 stream: one for stream, one in state.copies.items() if one.position + _COPIED > placed.position
             }
-            state.copies[event.stream] = _Copy(event.seq + payload.taken, placed.position)
+            state.copies[event.stream] = _Copy(event.seq + payload.taken, placed.position + payload.taken)
         elif copy is not None and event.seq <= copy.until:
             return
         elif isinstance(payload, CommandStarted):
-            self._started(event, payload)
+            self._started(placed, payload)
         elif isinstance(payload, CommandCommitted):
             self._committed(payload)
 
-    def _started(self, event: Event, payload: CommandStarted) -> None:
+    def _started(self, placed: Placed, payload: CommandStarted) -> None:
+        event = placed.event
         day, key = event.at // DAY, (event.stream, payload.principal, payload.name)
         if day not in self._days:
             self._days[day] = _Day()
@@ -207,7 +214,8 @@ class ModelSums:
         for spent in self._days[day].of(*key):
             spent.reserve(payload.reserved_tokens, payload.reserved_cost)
         self._changed.add(day)
-        self._state.open[payload.invocation_id] = _Open(day, *key, payload.reserved_tokens, payload.reserved_cost)
+        reserved = payload.reserved_tokens, payload.reserved_cost
+        self._state.open[payload.invocation_id] = _Open(day, *key, *reserved, placed.position)
         if self.seen is not None:
             self.seen.add(payload.invocation_id)
 
@@ -268,12 +276,18 @@ class ModelSums:
         if self._new < _NEW_EVENTS and self._position - self._kept < _NEW_POSITIONS:
             return True
         state = self._state
-        today = max(state.days, default=0)
-        state.open = {name: one for name, one in state.open.items() if one.day > today - _OPEN_DAYS}
+        day, position = max(state.days, default=0) - _OPEN_DAYS, self._position - _OPEN_POSITIONS
+        state.open = {name: one for name, one in state.open.items() if one.day > day or one.position > position}
         folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
         folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
-        if not await self._journal.folds.keep(folds, self._kept):
-            return False
+        try:
+            if not await self._journal.folds.keep(folds, self._kept):
+                return False
+        except JournalError as error:
+            if error.code not in _UNKEPT:
+                raise
+            self._new = 0  # the sums are right all the same, and are kept by a process that may write
+            return True
         self._kept, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()
         held = sorted(state.days)[-_HELD:]
