@@ -38,7 +38,7 @@ _OPEN_POSITIONS: Final = 1_000_000
 _COPIED: Final = 10_000
 """Positions within which a retry has copied what it takes over, besides as many as it takes."""
 _UNKEPT: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
-"""Why sums may not be kept just now; that is no reason not to have them."""
+"""Why sums may not be kept just now; they are used without that."""
 _HELD: Final = 2
 """Days that stay in memory."""
 
