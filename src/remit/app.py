@@ -222,9 +222,9 @@ class Remit:
         """
         return await self.service.jobs.settled(jobs or None, labels=labels)
 
-    async def replay(self, job: str) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Run a job's recipe again on its record alone: no tool is called, and the first difference is reported."""
-        return await self.service.jobs.replay(job)
+        return await self.service.jobs.replay(job, anyway=anyway)
 
     async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""

@@ -138,3 +138,33 @@ def test_a_server_that_is_down_cannot_be_pinned(far: Project) -> None:
     refused = far.here("mcp", "pin", "gone", "--json")
     assert refused.status != 0
     assert json.loads(refused.err.splitlines()[-1])["code"] == "TOOL_UNAVAILABLE"  # what was logged comes before
+
+
+def test_pins_in_a_file_let_tickets_run_without_servers_in_a_clean_checkout(far: Project) -> None:
+    assert "no server is pinned" in far.here("mcp", "pin", "--export", "pins.json").err
+    far.here("mcp", "pin", "far")
+    assert far.here("mcp", "pin", "--export", "pins.json").status == 0
+    exported = json.loads((far.folder / "pins.json").read_text())
+    assert exported == {"version": 1, "servers": {"far": {"read": READ, "write": WRITE}}}
+    far.env |= {"NO_MCP": "true", "REMIT_JOURNAL": "clean.db"}
+    ticket = {
+        "type": "TOOL",
+        "event": {"type": "message", "thread_id": "t", "content": "x"},
+        "tool_input": {"tool_steps": [{"tool_name": "far", "args": {"operation": "read"}}]},
+    }
+    far.here("tickets", "create", json.dumps(ticket))
+    assert list(far.here("tickets", "work", "--once").json["by_code"]) == ["MCP_REQUIRED_UNAVAILABLE"]
+    far.env["REMIT_MCP_PINS_FILE"] = "pins.json"
+    far.here("tickets", "create", json.dumps(ticket))
+    assert far.here("tickets", "work", "--once").json["counters"]["ok"] == 1
+
+
+def test_a_file_of_pins_that_cannot_be_read_is_named(far: Project) -> None:
+    (far.folder / "pins.json").write_text('{"version": 2}')
+    far.env |= {"NO_MCP": "true", "REMIT_MCP_PINS_FILE": "pins.json"}
+    done = far.here("tools")
+    assert "mcp.pins_file" in done.out + done.err
+
+
+def test_pin_takes_a_server_or_a_file(far: Project) -> None:
+    assert far.here("mcp", "pin").status == far.here("mcp", "pin", "far", "--export", "x.json").status == 2

@@ -11,6 +11,7 @@ import pytest
 from remit import Recipe, Remit, Run, recipe
 from remit.app import JobEndedError
 from remit.codes import Code
+from remit.errors import VersionError
 from remit.gateway.asking import Budget
 from remit.jobs.answers import ModelError
 from remit.jobs.state import History
@@ -261,7 +262,11 @@ async def test_another_model_than_recorded_is_drift(
         job = await remit.start(named())
         await until_waiting(remit, job.id)
         monkeypatch.setitem(MODEL, "name", "openai:other")
-        report = await remit.service.jobs.replay(job.id)
+        if policy == "fail":
+            with pytest.raises(VersionError) as refused:
+                await remit.service.jobs.replay(job.id)
+            assert refused.value.code is Code.MODEL_DRIFT
+        report = await remit.service.jobs.replay(job.id, anyway=True)
         assert [(one.subject, one.recorded, one.current) for one in report.drifts] == [
             ("step 1", "scripted/script.yaml", "openai/other")
         ]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from remit import Recipe, Run, recipe, tool
+from remit.codes import Code
+from remit.errors import VersionError
 from remit.journal.event import Head, HeadQuery
 from tests.opened import OpenRemit, until_waiting
 
@@ -203,3 +205,43 @@ async def test_a_replay_asks_the_journal_about_today_once_a_tool_not_once_a_call
         monkeypatch.setattr(journal, "heads", counted)
         assert (await remit.service.jobs.replay(job.id)).today == "same"
     assert [query.labels for query in queries if query.kind == "approval"] == [{"tool": "log.add"}]
+
+
+@tool("log.renamed", level="L0", version="1")
+async def first_version(number: int) -> int:
+    """Add a number."""
+    return number
+
+
+@tool("log.renamed", level="L0", version="2")
+async def second_version(number: int, note: str) -> int:
+    """Add a number."""
+    return number
+
+
+async def renamed(run: Run) -> Any:
+    return (await run.call("log.renamed", {"number": 1})).value
+
+
+@pytest.mark.parametrize("policy", ["fail", "migrate"])
+@pytest.mark.parametrize(
+    ("tools", "code"),
+    [([first_version], Code.EXECUTION_VERSION_MISMATCH), ([second_version], Code.TOOL_SCHEMA_DRIFT)],
+    ids=["code", "tool"],
+)
+async def test_a_strict_policy_refuses_to_replay_under_other_versions_unless_told_to(
+    remit_in: OpenRemit, policy: str, tools: list[Any], code: Code
+) -> None:
+    subject = variant(renamed)
+    async with remit_in(tools=[first_version], recipes=[subject]) as remit:
+        job = await remit.start(subject())
+        await job
+        assert (await remit.replay(job.id)).verdict == "same"
+    now = variant(renamed) if code is Code.TOOL_SCHEMA_DRIFT else variant(raises)
+    async with remit_in(tools=tools, recipes=[now], flags={"jobs.mismatch": policy}) as remit:
+        with pytest.raises(VersionError) as caught:
+            await remit.replay(job.id)
+        assert caught.value.code is code
+        (row,) = [one async for one in remit.service.jobs.replays()]
+        assert row.code == code.name
+        assert (await remit.replay(job.id, anyway=True)).drifts

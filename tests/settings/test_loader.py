@@ -115,6 +115,7 @@ PATHS = {
     "fs.roots",
     "journal.key_file",
     "journal.url",
+    "mcp.pins_file",
     "sandbox.bwrap",
     "sandbox.folder",
     "sandbox.packages",

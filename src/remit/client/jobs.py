@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from remit.api.routes.history import Replayed as ReplayAnswer
+from remit.api.routes.history import ReplayQuery
 from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, RetryBody, SignalBody, StartBody, WaitQuery
 from remit.client.connection import Connection
 from remit.client.person import only_oneself
@@ -90,20 +92,26 @@ class RemoteJobs:
         """What a completed job returned; None for any other."""
         return (await self.view(job)).result
 
-    async def replay(self, job: str) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Have a job's recipe run again on its record alone, with the code of the server."""
-        answer: ReplayAnswer = await self._connection.ask("jobs.replay", job, held_s=REPLAY_S)
+        query = ReplayQuery(anyway=anyway)
+        answer: ReplayAnswer = await self._connection.ask("jobs.replay", job, query=query, held_s=REPLAY_S)
         return answer.report
 
     async def replays(
-        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+        self,
+        states: tuple[str, ...] = (),
+        *,
+        since: int = 0,
+        labels: Mapping[str, str] | None = None,
+        anyway: bool = False,
     ) -> AsyncIterator[Replayed]:
         """Replay every job in these states that was created at `since` (µs) or later, newest first."""
         before: str | None = None
         while rows := await self.rows(states, labels=dict(labels or {}), limit=_PAGE, before=before):
             for row in rows:
                 if row.created_at >= since:
-                    yield await replayed_row(self.replay, row)
+                    yield await replayed_row(partial(self.replay, anyway=anyway), row)
             before = rows[-1].job
             if rows[-1].created_at < since:
                 return

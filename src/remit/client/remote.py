@@ -103,9 +103,9 @@ class RemoteRemit:
         """Wait until a job has ended. Raise NotFoundError or ServerError."""
         return await ended(self.service, job)
 
-    async def replay(self, job: str) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Have a job's recipe run again on its record alone, with the code of the server."""
-        return await self.service.jobs.replay(job)
+        return await self.service.jobs.replay(job, anyway=anyway)
 
     async def call(
         self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None, key: str = ""

@@ -66,6 +66,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What models are saying, for anyone who watches."""
     migrations: Migrations = msgspec.field(default_factory=Migrations)
     """How recorded arguments become those of today's tools."""
+    mismatch: str = "warn"
+    """What other versions than recorded mean: `warn`, `fail` or `migrate`."""
     prices: Prices = msgspec.field(default_factory=Prices)
     metrics: Registry = msgspec.field(default_factory=Registry)
 

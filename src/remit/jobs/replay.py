@@ -21,7 +21,7 @@ from remit.jobs.run import Run
 from remit.jobs.running import Running, end
 from remit.jobs.state import History
 from remit.jobs.today import CallToday
-from remit.jobs.versions import Difference, differences
+from remit.jobs.versions import Difference, differences, first_refused, refusal
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, UndoDeclared
 from remit.redact import preview
@@ -62,12 +62,30 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def replay(
-    journal: Journal, history: History, program: Program, catalog: Catalog, migrations: Migrations, job: str
+    journal: Journal,
+    history: History,
+    program: Program,
+    catalog: Catalog,
+    migrations: Migrations,
+    job: str,
+    policy: str = "warn",
 ) -> ReplayReport:
-    """Run a program on a history. Raises JournalError if recorded values cannot be read."""
+    """Run a program on a history.
+
+    Raises JournalError if recorded values cannot be read, and VersionError for a difference that the mismatch `policy`
+    refuses: before anything runs, except for models, which are known once the program asks them.
+    """
     drifts = tuple(await differences(history, program, catalog, journal, migrations))
+    _check(drifts, policy)
     places = set(history.places)
     running, handler = await _ran(journal, history, program, job)
+    models = tuple(
+        [
+            Difference(subject=f"step {step}", about="model", recorded=recorded, current=current)
+            for step, recorded, current in handler.models
+        ]
+    )
+    _check(models, policy)
     divergence = await _compare(running, handler, history, journal)
     if divergence is None and not handler.ends:
         divergence = _left_over(running.matching, history)
@@ -77,14 +95,15 @@ async def replay(
         verdict="diverged" if divergence else same,
         steps=len(places - running.matching.left - ({divergence.step} if divergence else set())),
         divergence=divergence,
-        drifts=(
-            *drifts,
-            *(
-                Difference(subject=f"step {step}", about="model", recorded=recorded, current=current)
-                for step, recorded, current in handler.models
-            ),
-        ),
+        drifts=(*drifts, *models),
     )
+
+
+def _check(drifts: tuple[Difference, ...], policy: str) -> None:
+    """Raise VersionError if the policy refuses one."""
+    refused = first_refused(drifts, policy)
+    if refused is not None:
+        raise refusal(refused, "Replay it all the same with --anyway (anyway=true), or set jobs.mismatch to warn.")
 
 
 async def undo_of(journal: Journal, history: History, program: Program, job: str, step: str) -> UndoDeclared:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -195,16 +196,10 @@ class Versions:
         for one in self._news(history, found):
             _log.warning("%s: %s", writer.stream, _words(one))
             await self._journal.append(writer, self._event(one), synced=False)
-        if self._policy == "warn":
-            return
-        migrates = self._policy == "migrate"
-        refused = next((one for one in found if one.refused and not (migrates and one.migrated)), None)
+        refused = first_refused(found, self._policy)
         if refused is not None:
-            code = Code.EXECUTION_VERSION_MISMATCH if refused.about in _CODE else Code.TOOL_SCHEMA_DRIFT
-            help_ = "register a migration" if migrates else "set jobs.mismatch to warn"
-            raise VersionError(
-                _words(refused), code=code, remedy=f"Resume the job where that version runs, or {help_}."
-            )
+            help_ = "register a migration" if self._policy == "migrate" else "set jobs.mismatch to warn"
+            raise refusal(refused, f"Resume the job where that version runs, or {help_}.")
 
     def _news(self, history: History, found: list[Difference]) -> list[Difference]:
         """What is not recorded yet, and that the recorded code goes on after other code was to."""
@@ -235,6 +230,22 @@ class Versions:
                     subject=one.about, recorded=one.recorded, current=one.current, policy=self._policy,
                     tool_name=one.subject if one.about in {"tool", "provider"} else "",
                 )  # fmt: skip
+
+
+def first_refused(found: Iterable[Difference], policy: str) -> Difference | None:
+    """The first difference that a mismatch policy refuses; None: it goes on."""
+    if policy == "warn":
+        return None
+    return next((one for one in found if one.refused and not (policy == "migrate" and one.migrated)), None)
+
+
+def refusal(one: Difference, remedy: str) -> VersionError:
+    """The error that a refused difference is answered with."""
+    if one.about == "model":
+        code = Code.MODEL_DRIFT
+    else:
+        code = Code.EXECUTION_VERSION_MISMATCH if one.about in _CODE else Code.TOOL_SCHEMA_DRIFT
+    return VersionError(_words(one), code=code, remedy=remedy)
 
 
 def _words(one: Difference) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -34,7 +35,7 @@ from remit.journal.kinds import (
 )
 from remit.policy.groups import Groups, expanded
 from remit.service.heads import fit_identifier, head_of, open_job, prove_job, stream_named
-from remit.service.many import Replayed, replayed, settled
+from remit.service.many import Labels, Replayed, replayed, settled
 from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats, replayable
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, principal_of, search
@@ -208,26 +209,25 @@ class Jobs:
         """A job's events, folded: all, or the first so many."""
         return History((await self._journal.read(stream_of(job)))[:events])
 
-    async def replay(self, job: str) -> ReplayReport:
-        """Run a job's recipe again on its record, and judge its calls as of today. Raises NotFoundError."""
+    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
+        """Run a job's recipe on its record, and judge its calls as of today. Raises NotFoundError or VersionError."""
         services, head = self._services, await replayable(self._journal, job)
         history = await self.history(job)
         program = await self._programs.load(history)
-        report = await replay(self._journal, history, program, services.catalog, services.migrations, job)
+        policy = "warn" if anyway else services.mismatch
+        report = await replay(self._journal, history, program, services.catalog, services.migrations, job, policy)
         calls = await calls_today(services, history, job, head.labels, program.name)
         return msgspec.structs.replace(report, calls=calls, today=worst(calls))
 
-    async def settled(
-        self, jobs: Collection[str] | None = None, *, labels: Mapping[str, str] | None = None
-    ) -> list[JobRow]:
+    async def settled(self, jobs: Collection[str] | None = None, *, labels: Labels = None) -> list[JobRow]:
         """Wait until jobs have ended or wait for something from outside; their rows. Raises NotFoundError."""
         return await settled(self._journal, jobs, labels=labels)
 
     def replays(
-        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Labels = None, anyway: bool = False
     ) -> AsyncIterator[Replayed]:
         """Replay every job in these states that was created at `since` (µs) or later, newest first."""
-        return replayed(self._journal, self.replay, states, since=since, labels=labels)
+        return replayed(self._journal, partial(self.replay, anyway=anyway), states, since=since, labels=labels)
 
     # --- commands
 

@@ -77,12 +77,17 @@ class JobsPort(Protocol):
         """What a completed job returned; None for any other."""
         ...
 
-    async def replay(self, job: str) -> ReplayReport:
-        """Run a job's recipe again on its record alone."""
+    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
+        """Run a job's recipe again on its record alone; `anyway`: also where the mismatch policy refuses that."""
         ...
 
     def replays(
-        self, states: tuple[str, ...] = (), *, since: int = 0, labels: Mapping[str, str] | None = None
+        self,
+        states: tuple[str, ...] = (),
+        *,
+        since: int = 0,
+        labels: Mapping[str, str] | None = None,
+        anyway: bool = False,
     ) -> AsyncIterator[Replayed]:
         """Replay every job in these states that was created at `since` (µs) or later, newest first."""
         ...

@@ -102,7 +102,7 @@ def mcp_providers(
     The SDK behind them takes half a second to import; a process without servers does not pay for it.
     """
     if settings.tools.no_mcp:
-        return [StubProvider(source=partial(_stand_ins, servers, pins))]
+        return [StubProvider(source=partial(_stand_ins, servers, pins, settings.mcp.pins_file))]
     if not servers:
         return []
     try:
@@ -142,10 +142,10 @@ def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:
     ]
 
 
-async def _stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:
+async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> list[ToolMeta]:
     from remit.providers.mcp.stand_ins import stand_ins  # noqa: PLC0415 - only a process without servers needs it
 
-    return await stand_ins(servers, pins)
+    return await stand_ins(servers, pins, file)
 
 
 def probes_for(servers: Sequence[McpServer], settings: Settings, providers: Sequence[ToolProvider]) -> dict[str, Probe]:

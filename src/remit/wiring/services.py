@@ -52,6 +52,7 @@ def services_of(
         default_model=settings.models.default,
         model_retry=_model_retry(settings),
         migrations=migrations,
+        mismatch=settings.jobs.mismatch,
         prices=Prices(_prices(settings)),
         metrics=_metrics(journal),
     )

@@ -76,7 +76,7 @@ async def test_what_is_not_pinned_is_unavailable_and_what_is_no_servers_unknown(
 async def test_a_server_that_cannot_start_degrades_and_its_tools_are_unavailable(remit_in: OpenRemit) -> None:
     async with remit_in(flags={"mcp.servers": SERVERS[:1], "readiness.required": ["mcp"]}) as remit:
         before = await remit.service.tools.readiness()
-        assert not before.degraded, "looking starts nothing"
+        assert before.required["mcp"].code == "DEP_UNKNOWN", "looking starts nothing"
         outcome = await remit.call("mcp.notes.read_note", {})
         assert outcome.code is Code.MCP_REQUIRED_UNAVAILABLE
         assert "No such file or directory" in outcome.reason

@@ -36,6 +36,12 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     """The chain's value after it, hexadecimal."""
 
 
+class ReplayQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """How to replay."""
+
+    anyway: bool = False
+
+
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which events."""
 
@@ -127,8 +133,11 @@ async def _ended(streams: Streams, stream: str) -> None:
 
 
 async def replay(asked: ApiRequest) -> Replayed:
-    """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown."""
-    found = await asked.service.jobs.replay(asked.path["job"])
+    """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown.
+
+    What `jobs.mismatch` refuses is refused here too, unless `anyway` is set.
+    """
+    found = await asked.service.jobs.replay(asked.path["job"], anyway=asked.query.anyway)
     return Replayed(report=found)
 
 
@@ -205,8 +214,16 @@ ROUTES: Final = (
         scope="read",
         summary="Run a job again on its record alone.",
         handler=replay,
+        query=ReplayQuery,
         answer=Replayed,
-        codes=(*_FOUND, Code.UNKNOWN_RECIPE, Code.EXECUTION_VERSION_MISMATCH, Code.JOB_NOT_REPLAYABLE),
+        codes=(
+            *_FOUND,
+            Code.UNKNOWN_RECIPE,
+            Code.EXECUTION_VERSION_MISMATCH,
+            Code.TOOL_SCHEMA_DRIFT,
+            Code.MODEL_DRIFT,
+            Code.JOB_NOT_REPLAYABLE,
+        ),
     ),
     Route(
         method="GET",

@@ -49,19 +49,27 @@ _DRIFTS: Final = {
 @click.option(
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in this state; repeatable."
 )
+@click.option("--anyway", is_flag=True, help="Also where jobs.mismatch refuses other versions than recorded.")
 @json_option("verdict, divergence and drifts; a list for several jobs")
 @pass_state
 @click.pass_context
 def command(
-    context: click.Context, state: State, job: str | None, everything: bool, since: str | None, states: tuple[str, ...]
+    context: click.Context,
+    state: State,
+    job: str | None,
+    everything: bool,
+    since: str | None,
+    states: tuple[str, ...],
+    anyway: bool,
 ) -> int:
     """Run a job's code against its record, and report differences.
 
     Calls no tool and writes nothing: every result comes from the journal. Reports the first place where today's code
     departs from the record, recorded calls that today's schemas, policy or missing servers would refuse or hold, and
-    tools and code whose version has changed. Exits with status 6 if the code departs or a call would be refused. For
-    several jobs, prints a table; the status is 1 if none departs but some could not be replayed. JOB is an id, a unique
-    ending of one, or `last`.
+    tools and code whose version has changed; jobs.mismatch = "fail" or "migrate" refuses other versions here too,
+    unless --anyway is given. Exits with status 6 if the code departs or a call would be refused. For several jobs,
+    prints a table; the status is 1 if none departs but some could not be replayed. JOB is an id, a unique ending of
+    one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
@@ -69,12 +77,12 @@ def command(
     if bool(job) == bool(everything or since or states):
         raise click.UsageError("Give JOB, or --all, --since or --state.", context)
     if not job:
-        return _many(state, since, states)
+        return _many(state, since, states, anyway=anyway)
 
     count_in_files_of(state, (job,))
 
     async def look(remit: Opened) -> ReplayReport:
-        return await remit.service.jobs.replay(await remit.service.jobs.find(job))
+        return await remit.service.jobs.replay(await remit.service.jobs.find(job), anyway=anyway)
 
     with reserved_stdout():
         report = state.ask(look)
@@ -89,7 +97,7 @@ def _differs(report: ReplayReport) -> bool:
     return report.verdict == "diverged" or report.today == "refused"
 
 
-def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
+def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
     from remit.cli.output import reserved_stdout
     from remit.cli.values import seconds
     from remit.clock import SECOND, SystemClock
@@ -97,7 +105,7 @@ def _many(state: State, since: str | None, states: tuple[str, ...]) -> int:
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
 
     async def look(remit: Opened) -> list[Replayed]:
-        return [one async for one in remit.service.jobs.replays(states, since=begin)]
+        return [one async for one in remit.service.jobs.replays(states, since=begin, anyway=anyway)]
 
     with reserved_stdout():
         found = state.ask(look)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,6 +13,7 @@ import msgspec
 from remit.errors import ChainBrokenError
 from remit.providers.mcp.offers import full_names, meta_of
 from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.pin_file import read_pins
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
@@ -19,19 +22,21 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.mcp")
 
 
-async def stand_ins(servers: Sequence[McpServer], pins: Pins) -> list[ToolMeta]:
+async def stand_ins(servers: Sequence[McpServer], pins: Pins, file: str = "") -> list[ToolMeta]:
     """What to offer in place of the servers' tools; nothing for a server without a pin that can be believed.
 
-    Each is a tool of L0: what answers for it touches nothing.
+    A server that was never pinned in the journal is looked up in `file`, a PinFile, if one is named. Each is a tool of
+    L0: what answers for it touches nothing. Raises SettingsError for a file that cannot be read.
     """
     metas: list[ToolMeta] = []
+    others = await asyncio.to_thread(read_pins, Path(file)) if file else {}
     for server in servers:
         try:
             pin = await pins.load(server.name)
         except ChainBrokenError as error:
             _log.warning("the MCP server %s is left out: %s", server.name, error.message)
             continue
-        definitions = pin.definitions if pin is not None else {}
+        definitions = pin.definitions if pin is not None else others.get(server.name, {})
         names, shared = full_names(server.name, definitions)
         metas += [_harmless(meta_of(server, names[own], raw)) for own, raw in definitions.items() if own not in shared]
     return metas

@@ -20,8 +20,8 @@ class JobSettings(Section, frozen=True):
     mismatch: Annotated[
         Literal["warn", "fail", "migrate"],
         About(
-            "What to do if a job resumes under other versions than recorded: warn, record it and continue; fail, "
-            "refuse; migrate, continue if a registered migration covers the change, else refuse."
+            "What to do if a job resumes or is replayed under other versions than recorded: warn, record it and "
+            "continue; fail, refuse; migrate, continue if a registered migration covers the change, else refuse."
         ),
     ] = "warn"
     code_version: Annotated[

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from remit.settings import pictures
+from remit.settings.base import Base
 from remit.settings.section import About, Bytes, Millis, Section, Tables, Texts
+
+
+def _path(path: str, base: Base) -> str:
+    return str(base.path(path)) if path else ""
 
 
 class McpSettings(Section, frozen=True):
@@ -32,6 +37,14 @@ class McpSettings(Section, frozen=True):
             "first list; with refuse, nothing runs before `remit mcp pin`."
         ),
     ] = "trust"
+    pins_file: Annotated[
+        str,
+        About(
+            "A file with pinned tools, as `remit mcp pin --export` writes it. With `tools.no_mcp`, stubs stand in for "
+            "them where the journal has no pin of the server.",
+            resolve=_path,
+        ),
+    ] = ""
     elicitation: Annotated[
         Literal["decline", "defaults", "forward"],
         About(
