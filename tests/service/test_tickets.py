@@ -384,3 +384,38 @@ async def test_a_report_says_of_each_step_what_its_story_says(remit_in: OpenRemi
                 assert done.ended_at == moment(of_story.ended_at)
             if done.status == "ok":
                 assert done.result_summary == of_story.result_preview
+
+
+async def test_a_ticket_has_the_fields_of_the_contract_and_keeps_what_it_was_given(remit_in: OpenRemit) -> None:
+    policy = {"max_turns": 3, "web_search_strategy": "wide", "web_search_budget": 2, "tool_whitelist": ["desk_look"]}
+    one = {"tool_name": "desk_look", "args": {"what": "x"}, "budget": {"max_steps": 2, "max_wall_ms": 9_000}}
+    steps = [{**one, "save_as": "found"}]
+    async with remit_in(tools=TOOLS) as remit:
+        made = await tool_ticket(remit, *steps, tool_policy=policy, triage="look")
+        plain = msgspec.to_builtins(made)
+        assert {"id", "type", "status", "event", "metadata"} <= plain.keys()
+        meta = plain["metadata"]
+        names = {"created_at", "updated_at", "kind", "assigned_to", "lease_owner", "lease_expires", "tool_input"}
+        assert names | {"final_outputs"} <= meta.keys()
+        assert "lease_token" not in meta
+        given = {name: meta["tool_input"][name] for name in ("event", "triage", "tool_steps", "tool_policy")}
+        assert given == {"event": EVENT, "triage": "look", "tool_steps": steps, "tool_policy": policy}
+        await worked(remit)
+        outputs = (await remit.service.tickets.get(made.id)).metadata.final_outputs
+        assert list(outputs) == ["tool_context", "tool_verdict"]
+        assert list(outputs["tool_context"]) == [
+            "evidence", "logs_hits", "graph_nodes", "web_summaries", "tool_trace", "truncated", "turn_control",
+        ]  # fmt: skip
+        assert outputs["tool_context"]["turn_control"] == {"turns_used": 1, "max_turns": 3}
+        assert outputs["tool_context"]["tool_trace"][0]["save_as"] == "found"
+        assert outputs["tool_verdict"]["status"] == "PROCEED"
+
+
+async def test_the_budget_for_searches_counts_calls_of_web_search_alone(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS) as remit:
+        steps = [{"tool_name": "web_search"}, {"tool_name": "web_search"}, step("desk_look", what="x")]
+        ticket = await tool_ticket(remit, *steps, tool_policy={"web_search_budget": 1})
+        await worked(remit)
+        run = await remit.service.tickets.report(ticket.id)
+        assert run is not None
+        assert [one.code for one in run.step_reports] == ["UNKNOWN_TOOL", "BUDGET_EXCEEDED", None]
