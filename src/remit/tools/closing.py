@@ -1,14 +1,17 @@
-"""Closing the root of a schema: an undeclared field is a mistake, and strict mode says so."""
+"""Closing a schema: an undeclared field is a mistake, and strict mode says so."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from remit.tools.subschemas import Document, Schema
 
 _OTHERS: Final = ("additionalProperties", "unevaluatedProperties")
 """Keywords that say what becomes of fields not declared."""
 _DECLARED: Final = ("properties", "patternProperties")
+_BY_NAME: Final = ("properties", "$defs")
+"""Keywords with a schema for each name; the next ones have a schema, or a list of them."""
+_NESTED: Final = ("items", "prefixItems", "additionalProperties", "anyOf", "allOf", "oneOf")
 _WITHOUT_UNEVALUATED: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -28,6 +31,26 @@ def closed(document: Document) -> Schema:
     if any(draft in str(root.get("$schema")) for draft in _WITHOUT_UNEVALUATED):
         return root
     return {**root, "unevaluatedProperties": False}
+
+
+def closed_within(schema: Any) -> Any:
+    """A schema that types stand behind, with every object in it closed that declares its fields.
+
+    A type drops what it does not know: the approver would see it, and it would not be what runs (rule 15).
+    """
+    if isinstance(schema, list):
+        return [closed_within(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        word: {name: closed_within(one) for name, one in value.items()}
+        if word in _BY_NAME and isinstance(value, dict)
+        else closed_within(value)
+        if word in _NESTED
+        else value
+        for word, value in schema.items()
+    }
+    return {**found, "additionalProperties": False} if "properties" in found and not _names(found, _OTHERS) else found
 
 
 def _names(schema: Schema, keywords: tuple[str, ...]) -> bool:

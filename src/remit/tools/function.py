@@ -49,6 +49,8 @@ class FunctionTool(Generic[P, R_co]):
         self.retry_on = retry_on
         """Exceptions that count as failed connections."""
         self._arguments = signature.arguments
+        self.built = signature.arguments is not None
+        """Whether its type hints made its schema, and arguments become values of these types."""
         self._context = signature.context
         self._names = signature.names
         self.is_async = inspect.iscoroutinefunction(function)

@@ -148,6 +148,15 @@ class Limited(Protocol):
 
 
 @runtime_checkable
+class Typed(Protocol):
+    """A provider that makes typed values of arguments: they drop fields that they do not declare."""
+
+    def typed(self, name: str) -> bool:
+        """Whether types stand behind the input schema of this tool."""
+        ...
+
+
+@runtime_checkable
 class Reconciles(Protocol):
     """A provider that can find out the outcome of an announced call whose end was not recorded (rule 3)."""
 

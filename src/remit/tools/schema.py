@@ -14,6 +14,7 @@ from remit.canonical import MAX_DEPTH, digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.closing import closed as close
+from remit.tools.closing import closed_within
 from remit.tools.limits import MAX_PATTERN_BYTES, check_limits
 from remit.tools.problem import SchemaProblem, cut
 from remit.tools.subschemas import Document, Schema, text_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 4_096
 """Compiled schemas kept for the next time one is listed; the oldest goes first."""
-_cache: Final[dict[tuple[str, bool], CompiledSchema]] = {}
+_cache: Final[dict[tuple[str, bool, bool], CompiledSchema]] = {}
 
 
 class CompiledSchema:
@@ -75,10 +76,11 @@ def schema_hash(schema: Schema) -> str:
     return digest(schema)
 
 
-def compile_schema(schema: object, *, closed: bool, any_root: bool = False) -> CompiledSchema:
+def compile_schema(schema: object, *, closed: bool, any_root: bool = False, typed: bool = False) -> CompiledSchema:
     """A schema ready to check values; the same object for the same schema.
 
-    `closed` refuses fields the root does not declare. Arguments are an object, so that a root which admits none is an
+    `closed` refuses fields the root does not declare; where it is `typed`, made of types, also those that no object
+    below the root declares. Arguments are an object, so that a root which admits none is an
     error, unless `any_root` (results may be anything). Raises SchemaError where the schema is unusable, goes beyond the
     limits, or points outside itself.
     """
@@ -87,12 +89,12 @@ def compile_schema(schema: object, *, closed: bool, any_root: bool = False) -> C
     if not any_root:
         _check_root(schema)
     try:
-        key = schema_hash(schema), closed
+        key = schema_hash(schema), closed, closed and typed
     except NotCanonicalError as error:
         raise SchemaError(f"the schema has no canonical form: {error.message}", remedy=error.remedy) from error
     found = _cache.get(key)
     if found is None:
-        found = _cache[key] = _compile(schema, key[0], closed=closed)
+        found = _cache[key] = _compile(schema, key[0], closed=closed, typed=typed)
         if len(_cache) > _KEPT:
             del _cache[next(iter(_cache))]
     return found
@@ -110,11 +112,11 @@ def validator_of(schema: Schema, **options: Any) -> Validator:
         raise SchemaError(cut(f"{where or 'the schema'}: {error.message}")) from error
 
 
-def _compile(schema: Schema, schema_digest: str, *, closed: bool) -> CompiledSchema:
+def _compile(schema: Schema, schema_digest: str, *, closed: bool, typed: bool) -> CompiledSchema:
     shape = check_limits(schema)
     document = shape.document.with_root(deepcopy(schema))  # the owner may go on writing in its own
     if closed:
-        document = document.with_root(close(document))
+        document = document.with_root(closed_within(document.root) if typed else close(document))
     check = validator_of(document.root).is_valid
     return CompiledSchema(document, schema_digest, check, recursive=shape.recursive)
 

@@ -14,7 +14,7 @@ from remit.errors import NameInvalidError, NotCanonicalError, RemitError, Schema
 from remit.tools.budget import Budget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.naming import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import Limited, ToolProvider
+from remit.tools.provider import Limited, ToolProvider, Typed
 from remit.tools.schema import CompiledSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
@@ -58,7 +58,12 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
         return Tool(
             meta=meta,
             provider=provider,
-            input=_compiled("input", meta.input_schema, closed=closed),
+            input=_compiled(
+                "input",
+                meta.input_schema,
+                closed=closed,
+                typed=isinstance(provider, Typed) and provider.typed(meta.name),
+            ),
             output=None if meta.output_schema is None else _compiled("output", meta.output_schema),
             key=key_of(meta.name),
             wire_name=wire_name(meta.name),
@@ -127,9 +132,9 @@ def _texts(value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield from _texts(item, (*steps, str(index)))
 
 
-def _compiled(which: str, schema: JsonSchema | None, *, closed: bool = False) -> CompiledSchema:
+def _compiled(which: str, schema: JsonSchema | None, *, closed: bool = False, typed: bool = False) -> CompiledSchema:
     try:
-        return compile_schema(schema, closed=closed, any_root=which == "output")
+        return compile_schema(schema, closed=closed, any_root=which == "output", typed=typed)
     except SchemaError as error:
         raise SchemaError(f"{which} schema: {error.message}", remedy=error.remedy) from error
 

@@ -77,6 +77,11 @@ class FunctionProvider:
         found = self._tools.get(name)
         return None if found is None or found.is_async or found.terms is not None else self._threads.slots
 
+    def typed(self, name: str) -> bool:
+        """Whether a function's type hints made its schema."""
+        found = self._tools.get(name)
+        return found is not None and found.built
+
     async def close(self) -> None:
         """Take no more calls; those under way end by themselves."""
         self._closed = True
