@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from remit import Code, JobEndedError, Options, Remit, Run, recipe, tool
+from remit import Code, JobEndedError, Options, Remit, Run, recipe, run_sync, tool
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.plans.source import parse_plan
 from remit.settings import load
@@ -201,3 +202,23 @@ async def test_a_second_failure_of_a_job_is_not_hidden(remit_in: OpenRemit) -> N
                 await job
             assert raised.value.code is Code.JOB_FAILED
         assert isinstance(remit, Remit)
+
+
+def test_a_script_runs_a_recipe_without_an_event_loop_of_its_own(remit_in: OpenRemit) -> None:
+    allowed = {"policy.rules": [{"effect": "allow", "tools": ["desk.note"]}]}
+    assert run_sync(noting("hi"), remit_in(tools=[note], flags=allowed)) == "HI"
+    with pytest.raises(JobEndedError):
+        run_sync(noting("hi"), remit_in(tools=[note], flags={"policy.rules": [{"effect": "deny", "tools": ["*"]}]}))
+
+
+async def test_where_a_loop_runs_a_sync_run_is_refused(remit_in: OpenRemit) -> None:
+    with pytest.raises(UsageError, match="event loop"):
+        run_sync(noting("hi"), remit_in(tools=[note]))
+
+
+@pytest.mark.parametrize("given", [noting, "noting", note])
+async def test_what_is_no_call_of_a_recipe_is_refused(remit_in: OpenRemit, given: Any) -> None:
+    async with remit_in(tools=[note]) as remit:
+        with pytest.raises(UsageError) as caught:
+            await remit.run(given)
+        assert caught.value.code is Code.INVALID_INPUT

@@ -40,6 +40,7 @@ SURFACE = [
     "__version__",
     "migration",
     "recipe",
+    "run_sync",
     "tool",
 ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from remit.app import Job, JobEndedError, Remit
+    from remit.app import Job, JobEndedError, Remit, run_sync
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
     from remit.gateway.asking import Budget
@@ -60,11 +60,12 @@ __all__ = [
     "__version__",
     "migration",
     "recipe",
+    "run_sync",
     "tool",
 ]
 
 _HOMES = {
-    "remit.app": ("Job", "JobEndedError", "Remit"),
+    "remit.app": ("Job", "JobEndedError", "Remit", "run_sync"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.asking": ("Budget",),

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from remit.tools.provider import ToolProvider
     from remit.wiring.runtime import Report, Runtime
 
-__all__ = ["Job", "JobEndedError", "Remit"]
+__all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
 
 T = TypeVar("T")
 
@@ -163,7 +163,9 @@ class Remit:
     def runtime(self) -> Runtime:
         """The parts, for who needs them. Raises StateError outside `async with`."""
         if self._runtime is None:
-            raise StateError("Remit is not open", code=Code.JOURNAL_CLOSED, remedy="Use it within `async with`.")
+            raise StateError(
+                "Remit is not open", code=Code.JOURNAL_CLOSED, remedy="Use it within `async with Remit(…) as remit:`."
+            )
         return self._runtime
 
     @property
@@ -259,6 +261,22 @@ class Remit:
             if not self._session:
                 self._session = await self.service.sessions.open("python")
         return self._session
+
+
+def run_sync(bound: RecipeCall[T], remit: Remit | None = None, options: Options | None = None) -> T:
+    """Open a Remit, run a recipe with its arguments to its end, and close: for a script without an event loop.
+
+    `remit` is one that is not open, such as `Remit("jobs.db", tools=[charge])`; without it, `Remit()`. Raises
+    UsageError where an event loop runs, JobEndedError where the job failed or was cancelled, and what opening raises.
+    """
+    if asyncio._get_running_loop() is not None:  # noqa: SLF001 - the question without an exception for its answer
+        raise UsageError("remit.run_sync was called where an event loop runs", remedy="Use `await remit.run(…)` there.")
+    return asyncio.run(_run_once(bound, remit or Remit(), options))
+
+
+async def _run_once(bound: RecipeCall[T], remit: Remit, options: Options | None) -> T:
+    async with remit as opened:
+        return await opened.run(bound, options)
 
 
 async def _end(runtime: Runtime, job: str) -> Ended | JobRow:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit import JobEndedError, Remit, Run, recipe, tool
+from remit import CallContext, JobEndedError, Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import UsageError
 from tests.typechecked import NODE, mypy, pyright
@@ -28,6 +28,18 @@ async def refund(customer: str, cents: int = 100) -> Receipt:
 def add(one: int, two: int) -> int:
     """Add."""
     return one + two
+
+
+@tool("t.front", level="L0")
+def front(ctx: CallContext, text: str, times: int = 1) -> str:
+    """Say where the call stands."""
+    return f"{ctx.step}: {text * times}"
+
+
+@tool("t.behind", level="L0")
+async def behind(text: str, ctx: CallContext, times: int = 1) -> str:
+    """Say where the call stands."""
+    return f"{ctx.step}: {text * times}"
 
 
 @recipe("typed")
@@ -53,6 +65,28 @@ async def test_a_tool_is_called_as_the_function_it_is_and_recorded_as_by_name() 
         assert [step.name for step in steps] == ["tool.t.add", "tool.t.refund", "tool.t.add"]
         assert (await remit.replay(job.id)).verdict == "same"
         assert repr(job) == f"<job {job.id} of typed>"
+
+
+async def test_a_tool_with_a_context_is_called_without_it() -> None:
+    @recipe("informed")
+    async def informed(run: Run) -> list[str]:
+        return [
+            await run.call(front, "a", times=2),
+            await run.call(front, text="b"),
+            await run.call(behind, "c", times=3),  # type: ignore[call-arg] # a checker only knows one in front
+        ]
+
+    async with Remit(":memory:", tools=[front, behind], recipes=[informed], policy=[]) as remit:
+        job = await remit.start(informed())
+        assert await job == ["1: aa", "2: b", "3: ccc"]
+        assert (await remit.replay(job.id)).verdict == "same"
+
+
+def test_a_context_is_no_part_of_what_a_tool_takes() -> None:
+    assert front.usage == behind.usage == "(text: 'str', times: 'int' = 1) -> 'str'"
+    with pytest.raises(UsageError) as caught:
+        front.arguments()  # type: ignore[call-arg]
+    assert "ctx" not in caught.value.remedy
 
 
 def test_arguments_that_do_not_fit_are_refused_with_what_the_tool_takes() -> None:
@@ -96,7 +130,7 @@ async def test_a_run_and_remit_say_what_they_are() -> None:
 
 
 EXAMPLE = """
-from remit import Run, recipe, tool
+from remit import CallContext, Run, recipe, tool
 
 
 @tool("desk.refund")
@@ -109,8 +143,21 @@ def count(customer: str) -> int:
     return len(customer)
 
 
+@tool("desk.charge")
+async def charge(ctx: CallContext, customer: str, cents: int = 1) -> str:
+    return f"{ctx.idempotency_key} {customer} {cents}"
+
+
+@tool("desk.note")
+def note(text: object, about: str) -> None:
+    pass
+
+
 @recipe("triage")
 async def triage(run: Run, customer: str) -> str:
+    await run.call(note, {"any": "thing"}, about=customer)
+    charged: str = await run.call(charge, customer, cents=5)
+    assert charged == await run.call(charge, customer=customer)
     orders = await run.call(count, customer)
     return await run.call(refund, customer=customer, cents=orders * 100)
 
@@ -119,6 +166,7 @@ async def triage(run: Run, customer: str) -> str:
 async def wrong(run: Run) -> int:
     await run.call(refund, customer=1, cents=1)
     await run.call(count, custmer="ada")
+    await run.call(charge, cents="ada")
     return await run.call(refund, customer="ada", cents=1)
 """
 
@@ -141,3 +189,26 @@ def test_pyright_holds_arguments_and_results_under_strict(tmp_path: Path) -> Non
     wrong = lines.index('@recipe("wrong")')
     expected = [number for number, line in enumerate(lines, 1) if number > wrong + 2 and "run.call" in line]
     assert pyright(tmp_path, "example.py") == expected
+
+
+VARIANCE = """
+from remit import Remit, Run, recipe, run_sync
+
+
+@recipe("word")
+async def word(run: Run, number: int) -> str:
+    return str(number)
+
+
+async def main(remit: Remit) -> None:
+    call = word(1)
+    print(await remit.run(call))
+    text: str = await remit.run(call)
+    print(text, run_sync(call))
+"""
+
+
+@pytest.mark.slow
+def test_a_call_of_a_recipe_fits_where_a_wider_result_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(VARIANCE)
+    assert mypy(tmp_path, "example.py", cache=tmp_path / "cache").stdout == ""

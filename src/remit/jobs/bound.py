@@ -9,7 +9,6 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.redact import preview_of
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -48,12 +47,12 @@ class KnownRecipes(Protocol):
         ...
 
 
-class RecipeCall(Generic[T]):
+class RecipeCall(Generic[T_co]):
     """A recipe with its arguments: nothing runs before it is given to Remit or to a run."""
 
     __slots__ = ("input", "recipe")
 
-    def __init__(self, recipe: RecipeDefinition[T], arguments: dict[str, Any]) -> None:
+    def __init__(self, recipe: RecipeDefinition[T_co], arguments: dict[str, Any]) -> None:
         self.recipe = recipe
         self.input = arguments
 

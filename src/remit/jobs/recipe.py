@@ -33,8 +33,15 @@ def declared(execution_version: str) -> str:
 
 
 def recipe_of(bound: RecipeCall[T]) -> Recipe[..., T]:
-    """The recipe behind bound arguments, as which it was called."""
+    """The recipe behind bound arguments, as which it was called. Raises UsageError for what is no call of a recipe."""
+    _check_call(bound)
     return cast("Recipe[..., T]", bound.recipe)
+
+
+def _check_call(bound: object) -> None:
+    if not isinstance(bound, RecipeCall):
+        remedy = f"Call the recipe: {bound.name}(…)." if isinstance(bound, Recipe) else "Give a recipe with arguments."
+        raise UsageError(f"{bound!r} is not a call of a recipe", code=Code.INVALID_INPUT, remedy=remedy)
 
 
 class Recipe(Generic[P, T]):

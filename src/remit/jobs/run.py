@@ -20,6 +20,7 @@ from remit.jobs.branch import asking, current
 from remit.jobs.branches import Branches
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.ended import error_info
+from remit.jobs.requests import Requests, effect
 from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
@@ -60,6 +61,7 @@ class Run:
         """What this process can run; a recipe that decides on it takes another way where others are known."""
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
+        self.requests = Requests()
         self._effects = effects
         self._branches = Branches(effects)
 
@@ -85,6 +87,7 @@ class Run:
     @overload
     async def call(self, tool: FunctionTool[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
+    @effect
     async def call(self, tool: str | FunctionTool[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call a tool by name, as `call_named`, or as the function that `@tool` decorated, with its own arguments.
 
@@ -94,6 +97,7 @@ class Run:
             return await self.call_named(tool, *args_of(tool, args), **kwargs)
         return tool.typed((await self.call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
 
+    @effect
     async def call_named(
         self,
         tool: str,
@@ -130,6 +134,7 @@ class Run:
             raise CallError(outcome, tool, step)
         return outcome
 
+    @effect
     async def attempt(
         self,
         tool: str,
@@ -151,6 +156,7 @@ class Run:
             step, tool, args or {}, limit, undoing, needed=False, conversation=told, attempts=attempts
         )
 
+    @effect
     async def compensate(self, *, key: str | None = None) -> Compensated:
         """Undo every call of this run that has ended and has an undo, the last one first, each once.
 
@@ -159,6 +165,7 @@ class Run:
         done = await self._effects.compensate(current.get().place(key))
         return Compensated(undone=done.undone, left=done.left)
 
+    @effect
     async def model(
         self,
         prompt: str | Thread | Sequence[Message],
@@ -196,6 +203,7 @@ class Run:
         )
         return await self._branches.within(answer_to(self._effects, question, form), f"{step}.0.")
 
+    @effect
     async def agent(
         self,
         task: str,
@@ -235,6 +243,7 @@ class Run:
         typed = output is not None and not isinstance(output, dict) and found.answer is not None
         return msgspec.structs.replace(found, answer=from_json(found.answer, output)) if typed else found
 
+    @effect
     async def gather(self, *branches: Awaitable[T]) -> list[T]:
         """Run branches in parallel and return their results in order.
 
@@ -242,10 +251,12 @@ class Run:
         """
         return await self._branches.gather(current.get().place(), branches)
 
+    @effect
     async def until(self, future: asyncio.Future[T]) -> T:
         """Wait for another branch of this run, without keeping the job from being parked meanwhile."""
         return await self._branches.until(future)
 
+    @effect
     async def sleep(self, seconds: Span | datetime, *, key: str | None = None) -> None:
         """Go on after so many seconds, after a timedelta, or at a datetime; it may be days, and no worker is held.
 
@@ -255,25 +266,30 @@ class Run:
         until = due(seconds, self._effects.handler.now())
         await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=until))
 
+    @effect
     async def now(self, *, key: str | None = None) -> int:
         """Microseconds since the Unix epoch, as recorded; `time` gives a datetime."""
         found = await self._effects.value(current.get().place(key), TimeRecorded)
         return int(found.value)
 
+    @effect
     async def time(self, *, key: str | None = None) -> datetime:
         """The time in UTC, as recorded: `now` as a datetime."""
         return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=await self.now(key=key))
 
+    @effect
     async def random(self, *, key: str | None = None) -> float:
         """A random number in [0, 1), as recorded."""
         found = await self._effects.value(current.get().place(key), RandomRecorded)
         return float(found.value)
 
+    @effect
     async def uuid(self, *, key: str | None = None) -> UUID:
         """A random UUID (version 4), as recorded."""
         found = await self._effects.value(current.get().place(key), UuidRecorded)
         return UUID(str(found.value))
 
+    @effect
     async def wait_signal(self, name: str, *, timeout: Span | datetime | None = None, key: str | None = None) -> Any:
         """The payload of the next signal of this name; earlier ones count.
 
@@ -286,12 +302,14 @@ class Run:
             raise TimeoutError(f"no signal {name!r} {words(timeout)}")
         return answer.payload
 
+    @effect
     async def poll_signal(self, name: str, *, key: str | None = None) -> Any:
         """The payload of the next signal of this name if one has come already, else None; earlier ones count."""
         step = current.get().place(key)
         answer = await self._effects.poll(Wait(step=step, type="signal", key=name))
         return None if answer is None else answer.payload
 
+    @effect
     async def confirm(
         self, question: str, *, details: Any = None, timeout: Span | datetime | None = None, key: str | None = None
     ) -> Confirmed:
@@ -307,6 +325,7 @@ class Run:
             return Confirmed(approved=False, reason="no one answered in time")
         return msgspec.convert(answer.payload, Confirmed)
 
+    @effect
     async def child(self, bound: RecipeCall[T], *, key: str | None = None) -> T:
         """Run another recipe as a branch of this run and return what it returns."""
         recipe = bound.recipe

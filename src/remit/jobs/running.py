@@ -65,4 +65,10 @@ async def end(task: asyncio.Task[Any]) -> None:
 
 async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
     current.set(Branch("", asyncio.current_task()))
-    return await ends(start(run))
+    try:
+        result = await ends(start(run))
+    except BaseException:
+        run.requests.close()
+        raise
+    run.requests.settle()
+    return result

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, final, overload
 
 import msgspec
 
@@ -32,11 +32,15 @@ PROVIDER_ID = "local"
 
 
 class FunctionTool(Generic[P, R_co]):
-    """A function that is a tool: called directly it is the function; the gateway calls it through its provider."""
+    """A function that is a tool: called directly it is the function; the gateway calls it through its provider.
+
+    `P` are its arguments as a caller gives them: a CallContext that is its first parameter is not among them. To call
+    such a function directly, give one to `function`.
+    """
 
     def __init__(
         self,
-        function: Callable[P, R_co],
+        function: Callable[..., R_co],
         meta: ToolMeta,
         signature: hints.Signature,
         terms: SandboxTerms | None = None,
@@ -53,6 +57,7 @@ class FunctionTool(Generic[P, R_co]):
         """Whether its type hints made its schema, and arguments become values of these types."""
         self._context = signature.context
         self._names = signature.names
+        self._called = _signature_called(function, signature.context)
         self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 
@@ -66,7 +71,7 @@ class FunctionTool(Generic[P, R_co]):
     def arguments(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         """Arguments as the gateway takes them, as JSON. Raises UsageError (INVALID_INPUT) if they do not fit."""
         try:
-            return dict(hints.to_json(inspect.signature(self.function).bind(*args, **kwargs).arguments))
+            return dict(hints.to_json(self._called.bind(*args, **kwargs).arguments))
         except TypeError as error:
             why = f"{self.meta.name}: {error}"
             raise UsageError(why, code=Code.INVALID_INPUT, remedy=f"It takes {self.usage}.") from error
@@ -77,8 +82,8 @@ class FunctionTool(Generic[P, R_co]):
 
     @property
     def usage(self) -> str:
-        """The function's parameters and result, as Python writes them."""
-        return str(inspect.signature(self.function))
+        """The parameters that a caller gives, and the result, as Python writes them."""
+        return str(self._called)
 
     async def invoke(
         self, args: Mapping[str, Any], ctx: CallContext | None = None, threads: Threads | None = None
@@ -129,6 +134,24 @@ class FunctionTool(Generic[P, R_co]):
         return given
 
 
+@final
+class _Unrelated:
+    """A type of which no function knows: one that takes it takes anything."""
+
+
+class ToolDecorator(Protocol):
+    """The type of `tool(…)`: for type checkers, a CallContext in front is no argument of the tool."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[_Unrelated, P], R], /) -> FunctionTool[..., R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[CallContext, P], R], /) -> FunctionTool[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
 def tool(
     name: str,
     *,
@@ -147,7 +170,7 @@ def tool(
     sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
     output_trusted: bool = True,
     retry_on: tuple[type[Exception], ...] = (),
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
+) -> ToolDecorator:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
     `level` is "L0" (reads only), "L1" (writes) or "L2" (executes); above L0 a tool has side effects and asks for
@@ -164,7 +187,7 @@ def tool(
     _check_options(name, grade, effects=effects, timeout=timeout, budget=budget)
     terms = _terms(name, sandbox, unprotected=unprotected)
 
-    def decorate(function: Callable[P, R]) -> FunctionTool[P, R]:
+    def decorate(function: Callable[..., Any], /) -> FunctionTool[..., Any]:
         _check_callable(name, function)
         signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
         _check_enclosable(name, function, signature, terms, retry_on)
@@ -188,7 +211,14 @@ def tool(
         )
         return FunctionTool(function, meta, signature, terms, retry_on)
 
-    return decorate
+    return decorate  # type: ignore[return-value] # one function serves all three forms
+
+
+def _signature_called(function: Callable[..., Any], context: str | None) -> inspect.Signature:
+    """Return the function's signature without the parameter that takes the CallContext."""
+    signature = inspect.signature(function)
+    kept = [parameter for name, parameter in signature.parameters.items() if name != context]
+    return signature.replace(parameters=kept)
 
 
 def _run(function: Callable[..., Any], given: dict[str, Any]) -> Any:
