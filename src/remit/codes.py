@@ -170,6 +170,7 @@ class Code(Enum):
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     ERASURE_INCOMPLETE = Row(NOTE, 200, False, "Values that an older Remit recorded in events could not be erased.")
     BLOB_MISSING = Row(ERROR, 410, False, "The bytes of a recorded value are no longer in the journal.")
+    JOURNAL_MISSING = Row(ERROR, 404, False, "The journal that was named does not exist.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")
     JOURNAL_READ_ONLY = Row(ERROR, 503, False, "The journal cannot be written to.")
     JOURNAL_FULL = Row(ERROR, 507, True, "The disk under the journal is full; nothing recorded was lost.")

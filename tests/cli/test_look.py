@@ -63,6 +63,49 @@ def test_no_jobs_is_said(project: Project) -> None:
     assert project.here("--journal", ":memory:", "jobs").err == "no jobs in :memory:\n"
 
 
+LOOKS = (
+    "jobs",
+    "show last",
+    "trace last",
+    "replay last",
+    "replay --all",
+    "verify",
+    "verify --all",
+    "confirm",
+    "usage",
+    "workers",
+    "sessions",
+    "artifacts last",
+    "chat last",
+    "conversation export last",
+    "cancel last",
+    "retry last",
+    "resume --all",
+    "signal last go",
+    "policy rules",
+    "tickets list",
+    "sandbox clean --unknown",
+)
+"""Commands that look into a journal, or change what stands in one."""
+
+
+@pytest.mark.parametrize("words", LOOKS)
+def test_a_named_journal_that_is_not_there_is_an_error(project: Project, words: str) -> None:
+    wrong = project.folder / "wrong.db"
+    done = project.here("--journal", str(wrong), *words.split())
+    assert (done.status, done.out) == (2, "")
+    assert f"JOURNAL_MISSING: there is no journal {wrong} (--journal)" in done.err
+    assert not wrong.exists()
+
+
+def test_a_journal_of_the_environment_that_is_not_there_is_an_error(project: Project) -> None:
+    project.env["REMIT_JOURNAL"] = "wrong.db"
+    assert "JOURNAL_MISSING" in project.here("jobs").err
+    assert [project.here(*words.split()).status for words in ("recipes", "tools", "doctor")] == [0, 0, 0]
+    assert project.here("run", "report").status == 0
+    assert project.here("jobs").status == 0
+
+
 # --- show
 
 

@@ -319,7 +319,7 @@ def _wal(path: Path) -> Check:
 
 
 async def _look_at_tools(state: State, code: Requirement) -> tuple[list[ToolView], dict[str, str], Snapshot]:
-    async with state.remit(code=code) as remit:
+    async with state.remit(code=code, blank=True) as remit:
         tools = remit.service.tools
         return await tools.views(), await tools.failures(), await tools.readiness()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from remit.cli import exit_codes
 from remit.cli.output import Color, Output, reserved_stdout
-from remit.errors import UsageError
+from remit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
+_NAMED: Final = frozenset({"command line", "REMIT_JOURNAL", "REMIT_JOURNAL_URL"})
+"""Sources of journal.url by which a person says which journal is meant, and not where one is to be made."""
 Requirement = Literal["needed", "wanted", "recorded", "unused"]
 """What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
 stop it; `recorded` uses the catalog as it was last listed. The last two import no module and start no server.
@@ -36,6 +38,7 @@ class Opening(TypedDict, total=False):
     writes: bool
     servers: bool
     creates: bool
+    blank: bool
     flags: dict[str, Any] | None
 
 
@@ -99,6 +102,7 @@ class State:
         writes: bool = False,
         servers: bool = False,
         creates: bool = False,
+        blank: bool = False,
         report: Report | None = None,
         flags: dict[str, Any] | None = None,
     ) -> Remit:
@@ -108,7 +112,8 @@ class State:
         the command runs what an untrusted folder names, or writes (`writes`, `creates`), or talks to MCP servers
         (`servers`). Other commands leave out what the folder would have to be trusted for.
 
-        Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made.
+        Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made. If the person
+        named it, that needs `blank`: else raise NotFoundError (JOURNAL_MISSING).
         """
         from remit.app import Remit
         from remit.cli.logs import log_to_stderr
@@ -122,6 +127,8 @@ class State:
             named = (str(Path(name).absolute()) for name in self.modules)
             settings = _with(settings, "app", modules=tuple(dict.fromkeys((*settings.app.modules, *named))))
         if not creates and (path := settings.journal.file) is not None and not path.exists():
+            if not blank and (source := settings.sources["journal.url"]) in _NAMED:
+                raise _missing(path, source)
             settings = _with(settings, "journal", url=MEMORY)
         if code in {"wanted", "unused"}:
             settings = _with(settings, "policy", rules=())
@@ -160,6 +167,7 @@ class State:
         writes: bool = False,
         servers: bool = False,
         creates: bool = False,
+        blank: bool = False,
         flags: dict[str, Any] | None = None,
     ) -> Opened:
         """What the command works on: the server if one was named, else `remit(…)` with the same arguments.
@@ -167,7 +175,7 @@ class State:
         Raise UsageError (LOCAL_ONLY) for `flags` beside a server: they are settings of a journal here.
         """
         if not self.server:
-            return self.remit(code=code, writes=writes, servers=servers, creates=creates, flags=flags)
+            return self.remit(code=code, writes=writes, servers=servers, creates=creates, blank=blank, flags=flags)
         if flags:
             raise not_there()
         from remit.cli.logs import log_to_stderr
@@ -256,6 +264,15 @@ def not_there() -> UsageError:
     return UsageError(
         why, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal, without --server and REMIT_SERVER."
     )
+
+
+def _missing(path: Path, source: str) -> NotFoundError:
+    """Refuse to look at a journal that a person named and that is not there: none of its news is no good news."""
+    from remit.codes import Code
+
+    name = "--journal" if source == "command line" else source
+    remedy = f"Correct {name}. The first `remit run`, `worker` or `serve` with it creates the journal."
+    return NotFoundError(f"there is no journal {path} ({name})", code=Code.JOURNAL_MISSING, remedy=remedy)
 
 
 def _with(settings: Settings, section: str, **values: Any) -> Settings:

@@ -35,7 +35,7 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
 
     async def listed() -> list[ToolMeta]:
         # Rules that cannot be understood would keep it from opening; they are what is to be looked at.
-        async with state.remit(code="wanted" if live else "recorded", flags={"policy.rules": []}) as remit:
+        async with state.remit(code="wanted" if live else "recorded", blank=True, flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
             return await remit.service.tools.metas()

@@ -117,7 +117,7 @@ def recipe_views(state: State) -> list[RecipeView]:
     from remit.cli.output import reserved_stdout
 
     with reserved_stdout():
-        return state.ask(lambda remit: remit.service.recipes.views())
+        return state.ask(lambda remit: remit.service.recipes.views(), blank=True)
 
 
 def recipe_view(state: State, name: str) -> RecipeView:
@@ -125,7 +125,7 @@ def recipe_view(state: State, name: str) -> RecipeView:
     from remit.cli.output import reserved_stdout
 
     with reserved_stdout():
-        return state.ask(lambda remit: remit.service.recipes.view(name))
+        return state.ask(lambda remit: remit.service.recipes.view(name), blank=True)
 
 
 def show_recipes(state: State, recipes: list[RecipeView]) -> None:

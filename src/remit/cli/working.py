@@ -57,7 +57,7 @@ async def _work(
     state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool, creates: str
 ) -> tuple[list[Followed], list[Left | JobView]]:
     view = _view(state)
-    async with state.remit(creates=True, report=view.progress) as remit:
+    async with state.remit(creates=bool(creates), report=view.progress) as remit:
         engine = remit.engine
         try:
             remit.service.jobs.keeper = engine.owner

@@ -50,7 +50,7 @@ def command(state: State, name: str | None, target: Path | None) -> int:
             await record(remit)
         return found, await remit.service.tools.failures()
 
-    found, failures = state.ask(look)
+    found, failures = state.ask(look, blank=True)
     if state.as_json:
         state.output.json(found if name is None else found[0])
     elif name is None:
@@ -81,7 +81,7 @@ def _export(state: State, name: str | None, target: Path) -> int:
         raise click.UsageError(msg)
 
     async def look() -> tuple[bytes, dict[str, str]]:
-        async with state.remit() as remit:
+        async with state.remit(blank=True) as remit:
             return await export(remit), await remit.service.tools.failures()
 
     catalog, failures = run_to_end(look())

@@ -45,7 +45,7 @@ async def _try_all(state: State, names: tuple[str, ...]) -> dict[str, dict[str, 
     from remit.cli.servers import known_servers
 
     wanted = names or tuple(server.name for server in known_servers(state.settings()).enabled)
-    async with state.remit(code="unused", servers=True) as remit:
+    async with state.remit(code="unused", servers=True, blank=True) as remit:
         return dict(zip(wanted, await asyncio.gather(*(_try(remit, name) for name in wanted)), strict=True))
 
 

@@ -56,7 +56,7 @@ def command(
             tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
         )
 
-    found = state.ask(look, code="needed" if live else "recorded")
+    found = state.ask(look, code="needed" if live else "recorded", blank=True)
     if state.as_json:
         state.output.json(found)
     else:
