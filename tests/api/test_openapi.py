@@ -11,6 +11,7 @@ from remit.api.openapi import openapi
 from remit.api.route import Route
 from remit.api.routes import ROUTES
 from remit.codes import Code
+from tests.api.golden import document
 
 DOCUMENT = openapi(ROUTES)
 
@@ -45,3 +46,8 @@ def test_the_codes_of_a_problem_are_those_of_the_table() -> None:
     assert DOCUMENT["components"]["schemas"]["Problem"]["properties"]["error_code"]["enum"] == sorted(
         code.name for code in Code
     )
+
+
+def test_routes_operations_and_schemas_are_those_that_were_promised() -> None:
+    promised = document.FILE.read_text(encoding="utf-8").splitlines()
+    assert document.lines() == promised, "If the change is meant: python -m tests.api.golden.document"
