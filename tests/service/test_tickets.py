@@ -8,84 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit import Remit, Retry, tool
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.tickets.report import without_moments
-from remit.tickets.runner import ExecutorReport, RunnerConfig
-from remit.tickets.ticket import Ticket, moment
+from remit.tickets.runner import RunnerConfig
+from remit.tickets.ticket import Ticket
 from tests.opened import OpenRemit
-
-EVENT = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann"}
-REPLIES = {"tickets.derive_replies": True}
-CALLS: list[str] = []
-
-
-@tool("desk.look", level="L0")
-def look(what: str) -> dict[str, str]:
-    """Look something up."""
-    CALLS.append(what)
-    return {"found": what.upper()}
-
-
-@tool("desk.break", level="L0")
-def break_it() -> str:
-    """Fail."""
-    raise RuntimeError("it broke")
-
-
-@tool("desk.write", level="L1")
-def write(text: str) -> str:
-    """Write something."""
-    CALLS.append(f"write {text}")
-    return text
-
-
-@tool("desk.wait", level="L0")
-async def wait() -> str:
-    """Never answer."""
-    await asyncio.get_running_loop().create_future()
-    return ""
-
-
-@tool("desk.away", level="L0", retry=Retry(first_delay_ms=1))
-def away() -> str:
-    """Fail in a way that may pass."""
-    CALLS.append("away")
-    raise ConnectionError("nobody answers")
-
-
-@tool("desk.ask", level="L0")
-async def ask() -> str:
-    """Answer once somebody has rung."""
-    CALLS.append("asks")
-    await RUNG[-1].wait()
-    return "yes"
-
-
-TOOLS = [look, break_it, write, wait, away, ask]
-RUNG: list[asyncio.Event] = []
+from tests.service.ticket_desk import CALLS, EVENT, REPLIES, RUNG, TOOLS, step, tool_ticket, worked
 
 
 @pytest.fixture(autouse=True)
 def _no_calls() -> None:
     CALLS.clear()
-
-
-async def tool_ticket(remit: Remit, *steps: Any, **more: Any) -> Ticket:
-    given = {"event": EVENT, "tool_steps": list(steps), **more}
-    return await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_input": given})
-
-
-async def worked(remit: Remit, **config: Any) -> ExecutorReport:
-    """One batch."""
-    tickets = remit.service.tickets
-    runner = tickets.runner(RunnerConfig(owner="worker", **config), tickets.executor())
-    return await runner.run(asyncio.Event(), once=True)
-
-
-def step(tool: str, **args: Any) -> dict[str, Any]:
-    return {"tool_name": tool, "args": args}
 
 
 async def test_a_message_becomes_a_tool_run_and_a_reply(remit_in: OpenRemit) -> None:
@@ -328,14 +262,6 @@ async def test_steps_in_the_older_place_are_counted_and_after_the_cutover_a_viol
         assert done.metadata.final_outputs["tool_context"]["tool_trace"][0]["_original_tool"] == "t"
 
 
-async def test_a_report_holds_no_bytes(remit_in: OpenRemit) -> None:
-    async with remit_in(tools=TOOLS) as remit:
-        ticket = await tool_ticket(remit, step("desk_look", what="x" * 20_000))
-        await worked(remit)
-        encoded = msgspec.json.encode(await remit.service.tickets.report(ticket.id))
-        assert len(encoded) < 5_000
-
-
 async def test_a_runner_derives_what_a_dead_one_left_underived(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,37 +279,6 @@ async def test_a_runner_derives_what_a_dead_one_left_underived(
         assert (await worked(remit)).counters["ok"] == 1
         assert len(await tickets.page(kind="REPLY")) == 1
         assert await tickets.follow_up() == 0
-
-
-async def test_a_report_says_under_which_settings_its_run_began_and_not_who_reads_it(remit_in: OpenRemit) -> None:
-    async with remit_in(tools=TOOLS, flags={"tools.no_mcp": True}) as remit:
-        ticket = await tool_ticket(remit, {"tool_name": "desk_look", "args": {"what": "x"}})
-        assert (await worked(remit)).executor_config["no_mcp"] is True
-    async with remit_in(tools=TOOLS, flags={"tools.no_mcp": False, "tools.schema_gate": "warn"}) as reader:
-        report = await reader.service.tickets.report(ticket.id)
-        assert report is not None
-        assert (report.mode_snapshot["no_mcp"], report.mode_snapshot["schema_gate_mode"]) == (True, "strict")
-
-
-async def test_a_report_says_of_each_step_what_its_story_says(remit_in: OpenRemit) -> None:
-    rules = {"policy.rules": [{"effect": "deny", "tools": ["desk.away"]}, {"effect": "allow", "tools": ["desk.look"]}]}
-    async with remit_in(tools=TOOLS, flags=rules) as remit:
-        steps = [step("desk_look", what="x"), step("desk_break"), step("desk_away"), step("desk_write", text="x")]
-        ticket = await tool_ticket(remit, *steps)
-        await worked(remit)
-        report = await remit.service.tickets.report(ticket.id)
-        assert report is not None
-        told = {one.step: one for one in (await remit.service.streams.narrative(report.run_id)).steps}
-        for done in report.step_reports:
-            of_story = told[f"s{done.step_index}"]
-            assert done.status == {"waiting": "blocked"}.get(of_story.state, of_story.state)
-            assert (done.code or "") == (of_story.code or ("CONFIRMATION_REQUIRED" if of_story.confirmations else ""))
-            assert done.started_at == moment(of_story.started_at)
-            assert done.evidence_items == of_story.evidence
-            if of_story.ended_at is not None:
-                assert done.ended_at == moment(of_story.ended_at)
-            if done.status == "ok":
-                assert done.result_summary == of_story.result_preview
 
 
 async def test_a_ticket_has_the_fields_of_the_contract_and_keeps_what_it_was_given(remit_in: OpenRemit) -> None:

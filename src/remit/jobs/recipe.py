@@ -33,7 +33,7 @@ def declared(execution_version: str) -> str:
 
 
 def recipe_of(bound: RecipeCall[T]) -> Recipe[..., T]:
-    """The recipe behind bound arguments, as which it was called. Raises UsageError for what is no call of a recipe."""
+    """The recipe behind bound arguments, as which it was called. Raises UsageError if it is another value."""
     _check_call(bound)
     return cast("Recipe[..., T]", bound.recipe)
 

@@ -1,6 +1,6 @@
 """The effects that a recipe asked for. One that it never awaited has not happened, and its job fails by name.
 
-`run.call(…)` without `await` makes a coroutine that nobody starts: the recipe goes on as if the call had been made.
+`run.call(…)` without `await` makes a coroutine that never starts: the recipe continues as if the call had been made.
 """
 
 from __future__ import annotations
