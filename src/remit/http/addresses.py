@@ -1,8 +1,9 @@
 """Which addresses may be reached on behalf of someone else: public ones only.
 
 A name is resolved once, every address that it has is judged, and the connection goes to an address that was judged:
-a second look-up could give another answer (DNS rebinding). Sources: RFC 6890, and RFC 6052, 3056 and 4380 for
-addresses that carry another one.
+a second look-up could give another answer (DNS rebinding). Sources: RFC 6890 and the registries of special addresses
+that it opened, as of 2026, since what Python calls global depends on its version; and RFC 6052, 3056, 4380 and 5214
+for addresses that carry another one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 
 Address = IPv4Address | IPv6Address
@@ -18,8 +19,17 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host; raises OSError if it has none."""
 
 _NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"})
+_METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"})
 """Where clouds tell a machine its secrets; one of them is a public address."""
+_UNICAST: Final = IPv6Network("2000::/3")
+"""All that is given out for hosts of version 6."""
+_SPECIAL: Final = (
+    *map(IPv4Network, ("192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24")),
+    *map(IPv6Network, ("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20", "5f00::/16")),
+)
+"""Given out for protocols and documentation, though some versions of Python call parts of it global."""
+_ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
+"""Third quarter of a version 6 address whose last one is an address of version 4 (RFC 5214)."""
 
 
 class BlockedAddressError(Exception):
@@ -42,9 +52,15 @@ def why_blocked(text: str) -> str:
     for one in _carried(address):
         if str(one) in _METADATA:
             return "it serves cloud credentials"
-        if not one.is_global or one.is_multicast or one.is_reserved:
+        if not one.is_global or one.is_multicast or one.is_reserved or _is_special(one):
             return "it is not public"
     return ""
+
+
+def _is_special(address: Address) -> bool:
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return True
+    return any(address.version == network.version and address in network for network in _SPECIAL)
 
 
 async def reachable(host: str, port: int, resolve: Resolver | None = None) -> list[Place]:
@@ -73,7 +89,7 @@ def _carried(address: Address) -> list[Address]:
     found: list[Address] = [address]
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-        if any(address in network for network in _NAT64):
+        if any(address in network for network in _NAT64) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
             inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
         found += [one for one in inner if one is not None]
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
