@@ -23,7 +23,7 @@ _METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.2
 """Where clouds tell a machine its secrets; one of them is a public address."""
 _UNICAST: Final = IPv6Network("2000::/3")
 """All that is given out for hosts of version 6."""
-_SPECIAL: Final = (
+_SPECIAL: Final[tuple[IPv4Network | IPv6Network, ...]] = (
     *map(IPv4Network, ("192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24")),
     *map(IPv6Network, ("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20", "5f00::/16")),
 )
