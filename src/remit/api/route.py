@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access, Scope
 from remit.http.trace_context import TraceContext
+from remit.operation import Method
 from remit.service.requests import started_by
 
 if TYPE_CHECKING:
     from remit.service.service import Service
 
-Method = Literal["GET", "POST", "DELETE"]
 BYTES: Final = "application/octet-stream"
 """The media type of a route that answers with bytes as they are."""
 NO_BODY: Final[Any] = None

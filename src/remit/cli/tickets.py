@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Proof, Ticket
 
 T = TypeVar("T")
@@ -37,9 +37,7 @@ def proof_of(owner: str | None, token: str | None) -> Proof | None:
     return Proof(owner=owner, token=token) if owner is not None and token is not None else None
 
 
-def session(
-    state: State, use: Callable[[TicketsPort], Awaitable[T]], *, creates: bool = False, writes: bool = True
-) -> T:
+def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False, writes: bool = True) -> T:
     """Open the journal or the server, use its tickets, close it."""
     return state.ask(lambda remit: use(remit.service.tickets), code="unused", writes=writes, creates=creates)
 

@@ -26,7 +26,7 @@ from remit.service.mcp_port import ServersPort
 from remit.service.recipes import RecipeView
 from remit.service.retrying import Retried
 from remit.service.search import Found, JobSearch
-from remit.service.tickets_port import TicketsPort
+from remit.service.tickets import Tickets
 from remit.service.views import (
     ArtifactRow,
     ConfirmationView,
@@ -378,4 +378,4 @@ class ServicePort(Protocol):
     def conversations(self) -> ConversationsPort: ...  # noqa: D102 - as above
 
     @property
-    def tickets(self) -> TicketsPort: ...  # noqa: D102 - as above
+    def tickets(self) -> Tickets: ...  # noqa: D102 - as above

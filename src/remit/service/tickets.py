@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
+from remit.codes import Code
 from remit.errors import AppendConflictError
+from remit.http.access import Access
+from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire, operation
 from remit.service.ticket_runs import TicketRuns, Worker
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
+from remit.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.tickets.queue import Filled
+from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.steps import steps_of
 from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
@@ -21,9 +28,37 @@ if TYPE_CHECKING:
     from remit.service.jobs import Jobs
     from remit.tickets.desk import Desk
     from remit.tickets.execution import ToolExecutor
-    from remit.tickets.report import RunReport
 
 _log: Final = logging.getLogger("remit.tickets")
+_ONE: Final = "/v1/tickets/{ticket}"
+_HELD: Final = (Code.not_found, Code.lease_owner_mismatch, Code.lease_conflict)
+_MESSAGE: Final = {"type": "message", "thread_id": "t1", "content": "Is the build green?"}
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASE_SEC)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+_FORM: Final = Flat({"owner": ("lease_owner", Name), "token": ("lease_token", Name)})
+LeaseProof = Annotated[Proof, _FORM]
+Outputs = Annotated[Any, Wire(type=dict[str, Any] | None)]
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """When a lease ends now."""
+
+    lease_expires: str
+
+
+async def _check_steps(_: Tickets, access: Access, arguments: Mapping[str, Any]) -> None:
+    """Raise Problem if a token that may not call, or only some tools, would have a worker make a document's calls."""
+    document = arguments.get("document") or arguments.get("outputs") or {}
+    if document.get("type") == "TOOL" or document.get("tool_steps"):
+        access.require("call")
+        access.require_all_tools("the steps of a ticket")
+
+
+async def _check_retry(tickets: Tickets, access: Access, arguments: Mapping[str, Any]) -> None:
+    """Raise Problem if a token that may not call, or only some tools, would have a ticket's calls made again."""
+    access.require_all_tools("the ticket")
+    if (await tickets.get(arguments["ticket"])).type == "TOOL":
+        access.require("call")
 
 
 class Tickets:
@@ -41,8 +76,12 @@ class Tickets:
 
     # --- queries
 
+    @operation("tickets.view", f"GET {_ONE}", "tickets", "Show a ticket.", codes=(Code.not_found,))
     async def get(self, ticket: str) -> Ticket:
-        """A ticket. Raise NotFoundError (not_found)."""
+        """Show a ticket.
+
+        Raise NotFoundError (not_found).
+        """
         return await self._store.get(ticket)
 
     async def page(
@@ -61,8 +100,18 @@ class Tickets:
         """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
         return await self._store.free(kind, wait_s=wait_s)
 
+    @operation(
+        "tickets.report",
+        f"GET {_ONE}/report",
+        "tickets",
+        "Show the report of a ticket's run.",
+        codes=(Code.not_found, Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET),
+    )
     async def report(self, ticket: str) -> RunReport | None:
-        """The report of a TOOL ticket's newest run; None if none has begun. Raise NotFoundError or UsageError."""
+        """Show the report of a TOOL ticket's newest run; null if none has begun.
+
+        Raise NotFoundError or UsageError.
+        """
         found = await self._store.get(ticket)
         steps = steps_of(found.metadata.tool_input, found.tool_steps)
         request = RunRequest(
@@ -75,10 +124,24 @@ class Tickets:
 
     # --- commands
 
-    async def create(self, document: Any, *, principal: str = "", identifier: str = "") -> Ticket:
-        """Create a ticket from JSON, or find the one of this identifier, if it was created before.
+    @operation(
+        "tickets.create",
+        "POST /v1/tickets",
+        "tickets",
+        "Create a ticket.",
+        status=201,
+        codes=(Code.SCHEMA_VALIDATION_FAILED,),
+        invalid=Code.SCHEMA_VALIDATION_FAILED,
+        check=_check_steps,
+        example={"type": "TRIAGE", "event": _MESSAGE},
+    )
+    async def create(
+        self, document: Document, *, principal: By = "", identifier: Annotated[str, FromKey("tkt")] = ""
+    ) -> Ticket:
+        """Create a ticket of any kind.
 
-        Raise UsageError (SCHEMA_VALIDATION_FAILED) in strict mode.
+        Find the one of this identifier, if it was created before. Raise UsageError (SCHEMA_VALIDATION_FAILED) in strict
+        mode.
         """
         new, _ = self._desk.intake.new(document)
         try:
@@ -88,8 +151,24 @@ class Tickets:
                 raise
             return await self._store.get(identifier)
 
-    async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:
-        """Lease the oldest tickets of a kind that are free.
+    @operation(
+        "tickets.lease",
+        "POST /v1/tickets/lease",
+        "work",
+        "Lease tickets of a kind.",
+        body=Body("LeaseBody", "Which tickets to lease, and for whom."),
+        codes=(Code.USAGE,),
+        example={"kind": "TRIAGE", "owner": "triage-1"},
+    )
+    async def lease(
+        self,
+        kind: Kind,
+        *,
+        owner: Name,
+        limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASED)] = 1,
+        lease_sec: Seconds = LEASE_SEC,
+    ) -> list[Leased]:
+        """Lease the oldest tickets of a kind that are free. Each token is shown here and nowhere else.
 
         What a process that died has left underived is derived first: it may be what is leased.
         """
@@ -100,24 +179,78 @@ class Tickets:
             self._desk.cutover.leased(leased.ticket)
         return leases
 
-    async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int) -> Leased:
-        """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
+    @operation(
+        "tickets.lease_one",
+        f"POST {_ONE}/lease",
+        "work",
+        "Lease one ticket.",
+        body=Body("LeaseOneBody", "For whom to lease the ticket."),
+        codes=(Code.not_found, Code.lease_conflict, Code.USAGE),
+        example={"owner": "triage-1"},
+    )
+    async def lease_by_id(self, ticket: str, *, owner: Name, lease_sec: Seconds = LEASE_SEC) -> Leased:
+        """Lease one ticket.
+
+        Raise NotFoundError (not_found) or StateError (lease_conflict).
+        """
         leased = await self._store.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)
         self._desk.cutover.leased(leased.ticket)
         return leased
 
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
-        """Prolong a lease; return the time it ends."""
+    @operation(
+        "tickets.renew",
+        f"POST {_ONE}/renew",
+        "work",
+        "Prolong a lease.",
+        body=Body("RenewBody", "The proof of a lease, and how long it is to last from now on."),
+        answer=Renewed,
+        codes=(*_HELD, Code.USAGE),
+    )
+    async def renew(self, ticket: str, proof: LeaseProof, lease_sec: Seconds = LEASE_SEC) -> str:
+        """Prolong a lease.
+
+        Return the time it ends.
+        """
         return await self._store.renew(ticket, proof, lease_sec)
 
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+    @operation(
+        "tickets.release",
+        f"POST {_ONE}/release",
+        "work",
+        "Return a leased ticket.",
+        body=Body("ProofBody", "The proof of a lease, and why the ticket is returned."),
+        codes=_HELD,
+    )
+    async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
         """Return a leased ticket."""
         return await self._store.release(ticket, proof, reason)
 
-    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
-        """Complete a ticket with its outputs, then derive what follows; see TicketStore.complete.
+    @operation(
+        "tickets.fill",
+        f"POST {_ONE}/fill",
+        "work",
+        "Complete a ticket.",
+        body=Body(
+            "FillBody",
+            "What a ticket is completed with, and by whom: under a lease, or `by` someone who may fill it directly.",
+        ),
+        codes=(
+            *_HELD,
+            Code.direct_fill_missing_by,
+            Code.direct_fill_not_allowed,
+            Code.SCHEMA_VALIDATION_FAILED,
+        ),
+        invalid=Code.SCHEMA_VALIDATION_FAILED,
+        check=_check_steps,
+        repeatable="proof",
+        example={"outputs": {"triage": "look"}, "by": "http_fill"},
+    )
+    async def fill(
+        self, ticket: str, outputs: JsonObject, *, proof: Annotated[Proof | None, _FORM] = None, by: str = ""
+    ) -> Filled:
+        """Complete a ticket, and derive what follows. A ticket that is done is returned unchanged.
 
-        Once the ticket is done, return it unchanged; a derivation that was broken off is then made up for.
+        A derivation that was broken off is then made up for; see TicketStore.complete.
         """
         done, changed = await self._store.fill(
             ticket, outputs, proof=proof, by=by, check=lambda kind: self._desk.intake.outputs(kind, outputs, ticket)
@@ -140,18 +273,56 @@ class Tickets:
             await self.follow(ticket)
         return len(left)
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
-        """Record that the work on a leased ticket failed, with the outputs that there are."""
+    @operation(
+        "tickets.fail",
+        f"POST {_ONE}/fail",
+        "work",
+        "Record that the work on a ticket failed.",
+        body=Body("FailBody", "Why the work on a ticket failed."),
+        codes=_HELD,
+    )
+    async def fail(self, ticket: str, proof: LeaseProof, *, code: Name, reason: str, outputs: Outputs = None) -> Ticket:
+        """Record that the work on a leased ticket failed.
+
+        `outputs` are those that there are.
+        """
         return await self._store.fail(ticket, proof, code=code, reason=reason, outputs=outputs)
 
+    @operation(
+        "tickets.block",
+        f"POST {_ONE}/block",
+        "work",
+        "Record why a ticket cannot go on.",
+        body=Body("BlockBody", "Why a ticket cannot go on."),
+        codes=(*_HELD, Code.USAGE),
+        example={"code": "MCP_REQUIRED_UNAVAILABLE", "reason": "the server is down", "source": "ann"},
+    )
     async def block(
-        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+        self,
+        ticket: str,
+        *,
+        code: Name,
+        reason: Name,
+        source: Name,
+        proof: Annotated[Proof | None, _FORM] = None,
+        outputs: Outputs = None,
     ) -> Ticket:
-        """Record why a ticket cannot go on, with the outputs that there are."""
+        """Record why a pending or leased ticket cannot go on.
+
+        `outputs` are those that there are.
+        """
         return await self._store.block(ticket, code=code, reason=reason, source=source, proof=proof, outputs=outputs)
 
-    async def retry(self, ticket: str, *, by: str = "") -> Ticket:
-        """Make a failed or blocked ticket pending again."""
+    @operation(
+        "tickets.retry",
+        f"POST {_ONE}/retry",
+        "tickets",
+        "Make a failed or blocked ticket pending again.",
+        codes=(Code.not_found, Code.lease_conflict, Code.lease_owner_mismatch),
+        check=_check_retry,
+    )
+    async def retry(self, ticket: str, *, by: By = "") -> Ticket:
+        """Make a failed or blocked ticket pending again; what was done stays done."""
         return await self._store.retry(ticket, by=by or self._principal)
 
     # --- work

@@ -1,9 +1,10 @@
-"""Every route, by noun. A noun is added here and in a file of its own."""
+"""Every route: those of declared operations, and those whose handler has a thought of its own."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from remit.api.derived import derived
 from remit.api.route import Route
 from remit.api.routes import (
     artifacts,
@@ -12,7 +13,6 @@ from remit.api.routes import (
     events,
     history,
     jobs,
-    leases,
     plans,
     recipes,
     server,
@@ -37,7 +37,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *tools.ROUTES,
     *servers.ROUTES,
     *tickets.ROUTES,
-    *leases.ROUTES,
+    *derived(),
     *workers.ROUTES,
 )
 """The table."""

@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import proof_of, proof_options, session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
 
 
@@ -30,7 +30,7 @@ def command(
     """Block a pending ticket, or one that you have leased, until someone retries it."""
     proof = proof_of(owner, token)
 
-    async def block(tickets: TicketsPort) -> Ticket:
+    async def block(tickets: Tickets) -> Ticket:
         return await tickets.block(ticket, code=code, reason=reason, source=source, proof=proof)
 
     show_ticket(state, session(state, block))

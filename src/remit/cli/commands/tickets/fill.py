@@ -13,7 +13,7 @@ from remit.cli.tickets import proof_of, proof_options, session, show_ticket
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.queue import Filled
 
 
@@ -31,7 +31,7 @@ def command(state: State, ticket: str, outputs: str, owner: str | None, token: s
     """
     value, proof = json_value(outputs, "--outputs"), proof_of(owner, token)
 
-    async def fill(tickets: TicketsPort) -> Filled:
+    async def fill(tickets: Tickets) -> Filled:
         return await tickets.fill(ticket, value, proof=proof, by=by)
 
     filled = session(state, fill)

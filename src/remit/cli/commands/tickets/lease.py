@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import KINDS, LEASE, session
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Leased
 
 
@@ -30,7 +30,7 @@ def command(state: State, ticket: str | None, kind: str, owner: str, limit: int,
     The printed token proves the lease: `fill`, `block` and `release` need it, together with the owner.
     """
 
-    async def lease(tickets: TicketsPort) -> list[Leased]:
+    async def lease(tickets: Tickets) -> list[Leased]:
         if ticket is not None:
             return [await tickets.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)]
         return await tickets.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)  # type: ignore[arg-type] # click has checked it

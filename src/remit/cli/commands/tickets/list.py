@@ -11,7 +11,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import KINDS, STATES, session
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def command(state: State, kind: str | None, states: tuple[str, ...], thread: str, before: str, limit: int) -> int:
     """List tickets, newest first."""
 
-    async def look(tickets: TicketsPort) -> list[Ticket]:
+    async def look(tickets: Tickets) -> list[Ticket]:
         return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
 
     found = session(state, look, writes=False)

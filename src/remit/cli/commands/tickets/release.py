@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
 
 
@@ -27,7 +27,7 @@ def command(state: State, ticket: str, owner: str, token: str, reason: str) -> i
     """Give a leased ticket back, so that another worker can take it at once."""
     from remit.tickets.ticket import Proof
 
-    async def release(tickets: TicketsPort) -> Ticket:
+    async def release(tickets: Tickets) -> Ticket:
         return await tickets.release(ticket, Proof(owner=owner, token=token), reason)
 
     show_ticket(state, session(state, release))

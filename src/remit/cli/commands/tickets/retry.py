@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
 
 
@@ -26,7 +26,7 @@ def command(state: State, ticket: str) -> int:
     Finished steps are kept; only the others run again.
     """
 
-    async def retry(tickets: TicketsPort) -> Ticket:
+    async def retry(tickets: Tickets) -> Ticket:
         return await tickets.retry(ticket)
 
     show_ticket(state, session(state, retry))

@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.tickets import session, show_ticket
 
 if TYPE_CHECKING:
-    from remit.service.tickets_port import TicketsPort
+    from remit.service.tickets import Tickets
     from remit.tickets.report import RunReport
 
 
@@ -27,7 +27,7 @@ def command(state: State, ticket: str, report: bool) -> int:
         show_ticket(state, session(state, lambda tickets: tickets.get(ticket), writes=False), whole=True)
         return exit_codes.OK
 
-    async def look(tickets: TicketsPort) -> RunReport | None:
+    async def look(tickets: Tickets) -> RunReport | None:
         return await tickets.report(ticket)
 
     found = session(state, look, writes=False)

@@ -1,0 +1,277 @@
+"""Operations: what faces may do with a noun of the service, declared once, on the noun's method.
+
+    @operation("tickets.release", "POST /v1/tickets/{ticket}/release", "work", "Return a leased ticket.")
+    async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
+        \"\"\"Return a leased ticket.\"\"\"
+
+From the declaration and the signature follow the route with its query or body and its documentation (`remit.api`), the
+method of a remote Remit (`remit.client`), and `remit api tickets.release`. The first paragraph of the docstring is
+the description that clients read.
+
+A parameter that stands in the braces of the path comes from there; the others are the fields of the query (GET) or of
+the body. Markers in `Annotated` say what is otherwise. What only a process with the journal can do is not declared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.access import Access, Scope
+
+F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M")
+Check = Callable[[Any, Access, Mapping[str, Any]], Awaitable[None]]
+"""Raises Problem unless a request may; it gets the noun, the token's access and the method's arguments."""
+Visible = Callable[[Access, Any], Any]
+"""Returns what a token may see of an answer. Raises Problem if that is nothing."""
+
+
+_MARK: Final = "__remit_operation__"
+
+
+class Source(Enum):
+    """Where an argument comes from, if a request makes the call."""
+
+    PATH = auto()
+    """The braces of the path."""
+    FIELD = auto()
+    """A field of the query or the body, or several that make a struct."""
+    BODY = auto()
+    """The whole body."""
+    TOKEN = auto()
+    """The principal of the request's token. Only a process with the journal names another person."""
+    KEY = auto()
+    """The Idempotency-Key of the request: see FromKey."""
+    HERE = auto()
+    """Nowhere: see Here."""
+
+
+class Wire(msgspec.Struct, frozen=True):
+    """A parameter that requests know otherwise."""
+
+    name: str = ""
+    """Its name there; empty: the same."""
+    type: Any = None
+    """Its type there; None: the same."""
+    looked_up: bool = False
+    """Whether it names a job as people do: by an ending that fits only one, or `last`."""
+
+
+class Flat(msgspec.Struct, frozen=True):
+    """A struct whose fields stand among those of the body."""
+
+    fields: Mapping[str, tuple[str, Any]]
+    """Of each field its name and type in a request."""
+
+
+class FromKey(msgspec.Struct, frozen=True):
+    """An identifier that follows from the Idempotency-Key, so that a repetition meets what the first request made."""
+
+    prefix: str
+    repeats: bool = False
+    """Whether a remote Remit makes up a key, so that a request whose answer was lost can be sent again."""
+
+
+class Here(msgspec.Struct, frozen=True):
+    """A parameter that only a process with the journal can give."""
+
+    why: str
+    """Why a remote Remit refuses it."""
+    remedy: str = ""
+
+
+Method = Literal["GET", "POST", "DELETE"]
+By = Annotated[str, Source.TOKEN]
+JobReference = Annotated[str, Wire(looked_up=True)]
+JsonObject = Annotated[Any, Wire(type=dict[str, Any])]
+Document = Annotated[Any, Source.BODY, Wire(type=dict[str, Any])]
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The name and the description of a body's schema."""
+
+    name: str
+    about: str
+
+
+class Declaration(msgspec.Struct, frozen=True):
+    """Declares a noun's method as an operation; all that is said of it beside the method's signature."""
+
+    name: str
+    """Such as `tickets.release`."""
+    address: str
+    """The HTTP method and the path."""
+    scope: Scope | None
+    """What a token needs; None: any token will do."""
+    summary: str
+    codes: tuple[Code, ...] = ()
+    """Codes it can be refused with, beside those of every route."""
+    status: int = 200
+    body: Body | None = None
+    """How the schema of its fields is called, if it takes any in a body."""
+    answer: type[msgspec.Struct] | None = None
+    """A struct of one field, in which requests get what the method returns; None: they get that itself."""
+    example: Any = msgspec.UNSET
+    """A body that works."""
+    check: Check | None = None
+    visible: Visible | None = None
+    invalid: Code = Code.INVALID_INPUT
+    """The code with which a remote Remit refuses values that are not JSON."""
+    held_s: float = 0.0
+    """Seconds that the answer may take, beside the usual ones."""
+    repeatable: bool | str = False
+    """Whether sending it again changes nothing; a name: if this argument is given."""
+
+    def __call__(self, function: F) -> F:
+        """Mark the method."""
+        setattr(function, _MARK, self)
+        return function
+
+    @property
+    def method(self) -> Method:
+        """The HTTP method."""
+        return "GET" if self.address.startswith("GET ") else "DELETE" if self.address.startswith("DELETE ") else "POST"
+
+    @property
+    def path(self) -> str:
+        """Such as `/v1/tickets/{ticket}`."""
+        return self.address.partition(" ")[2]
+
+
+operation = Declaration
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter of an operation's method."""
+
+    name: str
+    source: Source
+    wire: Wire = Wire()
+    """Of a parameter in the path or among the fields."""
+    key: FromKey | None = None
+    here: Here | None = None
+    flat: Flat | None = None
+    struct: type[msgspec.Struct] | None = None
+    """What `flat` is the form of."""
+    is_optional: bool = False
+    """Whether the struct may be left out."""
+    default: Any = inspect.Parameter.empty
+
+    @property
+    def sent(self) -> str:
+        """The name in a request."""
+        return self.wire.name or self.name
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation, complete."""
+
+    declaration: Declaration
+    function: Callable[..., Any]
+    description: str
+    parameters: tuple[Parameter, ...]
+    shape: Any
+    """The type of the query or the body; None: it takes neither."""
+    returns: Any
+    """The type of the JSON answer; None: 204 without a body."""
+
+    @property
+    def key(self) -> Parameter | None:
+        """The parameter that follows from the Idempotency-Key."""
+        return next((one for one in self.parameters if one.source is Source.KEY), None)
+
+
+@cache
+def operations(noun: type) -> tuple[Operation, ...]:
+    """Return the operations of a noun, in the order of its methods. Raise TypeError for one that does not fit."""
+    declared = ((member, getattr(member, _MARK, None)) for member in vars(noun).values())
+    return tuple(_operation(function, declaration) for function, declaration in declared if declaration is not None)
+
+
+def _operation(function: Callable[..., Any], declaration: Declaration) -> Operation:
+    hints = get_type_hints(function, include_extras=True)
+    braces = {part[1:-1] for part in declaration.path.split("/") if part.startswith("{")}
+    signature = list(inspect.signature(function).parameters.values())[1:]
+    parameters = tuple(_parameter(one, hints[one.name], braces) for one in signature)
+    if braces != {one.sent for one in parameters if one.source is Source.PATH}:
+        raise TypeError(f"{declaration.name}: its method has not the parameters of {declaration.path}")
+    return Operation(
+        declaration=declaration,
+        function=function,
+        description=inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0],
+        parameters=parameters,
+        shape=_shape(declaration, parameters, hints),
+        returns=_returns(declaration, hints["return"]),
+    )
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any, braces: set[str]) -> Parameter:
+    kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    wire, flat = _mark(marks, Wire) or Wire(), _mark(marks, Flat)
+    key, here = _mark(marks, FromKey), _mark(marks, Here)
+    source = _mark(marks, Source) or Source.FIELD
+    if key is not None or here is not None:
+        source = Source.KEY if here is None else Source.HERE
+    elif (wire.name or parameter.name) in braces:
+        source = Source.PATH
+    struct = next((one for one in (kind, *get_args(kind)) if _is_struct(one)), None) if flat is not None else None
+    if flat is not None and struct is None:
+        raise TypeError(f"{parameter.name} is not a struct")
+    return Parameter(
+        name=parameter.name,
+        source=source,
+        wire=wire,
+        key=key,
+        here=here,
+        flat=flat,
+        struct=struct,
+        is_optional=NoneType in get_args(kind),
+        default=parameter.default,
+    )
+
+
+def _mark(marks: list[Any], kind: type[M]) -> M | None:
+    return next((mark for mark in marks if isinstance(mark, kind)), None)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _shape(declaration: Declaration, parameters: tuple[Parameter, ...], hints: dict[str, Any]) -> Any:
+    whole = next((one for one in parameters if one.source is Source.BODY), None)
+    if whole is not None:
+        return whole.wire.type or hints[whole.name]
+    fields: list[Any] = []
+    for one in parameters:
+        if one.flat is not None:
+            fields += [(name, str, "") if one.is_optional else (name, kind) for name, kind in one.flat.fields.values()]
+        elif one.source is Source.FIELD:
+            default = () if one.default is inspect.Parameter.empty else (one.default,)
+            fields.append((one.sent, one.wire.type or hints[one.name], *default))
+    if not fields:
+        return None
+    if declaration.method == "GET":
+        return msgspec.defstruct("Query", fields, frozen=True, kw_only=True)
+    if declaration.body is None:
+        raise TypeError(f"{declaration.name}: its body has no name")
+    about = {"__doc__": declaration.body.about}
+    return msgspec.defstruct(
+        declaration.body.name, fields, namespace=about, frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
+
+
+def _returns(declaration: Declaration, hint: Any) -> Any:
+    if declaration.answer is not None:
+        if len(declaration.answer.__struct_fields__) != 1:
+            raise TypeError(f"{declaration.name}: its answer has not one field")
+        return declaration.answer
+    return None if hint is NoneType else hint
