@@ -2,13 +2,16 @@
 
 msgspec writes the same bytes as RFC 8785 except for some numbers, for the order of keys outside ASCII, and for types
 that are not JSON's. A scan looks for exactly those: where it finds none, msgspec encodes; otherwise the `rfc8785`
-package does, after a second, slower look that can say where a value without a canonical form sits.
+package writes each part, after a second, slower look that can say where a value without a canonical form sits.
+
+RFC 8785 knows no integer beyond ±(2^53 - 1). Here it has its exact decimal digits, as any other integer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,8 +23,14 @@ MAX_DEPTH: Final = 200
 """Objects and arrays that may lie within one another."""
 MAX_INT: Final = 2**53 - 1
 """The largest integer a JSON reader must keep exactly (RFC 7493, section 2.2, which RFC 8785 rests on)."""
+MAX_DIGITS: Final = 4_300
+"""Decimal digits of an integer: what Python writes and reads (`sys.get_int_max_str_digits`)."""
+BEYOND: Final = 10**MAX_DIGITS
+"""The first integer that is too long."""
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
+_to_json: Final = msgspec.json.Encoder().encode
+_FINITE: Final = "Use None or a string."
 
 # From here on a float that has a fraction (so it is below MAX_INT) is written alike: same digits, no exponent.
 _FLOAT_FROM: Final = 1e-5
@@ -31,7 +40,7 @@ def canonical(value: Any) -> bytes:
     """The RFC 8785 bytes of a JSON value: dict with str keys, list, tuple (as an array), str, int, float, bool, None.
 
     A subclass of one of these counts as its base. Raises NotCanonicalError, which names the place, for anything else,
-    for NaN and infinities, integers beyond ±(2^53 - 1), lone surrogates, and more than 200 levels.
+    for NaN and infinities, integers of more than 4,300 digits, lone surrogates, and more than 200 levels.
     """
     try:
         if _is_plain(value, MAX_DEPTH) if type(value) is dict else _is_plain((value,), MAX_DEPTH + 1):
@@ -41,7 +50,33 @@ def canonical(value: Any) -> bytes:
     fault = _fault(value, MAX_DEPTH)
     if fault is not None:
         raise NotCanonicalError(f"{fault.path} {fault.problem}", remedy=fault.remedy)
-    return rfc8785.dumps(value)
+    return _written(value)
+
+
+def as_json(value: Any) -> bytes:
+    """A value as JSON that holds all of it: a NaN or an infinity is refused, where encoders make null of it.
+
+    Objects are encoded as msgspec does. Raises NotCanonicalError, which names the place, or as the encoder does.
+    """
+    encoded = _to_json(value)
+    if b"null" in encoded and (path := not_finite(msgspec.to_builtins(value))):
+        raise NotCanonicalError(f"{path} is NaN or infinite", remedy=_FINITE)
+    return encoded
+
+
+def not_finite(value: Any) -> str:
+    """The JSONPath of the first NaN or infinity within a JSON value; empty if there is none."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else "$"
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list | tuple):
+        parts = enumerate(value)
+    for step, item in parts:
+        if path := not_finite(item):
+            return "$" + _step_text(step) + path[1:]
+    return ""
 
 
 def sha256(data: bytes) -> str:
@@ -69,7 +104,7 @@ def _is_plain(container: Any, levels: int) -> bool:  # noqa: C901 - one flat loo
         if kind is str or kind is bool or item is None:
             continue
         if kind is int:
-            if not -MAX_INT <= item <= MAX_INT:
+            if not -BEYOND < item < BEYOND:
                 return False
         elif kind is dict or kind is list or kind is tuple:
             if not _is_plain(item, levels - 1):
@@ -77,6 +112,18 @@ def _is_plain(container: Any, levels: int) -> bool:  # noqa: C901 - one flat loo
         elif kind is not float or not _FLOAT_FROM <= abs(item) < MAX_INT or item.is_integer():
             return False
     return True
+
+
+def _written(value: Any) -> bytes:
+    """The canonical bytes of a value without a fault."""
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+        return b"{" + b",".join([rfc8785.dumps(key) + b":" + _written(item) for key, item in members]) + b"}"
+    if isinstance(value, list | tuple):
+        return b"[" + b",".join([_written(item) for item in value]) + b"]"
+    if isinstance(value, int) and not -MAX_INT <= value <= MAX_INT:
+        return str(int(value)).encode()
+    return rfc8785.dumps(value)
 
 
 class _Fault(NamedTuple):
@@ -131,10 +178,10 @@ def _string_fault(text: str) -> _Fault | None:
 
 def _number_fault(number: float) -> _Fault | None:
     if not isinstance(number, int):
-        return None if math.isfinite(number) else _Fault("is NaN or infinite", "Use None or a string.")
-    if -MAX_INT <= number <= MAX_INT:
+        return None if math.isfinite(number) else _Fault("is NaN or infinite", _FINITE)
+    if -BEYOND < number < BEYOND:
         return None
-    return _Fault("is an integer beyond ±(2^53 - 1), which JSON readers may round", "Use a string.")
+    return _Fault(f"is an integer of more than {MAX_DIGITS} digits", "Use a string.")
 
 
 def _object_fault(members: dict[Any, Any], levels: int) -> _Fault | None:

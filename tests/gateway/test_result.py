@@ -68,6 +68,15 @@ def test_what_json_cannot_hold_is_a_failure(value: Any) -> None:
     assert code(ToolResult(value)) is Code.RESULT_NOT_ENCODABLE
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_a_number_that_is_not_finite_is_a_failure_with_its_place(value: float) -> None:
+    failure = check(ToolResult({"count": 0, "rows": [{"mean": value}]})).failure
+    assert failure is not None
+    assert failure.code is Code.RESULT_NOT_ENCODABLE
+    assert "$.rows[0].mean is NaN or infinite" in failure.reason
+    assert failure.remedy == "Use None or a string."
+
+
 def test_a_value_that_raises_when_it_is_looked_at_is_a_failure_or_a_value() -> None:
     checked = check(ToolResult(Hostile()))
     assert checked.failure is None or checked.failure.code is Code.RESULT_NOT_ENCODABLE

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from remit import CallError, Code, Confirmed, JobEndedError, Outcome, Run, recipe, tool
-from remit.errors import UsageError
+from remit.errors import NotCanonicalError, UsageError
 from tests.opened import OpenRemit, until, until_waiting
 
 
@@ -232,10 +232,36 @@ async def test_a_key_is_used_once_per_branch(remit_in: OpenRemit) -> None:
         assert raised.value.code is Code.DUPLICATE_STEP_KEY
 
 
-async def test_a_result_json_cannot_hold_fails_the_job(remit_in: OpenRemit) -> None:
+async def test_an_identifier_of_64_bits_passes_from_call_to_call(remit_in: OpenRemit) -> None:
+    @tool("chat.send", level="L0")
+    def send(chat_id: int) -> int:
+        return chat_id + 1
+
+    @recipe("pass_on")
+    async def pass_on(run: Run, chat_id: int) -> int:
+        return await run.call(send, await run.call(send, chat_id))
+
+    async with remit_in(tools=[send], recipes=[pass_on]) as remit:
+        job = await remit.start(pass_on(1234567890123456789))
+        assert await job == 1234567890123456791
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
+async def test_input_that_is_not_a_number_is_refused(remit_in: OpenRemit) -> None:
+    @recipe("odd")
+    async def odd(run: Run, ratio: float) -> float:
+        return ratio
+
+    async with remit_in(recipes=[odd]) as remit:
+        with pytest.raises(NotCanonicalError, match=r"\$\.ratio is NaN"):
+            await (await remit.start(odd(float("nan"))))
+
+
+@pytest.mark.parametrize("value", [object(), {"mean": float("nan")}], ids=["object", "NaN"])
+async def test_a_result_json_cannot_hold_fails_the_job(remit_in: OpenRemit, value: object) -> None:
     @recipe("odd")
     async def odd(run: Run) -> object:
-        return object()
+        return value
 
     async with remit_in(recipes=[odd]) as remit:
         job = await remit.start(odd())

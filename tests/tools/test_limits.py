@@ -106,7 +106,7 @@ def test_the_number_of_regular_expressions_is_limited_wherever_they_stand() -> N
         check_limits({**fits, "patternProperties": {"^x": {}}})
 
 
-@pytest.mark.parametrize("value", [float("nan"), 2**60, object(), {1: 2}, "\ud800"])
+@pytest.mark.parametrize("value", [float("nan"), object(), {1: 2}, "\ud800"])
 def test_a_schema_without_a_canonical_form_is_refused(value: object) -> None:
     with pytest.raises(SchemaError, match="canonical"):
         check_limits({"default": value})

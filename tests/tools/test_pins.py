@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.canonical import sha256
 from remit.errors import AppendConflictError
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
@@ -138,6 +139,11 @@ async def test_a_number_without_canonical_form_hides_no_other_change(journal: Jo
     await mine.withheld("calc", {"sub": {**SUB, "_meta": {"n": odd}}})
     assert await mine.withheld("calc", {"sub": {"_meta": {"n": odd}, **SUB}}) == {}
     assert set(await mine.withheld("calc", {"sub": {**SUB, "description": "x", "_meta": {"n": odd}}})) == {"sub"}
+
+
+def test_a_pin_of_a_large_integer_holds_as_it_was_first_recorded() -> None:
+    written = b'{"_meta": {"n": 1152921504606846976}, "name": "sub"}'
+    assert hash_of({"name": "sub", "_meta": {"n": 2**60}}) == f"not canonical, {sha256(written)}"
 
 
 async def test_tools_that_are_added_renamed_or_gone(journal: Journal) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.canonical import canonical, sha256
+from remit.canonical import MAX_INT, canonical, sha256
 from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import NotCanonicalError
@@ -64,7 +64,8 @@ def problem(candidate: object) -> str:
         return f"an evidence candidate is not valid: {error}"
     except NotCanonicalError as error:
         return f"an evidence candidate may carry JSON only: {error.message}"
-    if not (candidate.kind and candidate.source and candidate.retrieved_at > 0) or len(candidate.kind) > _MAX_KIND:
+    retrieved = 0 < candidate.retrieved_at <= MAX_INT
+    if not (candidate.kind and candidate.source and retrieved) or len(candidate.kind) > _MAX_KIND:
         return "an evidence candidate needs kind, source and retrieved_at"
     found = _forbidden(candidate.metadata)
     return f"an evidence candidate may not carry {found!r}" if found else ""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from remit.canonical import MAX_DEPTH
+from remit.canonical import MAX_DEPTH, as_json
 from remit.codes import Code
+from remit.errors import NotCanonicalError
 from remit.gateway.evidence import EvidenceLimits, Kept, keep, problem
 from remit.gateway.outcome import Outcome, failed
 from remit.gateway.schema_gate import CALL_RESULT, Boundary, Misfit
@@ -34,7 +35,6 @@ StepOutcome = Literal[
 ]
 """What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
-_encode: Final = msgspec.json.Encoder().encode
 _NOTHING: Final = Kept((), ())
 _REMEDY: Final = "Fix the tool; see docs/tools.md."
 _NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
@@ -75,9 +75,12 @@ class Results:
             why = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
             return Checked(failed(Code.TOOL_EXEC_FAILED, why, _REMEDY, cause=Code.BadGateway))
         try:
-            encoded = _encode(result.value)
+            encoded = as_json(result.value)
             failure = self._size(tool, encoded)
             value = None if failure else decode(encoded)
+        except NotCanonicalError as error:
+            why = f"{tool.meta.name} returned a value that JSON cannot represent: {error.message}"
+            return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, error.remedy))
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
             why = f"{tool.meta.name} returned a value that JSON cannot represent: {words(error)}"
             return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))

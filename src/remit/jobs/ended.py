@@ -7,8 +7,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from remit.canonical import as_json
 from remit.codes import Code
-from remit.errors import RunError
+from remit.errors import NotCanonicalError, RunError
 from remit.frames import MOST, frames_of
 from remit.gateway.result import words
 from remit.journal.blobs import pack
@@ -43,7 +44,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 def encoded_result(result: object) -> bytes:
     """What a recipe returned, as JSON. Raises RunError (RESULT_NOT_ENCODABLE)."""
     try:
-        return msgspec.json.encode(to_json(result))
+        return as_json(to_json(result))
+    except NotCanonicalError as error:
+        why = f"the recipe returned a value that JSON cannot represent: {error.message}"
+        raise RunError(why, code=Code.RESULT_NOT_ENCODABLE, remedy=error.remedy) from error
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         why = f"the recipe returned a value that JSON cannot represent: {error}"
         raise RunError(why, code=Code.RESULT_NOT_ENCODABLE) from error

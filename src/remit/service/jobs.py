@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, UsageError
@@ -236,7 +237,7 @@ class Jobs:
         options = options or Options()
         recipe = recipe_of(bound)
         self._programs.recipes.add(recipe)
-        packed = pack(msgspec.json.encode(bound.input))
+        packed = pack(as_json(bound.input))
         created = JobCreated(
             kind="recipe",
             name=recipe.name,
@@ -259,7 +260,7 @@ class Jobs:
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph. Raises PlanError if the inputs do not fit."""
         options = options or Options()
-        inputs = pack(msgspec.json.encode(bind_inputs(plan, given)))
+        inputs = pack(as_json(bind_inputs(plan, given)))
         graph = pack(msgspec.json.encode(task_graph(plan)))
         name = plan.name or "plan"
         created = JobCreated(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import PayloadErasedError, UsageError
+from remit.canonical import as_json
+from remit.errors import NotCanonicalError, PayloadErasedError, UsageError
 from remit.redact import preview, words_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ async def value_of(journal: Journal, inline: Any, ref: Any) -> Any:
 def encoded(value: Any, code: Code) -> bytes:
     """The value as JSON. Raises UsageError with `code` if it cannot be written as JSON."""
     try:
-        return msgspec.json.encode(value)
+        return as_json(value)
+    except NotCanonicalError as error:
+        raise UsageError(f"the value cannot be sent: {error.message}", code=code, remedy=error.remedy) from error
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"the value cannot be sent: {error}", code=code, remedy="Send plain JSON values.") from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.canonical import as_json
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
 from remit.journal import kinds as k
@@ -80,7 +81,7 @@ class TicketStore(TicketLeases):
         document = {"event": new.event, "tool_input": new.tool_input, "assigned_to": new.assigned_to}
         if new.tool_steps is not msgspec.UNSET:
             document["tool_steps"] = new.tool_steps
-        packed = pack(msgspec.json.encode(document))
+        packed = pack(as_json(document))
         created = k.TicketCreated(
             ticket=ticket,
             type=new.type,
@@ -126,7 +127,7 @@ class TicketStore(TicketLeases):
             if history.created is not None:
                 check(history.created.type)
             direct = self._completes_directly(found, proof, by)
-            packed = pack(msgspec.json.encode(outputs))
+            packed = pack(as_json(outputs))
             completed = k.TicketCompleted(
                 by=by or (proof.owner if proof else ""), outputs=packed.inline, outputs_blob=packed.ref, direct=direct
             )
@@ -231,7 +232,7 @@ def _is_followed(history: History, outputs: Any) -> bool:
 
 
 def _packed(outputs: Any) -> Packed:
-    return pack(msgspec.json.encode(outputs)) if outputs is not None else Packed(msgspec.UNSET, msgspec.UNSET, ())
+    return pack(as_json(outputs)) if outputs is not None else Packed(msgspec.UNSET, msgspec.UNSET, ())
 
 
 def _title(event: Any) -> str:

@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
+from remit.canonical import as_json
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import NotCanonicalError, ProviderError
 from remit.tools.function import FunctionTool
-from remit.tools.provider import EvidenceCandidate
+from remit.tools.provider import EvidenceCandidate, ToolResult
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,6 +49,16 @@ def answer(module: str, name: str, args: dict[str, Any]) -> Answer:
         return Answer(failure=Failure(str(error), cause, code))
     except Exception as error:  # noqa: BLE001 - the function is not ours, and its caller hears of all of it
         return Answer(failure=Failure(f"{type(error).__name__}: {error}"))
+    return _whole(result)
+
+
+def _whole(result: ToolResult) -> Answer:
+    """A result as the gateway would take it: encoding makes null of a NaN."""
+    try:
+        as_json(result.value)
+    except NotCanonicalError as error:
+        why = f"the tool returned a value that JSON cannot represent: {error.message}"
+        return Answer(failure=Failure(why, Code.BadGateway.name, Code.RESULT_NOT_ENCODABLE.name))
     return Answer(result.value, result.evidence)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from remit.canonical import digest, sha256
+from remit.canonical import MAX_INT, digest, sha256
 from remit.errors import AppendConflictError, ChainBrokenError, NotCanonicalError
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
@@ -187,8 +188,20 @@ def stream_of(server: str) -> str:
 
 
 def hash_of(raw: Mapping[str, Any]) -> str:
-    """Digest of a raw definition; where it has no canonical form, of the nearest thing to one."""
-    try:
-        return digest(raw)
-    except NotCanonicalError:
-        return f"not canonical, {sha256(json.dumps(raw, sort_keys=True).encode())}"
+    """Digest of a raw definition; where it has no canonical form, of the nearest thing to one.
+
+    Integers beyond ±(2^53 - 1) had none when the first pins were recorded, which have to hold.
+    """
+    with suppress(NotCanonicalError):
+        found = digest(raw)
+        if not _has_wide(raw):
+            return found
+    return f"not canonical, {sha256(json.dumps(raw, sort_keys=True).encode())}"
+
+
+def _has_wide(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_wide, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_wide, value))
+    return isinstance(value, int) and not -MAX_INT <= value <= MAX_INT

@@ -99,7 +99,7 @@ async def test_an_open_gate_does_not_look() -> None:
     "args",
     [
         {"a": float("nan")},
-        {"a": 2**53},
+        {"a": 10**4300},
         {"a": b"bytes"},
         {"a": {1: 2}},
         {"a": "\ud800"},
@@ -117,6 +117,23 @@ async def test_arguments_that_json_cannot_hold_are_refused_in_every_mode(args: d
         outcome = await world.call(args=args)
         assert (outcome.status, outcome.code) == ("blocked", Code.INVALID_TOOL_ARGS)
         assert (await world.last(GateRefused)).arguments_hash == ""
+
+
+async def test_the_place_of_an_argument_that_json_cannot_hold_is_named() -> None:
+    async with opened(echo()) as world:
+        outcome = await world.call(args={"rows": [1, float("nan")]})
+        assert "$.rows[1] is NaN or infinite" in outcome.reason
+        assert outcome.remedy == "Use None or a string."
+
+
+@pytest.mark.parametrize("number", [2**53, -(2**63), 1234567890123456789, 2**64 - 1, 10**30 + 7])
+async def test_arguments_hold_every_integer_that_results_hold(number: int) -> None:
+    args = {"chat_id": number, "é": [number, 1.0]}
+    async with opened(echo(level=Level.L1)) as world:
+        pending = await world.call(args=args)
+        await world.approve(pending)
+        assert (await world.again(pending, "odd.tool", args)).value == args
+        assert (await world.again(pending, "odd.tool", {**args, "chat_id": number + 1})).code is not None
 
 
 async def test_arguments_beyond_the_limit_are_refused() -> None:

@@ -206,7 +206,7 @@ class TestYaml:
 
     def test_numbers_of_any_length_are_refused_at_once(self) -> None:
         lines = lines_of(f"a: {'9' * 500_000}\nb: -{'9' * 500_000}.5e{'9' * 5_000}\n")
-        assert "p.yaml:1:4 a: found a whole number beyond 2^53, expected a text: quote it" in lines
+        assert "p.yaml:1:4 a: found a whole number of more than 4300 digits, expected a text: quote it" in lines
         assert "p.yaml:2:4 b: found the number -inf, expected a finite number" in lines
 
 

@@ -44,10 +44,12 @@ def keep() -> ToolResult:
 
 
 @tool("box.fail", level="L2", sandbox=True)
-def fail(how: str) -> None:
+def fail(how: str) -> dict[str, float]:
     """Fails."""
     if how == "refuse":
         raise ProviderError("not today", cause=Code.NetworkError)
+    if how == "nan":
+        return {"mean": float("nan")}
     if how == "die":
         os.write(2, b"last words\n")
         os._exit(7)

@@ -81,6 +81,7 @@ async def test_values_and_evidence_pass_in_and_out(provider: FunctionProvider) -
     ("name", "args", "said", "cause"),
     [
         ("box.fail", {"how": "refuse"}, "not today", Code.NetworkError),
+        ("box.fail", {"how": "nan"}, r"\$\.mean is NaN or infinite", Code.BadGateway),
         ("box.fail", {"how": "raise"}, "ValueError: no good", None),
         ("box.fail", {"how": "die"}, "exit code 7; it last wrote: last words", None),
         ("box.move", {"point": {"x": "1"}, "by": 1}, "Expected `int`", Code.InvalidInput),

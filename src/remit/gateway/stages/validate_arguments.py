@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from remit.canonical import canonical
 from remit.codes import Code
+from remit.errors import NotCanonicalError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, refused
+from remit.gateway.result import words
 from remit.gateway.schema_gate import CALL_ARGS
 from remit.large import LARGE
 
@@ -25,9 +28,7 @@ class ValidateArguments:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Refuse with INVALID_TOOL_ARGS or INVALID_BUDGET, or set `misfit`."""
         if not call.arguments_hash:
-            return _refuse(
-                call, "the arguments contain a value that JSON cannot represent: NaN, a huge integer or an unknown type"
-            )
+            return _unfit(call)
         if len(call.encoded) > self._max_bytes:
             return _refuse(call, f"the arguments have {len(call.encoded)} bytes; the limit is {self._max_bytes}")
         timeout: object = call.request.timeout_s
@@ -43,6 +44,19 @@ class ValidateArguments:
         return await proceed(call)
 
 
-def _refuse(call: Call, why: str) -> Outcome:
-    remedy = f"See the tool's schema: `remit tools {call.tool.meta.name}`."
+def _unfit(call: Call) -> Outcome:
+    """Refuse arguments that have no canonical form, and say which of them has none."""
+    why, remedy = "they changed meanwhile", "Give the call a copy."
+    try:
+        canonical(call.args)
+    except NotCanonicalError as error:
+        why, remedy = error.message, error.remedy
+    except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
+        why, remedy = words(error), ""
+    text = f"the arguments contain a value that JSON cannot represent: {why}"
+    return _refuse(call, text, remedy)
+
+
+def _refuse(call: Call, why: str, remedy: str = "") -> Outcome:
+    remedy = remedy or f"See the tool's schema: `remit tools {call.tool.meta.name}`."
     return refused(Code.INVALID_TOOL_ARGS, f"{call.tool.meta.name}: {why}", remedy)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from remit.canonical import BEYOND, MAX_DIGITS
 from remit.jobs.plans.problem import Marks, Path, Place, PlanProblem, cut, show_path
 from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES
 
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_DIGITS: Final = 40
-"""Digits of a whole number that are read: so many are too large already, and thousands would take long."""
 
 
 class UnreadableError(Exception):
@@ -101,5 +100,5 @@ class Document:
 def number(text: str) -> int | float | None:
     """The number that a text is in JSON's grammar; None where it is none."""
     if _INTEGER.fullmatch(text):
-        return int(text[:_DIGITS])
+        return int(text) if len(text) <= MAX_DIGITS else BEYOND
     return float(text) if _DECIMAL.fullmatch(text) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from remit.canonical import MAX_INT
+from remit.canonical import BEYOND, MAX_DIGITS
 from remit.jobs.plans.problem import Findings, Path, cut
 
 MAX_DEPTH: Final = 50
@@ -60,7 +60,8 @@ def _fault(value: Any) -> tuple[str, str] | None:
                 return "found a text with half of a surrogate pair", "whole characters"
             return None
         case int():
-            return None if abs(value) <= MAX_INT else ("found a whole number beyond 2^53", "a text: quote it")
+            long = f"found a whole number of more than {MAX_DIGITS} digits"
+            return None if abs(value) < BEYOND else (long, "a text: quote it")
         case float():
             return None if math.isfinite(value) else (f"found the number {value}", "a finite number")
         case _:
