@@ -192,12 +192,7 @@ class Code(Enum):
     )
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule is not valid.")
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
-    NOT_CANONICAL = Row(
-        ERROR,
-        400,
-        False,
-        "The value has no canonical JSON form (NaN, very long integers, lone surrogates, unknown types).",
-    )
+    NOT_CANONICAL = Row(ERROR, 400, False, "The value has no canonical JSON form, such as NaN or half a character.")
     SCHEMA_INVALID = Row(
         ERROR, 400, False, "The JSON schema is unusable, too deep, too large, or points outside itself."
     )
