@@ -34,8 +34,8 @@ def job_of(question: dict[str, Any]) -> str:
 
 def test_open_questions_are_listed_with_their_arguments(project: Project, question: dict[str, Any]) -> None:
     lines = project.here("confirm").out.splitlines()
-    assert lines[1].split() == [question["confirmation"], "note.write", "23", "h", job_of(question)]
-    assert lines[2].strip() == '{"path":"n.txt","text":"hello"}'
+    assert lines[1].split() == [question["confirmation"], "note.write", "23", "h", job_of(question), "notes"]
+    assert lines[2].strip() == "path: n.txt, text: hello"
 
 
 def test_one_question_is_shown_whole_with_the_ways_to_answer(project: Project, question: dict[str, Any]) -> None:

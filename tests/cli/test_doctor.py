@@ -110,6 +110,28 @@ bad.meta = msgspec.structs.replace(bad.meta, input_schema={"type": 5})
 """
 
 
+def test_a_default_that_no_approver_sees_is_named(project: Project) -> None:
+    (project.folder / "made.py").write_text(MADE, encoding="utf-8")
+    project.configure(f'\n[app]\nmodules = ["{project.folder / "made.py"}"]\n', modules=False)
+    found = checks(project)["defaults"]
+    assert (found["verdict"], bool(found["remedy"])) == ("warn", True)
+    assert "own.book" in found["detail"]
+    assert "slot.at" in found["detail"]
+
+
+MADE = """
+import random, msgspec
+from remit import tool
+
+class Slot(msgspec.Struct):
+    at: float = msgspec.field(default_factory=random.random)
+
+@tool("own.book")
+def book(slot: Slot) -> None:
+    "Book."
+"""
+
+
 def test_json_is_a_list_of_checks(project: Project) -> None:
     found = json.loads(project.here("doctor", "--live", "--json").out)
     assert set(found[0]) == {"name", "verdict", "detail", "remedy"}

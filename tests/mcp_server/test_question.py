@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from remit.mcp_server.question import approvable, question_of, said
@@ -10,7 +12,7 @@ from remit.service.views import ConfirmationView
 HOSTILE = ('{"token":"', '{\\"token\\":\\"', "Bearer ", "\\u0070", "--password ", "[", "ghp_", "://a:b@")
 
 
-def asked(text: str) -> ConfirmationView:
+def asked(text: str, **more: Any) -> ConfirmationView:
     return ConfirmationView(
         confirmation="c_1",
         state="pending",
@@ -28,6 +30,7 @@ def asked(text: str) -> ConfirmationView:
         rule_id="",
         edited_from="",
         expires_at=None,
+        **more,
     )
 
 
@@ -46,3 +49,19 @@ def test_an_answer_of_any_shape_is_no_answer(decision: object) -> None:  # s10/W
 @pytest.mark.parametrize("answer", [None, [], "approve", {}, {"action": "accept"}, {"action": ["accept"]}])
 def test_neither_is_one_without_content(answer: object) -> None:
     assert said(answer) is None
+
+
+def test_defaults_of_the_tool_are_shown_apart_from_the_arguments() -> None:
+    found = asked("x", defaults={"/mode": "all", "/opts/limit": 100})
+    shown = question_of(found)["message"]
+    arguments, _, defaults = shown.partition("the tool takes its defaults:")
+    assert '"content": "x"' in arguments
+    assert "limit" not in arguments
+    assert '"/mode": "all"' in defaults
+    assert '"/opts/limit": 100' in defaults
+    assert approvable(found)
+
+
+@pytest.mark.parametrize("default", ["x" * 4_000, "ghp_" + "a1B2c3D4" * 5])
+def test_a_call_whose_defaults_cannot_be_shown_whole_is_not_approved_there(default: str) -> None:
+    assert not approvable(asked("x", defaults={"/mode": default}))

@@ -54,6 +54,19 @@ async def test_the_exact_call_is_shown_whole_and_never_as_markup(served: Served)
         assert 'href="https' not in text
 
 
+async def test_defaults_of_the_tool_are_shown_beside_the_arguments(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        outcome = await opened.call("shop.order", {"item": "milk", "count": 3})
+        inbox = await browser.get("/inbox")
+        fields = [("csrf", inbox.csrf), ("decision", "approve"), ("pick", str(outcome.confirmation))]
+        pages = [await browser.get(f"/inbox/{outcome.confirmation}"), await browser.send("/inbox/review", fields)]
+        for page in pages:
+            arguments, _, defaults = page.text.partition("so the tool takes its defaults")
+            assert "&#34;count&#34;: 3" in arguments
+            assert "&#34;/note&#34;: &#34;&#34;" in defaults
+            assert "&#34;/count&#34;" not in defaults
+
+
 async def test_an_edit_of_a_file_is_shown_as_the_difference_that_it_makes(served: Served, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("one\n--- two <b>\nthree\n")
     flags = {"journal.url": ":memory:", "fs.roots": ["."]}

@@ -45,7 +45,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_questions(state: State, wanted: QuestionFilter) -> int:
     """Write the open questions, each with what differs from the others of its tool."""
-    async with state.open(code="unused") as remit:
+    async with state.open(code="described" if state.as_json else "unused") as remit:
         pending = await remit.service.confirmations.pending()
     shown = wanted.of(pending)
     if state.as_json:
@@ -83,7 +83,7 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
     asks = not choice.yes
     if (asks and (state.as_json or not state.output.interactive)) or not (asks or choice.digests):
         raise UsageError("these calls would be answered unseen", code=Code.USAGE, remedy=_UNSEEN)
-    async with state.open(code="unused", writes=True) as remit:
+    async with state.open(code="wanted" if asks else "unused", writes=True) as remit:
         pending = choice.filter.of(await remit.service.confirmations.pending())
         questions = [one for one in pending if not choice.digests or one.digest in choice.digests]
         if not questions and not choice.digests:

@@ -31,6 +31,7 @@ _FULL: Final = 100 * 1024**2
 _WAL: Final = b"\x02\x02"
 """Bytes 18 and 19 of a database in WAL mode (https://www.sqlite.org/fileformat.html)."""
 _NARROW: Final = 80
+_DECLARE: Final = "Give it a plain value in the type or the schema, or require it."
 
 
 class Check(NamedTuple):
@@ -177,6 +178,7 @@ def _trust(state: State, settings: Settings) -> Check:
 def _modules(settings: Settings) -> Iterator[Check]:
     from remit.cli.output import reserved_stdout
     from remit.service.modules import find
+    from remit.tools.undeclared import undeclared
 
     for name in settings.app.modules:
         try:
@@ -187,6 +189,10 @@ def _modules(settings: Settings) -> Iterator[Check]:
         else:
             providers = f", {len(found.providers)} providers" if found.providers else ""
             yield Check("module", "ok", f"{name}: {len(found.recipes)} recipes, {len(found.tools)} tools{providers}")
+            for tool in found.tools:
+                if places := undeclared(tool.function, tool.meta.input_schema):
+                    what = f"{tool.meta.name}: the approver of a call does not see the default of {', '.join(places)}"
+                    yield Check("defaults", "warn", what, _DECLARE)
 
 
 def _folders(settings: Settings) -> Iterator[Check]:

@@ -25,9 +25,10 @@ MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
 _NAMED: Final = frozenset({"command line", "REMIT_JOURNAL", "REMIT_JOURNAL_URL"})
 """Sources of journal.url by which a person says which journal is meant, and not where one is to be made."""
-Requirement = Literal["needed", "wanted", "recorded", "unused"]
+Requirement = Literal["needed", "wanted", "recorded", "described", "unused"]
 """What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
-stop it; `recorded` uses the catalog as it was last listed. The last two import no module and start no server.
+stop it; `recorded` uses the catalog as it was last listed, and says if it never was; `described` uses it to describe
+calls, without a word and without rules. The last three import no module and start no server.
 """
 
 
@@ -130,13 +131,13 @@ class State:
             if not blank and (source := settings.sources["journal.url"]) in _NAMED:
                 raise _missing(path, source)
             settings = _with(settings, "journal", url=MEMORY)
-        if code in {"wanted", "unused"}:
+        if code in {"wanted", "described", "unused"}:
             settings = _with(settings, "policy", rules=())
         if not runs or not self._import(settings, code):
             settings = _with(settings, "app", modules=())
         if not runs and not servers:
             settings = _with(settings, "mcp", **_NO_SERVERS)
-        recorded = self._recorded(settings) if code == "recorded" else ()
+        recorded = self._recorded(settings, code) if code in {"recorded", "described"} else ()
         return Remit(settings=settings, work=False, report=report, providers=recorded)
 
     def trusted(self, flags: dict[str, Any] | None = None) -> Settings:
@@ -228,13 +229,13 @@ class State:
         if not self.quiet and not self.as_json:
             self.output.err.line(text)
 
-    def _recorded(self, settings: Settings) -> Iterable[ToolProvider]:
+    def _recorded(self, settings: Settings, code: Requirement) -> Iterable[ToolProvider]:
         """What stands in for the tools of modules and servers: the catalog as it was last listed."""
         from remit.cli.recorded import exported, recorded
         from remit.wiring.providers import stand_ins_of
 
         found = recorded(settings) if self.catalog is None else exported(self.catalog)
-        if found is None:
+        if found is None and code == "recorded":
             self.note("only built-in tools are known here: run `remit tools` once to record yours for this command")
         return stand_ins_of(found.tools if found is not None else ())
 

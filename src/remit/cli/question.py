@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 _MARGIN: Final = 4
+UNKNOWN_DEFAULTS: Final = "defaults: not known here (the tool is not loaded, or is another one by now)"
 
 
 def show_question(channel: Channel, question: ConfirmationView, preview: Preview | None = None, *, now: int) -> None:
@@ -27,6 +28,7 @@ def show_question(channel: Channel, question: ConfirmationView, preview: Preview
     if question.tool or question.args is not None:
         channel.line("  " + channel.style("arguments" if question.tool else "details", "dim"))
         show_value(channel, question.args)
+    _defaults(channel, question)
     _untrusted(channel, question)
     channel.line("  " + channel.style("digest of all this", "dim"))
     channel.line("    " + question.digest)
@@ -57,15 +59,24 @@ def _show_preview(channel: Channel, preview: Preview) -> None:
         show_rows(channel, diff_rows(preview.diff, _room(channel)))
 
 
-def show_rows(channel: Channel, rows: Iterable[Row]) -> None:
+def show_rows(channel: Channel, rows: Iterable[Row], style_of_all: str = "") -> None:
     """Rows of a value or a diff, behind their marks."""
     for mark, text in rows:
-        style = _STYLES.get(mark[:1] if mark[:1] != ">" else mark[1:2], "")
+        style = style_of_all or _STYLES.get(mark[:1] if mark[:1] != ">" else mark[1:2], "")
         channel.line(" " * _MARGIN + (channel.style(f"{mark} {text}", style) if style else f"{mark} {text}").rstrip())
 
 
 def _room(channel: Channel) -> int | None:
     return None if channel.width is None else channel.width - _MARGIN
+
+
+def _defaults(channel: Channel, question: ConfirmationView) -> None:
+    """What the tool puts in by itself, behind the same marks and dimmed, so that it is not taken for an argument."""
+    if question.defaults is None:
+        channel.line("  " + channel.style(UNKNOWN_DEFAULTS, "dim"))
+    elif question.defaults:
+        channel.line("  " + channel.style("defaults of the tool, for what is left out", "dim"))
+        show_rows(channel, value_rows(question.defaults, _room(channel)), "dim")
 
 
 def _untrusted(channel: Channel, question: ConfirmationView) -> None:

@@ -1,9 +1,9 @@
-"""What a call that is asked about would change, as its provider sees it now."""
+"""What else there is to see of a call that is asked about: what it would change, and the defaults of its tool."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.redact import line
@@ -11,10 +11,12 @@ from remit.tools.provider import Preview, Previews
 
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
-    from remit.tools.catalog import Catalog
+    from remit.tools.catalog import Catalog, Tool
 
 _TIMEOUT_S: Final = 10.0
 """A person waits for it."""
+PATIENCE_S: Final = 2.0
+"""Seconds that a list of questions waits for the tools they are about."""
 
 
 async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
@@ -29,3 +31,33 @@ async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
     except (ProviderError, TimeoutError) as error:
         why = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"
         return Preview(what="What the call would change is unknown.", problem=line(why))
+
+
+class Defaults:
+    """The defaults of tools that a list of questions is about; each tool is looked up once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._tools: dict[str, Tool | None] = {}
+        self._patience_s = PATIENCE_S
+
+    async def of(self, found: Confirmation) -> dict[str, Any] | None:
+        """The defaults for what the call leaves out; None where the tool is not here as it was asked about."""
+        request = found.request
+        if not request.contract_hash:  # a question of a recipe, or about a model
+            return {}
+        if request.tool_name not in self._tools:
+            self._tools[request.tool_name] = await self._find(request.tool_name)
+        tool = self._tools[request.tool_name]
+        if tool is None or tool.quarantined is not None or tool.contract_hash != request.contract_hash:
+            return None
+        return tool.input.defaults(found.args)
+
+    async def _find(self, name: str) -> Tool | None:
+        """A tool of the catalog; once a provider has kept the list waiting, no other one may."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await self._catalog.find(name)
+        except TimeoutError:
+            self._patience_s = 0.0
+            return self._catalog.known(name)

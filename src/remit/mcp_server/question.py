@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 4_000
 _LINE: Final = 500
+_LEFT_OUT: Final = "\n\nFor what they leave out, the tool takes its defaults:\n\n"
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -86,7 +87,9 @@ def _hides(text: str) -> bool:
 
 
 def _pretty(found: ConfirmationView) -> str:
-    return msgspec.json.format(msgspec.json.encode(found.args), indent=2).decode()
+    """The arguments, and what the tool puts in for what they leave out: all of it is what would run."""
+    parts = [found.args, *([found.defaults] if found.defaults else [])]
+    return _LEFT_OUT.join(msgspec.json.format(msgspec.json.encode(part), indent=2).decode() for part in parts)
 
 
 def said(answer: object) -> Said | None:

@@ -46,6 +46,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     question: ConfirmationView
     args: str
     """The arguments, exactly."""
+    defaults: str
+    """What the tool puts in for what they leave out, by place."""
 
 
 class Review(View, frozen=True, kw_only=True):
@@ -136,7 +138,10 @@ def _review(
         status=Code.INVALID_INPUT.http if wrong else 200,
         decision=decision,
         filter=chosen,
-        calls=tuple(Call(question=one, args=written(one.args)) for one in shown),
+        calls=tuple(
+            Call(question=one, args=written(one.args), defaults=written(one.defaults) if one.defaults else "")
+            for one in shown
+        ),
         lost=lost,
         more=len(questions) > MOST,
         typed=len(shown) > TYPED,

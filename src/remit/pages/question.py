@@ -96,6 +96,8 @@ class QuestionView(View, frozen=True, kw_only=True):
     args: str
     """The arguments, exactly and whole."""
     lines: int
+    defaults: str
+    """What the tool puts in for what they leave out, by place; empty where nothing is left out, or that is unknown."""
     preview: Preview | None
     """What the call would change now; None where its tool cannot say."""
     diff: tuple[Change, ...]
@@ -230,6 +232,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         job=job if kind == "job" else "",
         args=args,
         lines=args.count("\n") + 1,
+        defaults=written(found.defaults) if found.defaults else "",
         preview=preview,
         diff=_lines(preview.diff) if preview is not None else (),
         effect=_effect(tool),

@@ -10,7 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.gateway.confirmation import KIND
-from remit.gateway.previews import preview_of
+from remit.gateway.previews import Defaults, preview_of
 from remit.gateway.proof import ProofKind, signed, statement
 from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
@@ -52,12 +52,13 @@ class Confirmations:
         """Open questions, oldest first; not those of jobs that have ended. No more are read than `limit` needs."""
         found: list[ConfirmationView] = []
         callers: dict[str, Head | None] = {}
+        defaults = Defaults(self._services.catalog)
         async for question in self._services.confirmations.each_pending(stream_of(job) if job else None):
             if question.caller not in callers:
                 callers[question.caller] = await self._journal.head(question.caller)
             head = callers[question.caller]
             if head is None or not head.closed:
-                view = self._view(question, head)
+                view = await self._view(question, head, defaults)
                 found += [view] if only is None else only.of([view])
             if limit is not None and len(found) >= limit:
                 break
@@ -74,7 +75,10 @@ class Confirmations:
         """The newest questions that can no longer be answered, whatever their end, newest first."""
         query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
         found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
-        return [await self._shown(one) for one in found if one is not None]
+        defaults = Defaults(self._services.catalog)
+        return [
+            await self._view(one, await self._journal.head(one.caller), defaults) for one in found if one is not None
+        ]
 
     async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
@@ -150,10 +154,11 @@ class Confirmations:
         return await self._shown(edited)
 
     async def _shown(self, found: Confirmation) -> ConfirmationView:
-        return self._view(found, await self._journal.head(found.caller))
+        return await self._view(found, await self._journal.head(found.caller), Defaults(self._services.catalog))
 
-    def _view(self, found: Confirmation, caller: Head | None) -> ConfirmationView:
-        return _view(found, caller, remembered=self._services.remembered.count)
+    async def _view(self, found: Confirmation, caller: Head | None, defaults: Defaults) -> ConfirmationView:
+        view = _view(found, caller, remembered=self._services.remembered.count)
+        return msgspec.structs.replace(view, defaults=await defaults.of(found))
 
 
 async def signed_with(answer: ConfirmationDecided, key: Path | None) -> ConfirmationDecided:

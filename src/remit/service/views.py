@@ -223,6 +223,10 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None
     asked_at: int = 0
     """Microseconds since the Unix epoch."""
+    defaults: dict[str, Any] | None = None
+    """Defaults that the tool declares for what `args` leaves out, by JSON pointer; null: not known here, since the tool
+    is not here or is another one by now. The digest covers them by the tool's contract.
+    """
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments that no trusted text holds, and where the model read them."""
     rememberable: bool = False

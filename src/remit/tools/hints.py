@@ -55,7 +55,7 @@ def read(function: Callable[..., Any], *, leading: int = 0) -> Signature:
 
     Raises SchemaError, which names the function and the parameter.
     """
-    hints = _hints(function)
+    hints = hints_of(function)
     properties: JsonSchema = {}
     definitions: JsonSchema = {}
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
@@ -88,7 +88,7 @@ def given(function: Callable[..., Any], input_schema: JsonSchema) -> Signature:
 
     Raises SchemaError if the schema has a property, or the function demands a parameter, that the other does not know.
     """
-    hints = _hints(function)
+    hints = hints_of(function)
     parameters = inspect.signature(function).parameters.values()
     context = next((one.name for one in parameters if hints.get(one.name) is CallContext), None)
     named = {one.name: one for one in parameters if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}}
@@ -123,11 +123,12 @@ def to_json(value: Any) -> Any:
 
 def returned(function: Callable[..., Any]) -> Any:
     """The type that a function returns; Any if it says none, or one that is not JSON value."""
-    hint = _hints(function).get("return", Any)
+    hint = hints_of(function).get("return", Any)
     return Any if hint in _ANYTHING else hint
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the type hints of a function, with what stands in `Annotated`. Raises SchemaError."""
     known = {**_OURS, **getattr(inspect.unwrap(function), "__globals__", {})}
     try:
         return get_type_hints(function, globalns=known, include_extras=True)

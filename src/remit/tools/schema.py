@@ -15,6 +15,7 @@ from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.closing import closed as close
 from remit.tools.closing import closed_within
+from remit.tools.defaults import defaults_of
 from remit.tools.limits import MAX_PATTERN_BYTES, check_limits
 from remit.tools.problem import SchemaProblem, cut
 from remit.tools.subschemas import Document, Schema, text_of
@@ -64,6 +65,10 @@ class CompiledSchema:
 
             self._explainer = Explainer(self._document, validator_of)
         return self._explainer.problems(value)
+
+    def defaults(self, value: Any) -> dict[str, Any] | None:
+        """The defaults that the schema declares for what a value leaves out, by JSON pointer; None: too many."""
+        return defaults_of(self._document, value)
 
     @property
     def schema(self) -> Schema:

@@ -137,7 +137,11 @@ def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:
         if tool.provider_id not in _ALWAYS:
             by_provider.setdefault(tool.provider_id, []).append(tool)
     return [
-        StubProvider(listed, provider_id=name if name.startswith("mcp_") else f"recorded_{name}")
+        StubProvider(
+            listed,
+            {meta.name: () for meta in listed},  # no answers: what they return stays as it is declared
+            provider_id=name if name.startswith("mcp_") else f"recorded_{name}",
+        )
         for name, listed in by_provider.items()
     ]
 

@@ -153,9 +153,10 @@ def _many(context: click.Context, state: State, answer: _Answer, many: dict[str,
 
 async def _one(state: State, reference: str, answer: _Answer) -> int:
     # A question can be answered by someone whose modules are broken or who has none; only a new set of arguments
-    # cannot be checked without the tool.
+    # cannot be checked without the tool. Its defaults are shown where the tool is known without running anything.
     asks = state.output.interactive and not state.as_json and not answer.given
-    code: Requirement = "needed" if answer.edit is not None else "wanted" if asks else "unused"
+    shows: Requirement = "described" if state.as_json or not answer.given else "unused"
+    code: Requirement = "needed" if answer.edit is not None else "wanted" if asks else shows
     async with state.open(code=code, writes=answer.given) as remit:
         question = await _found(remit, reference)
         if answer.edit is not None:

@@ -62,6 +62,16 @@ async def check_a_question_is_edited(reach: Reach) -> None:
         assert edited.digest != question.digest
 
 
+async def check_defaults_of_what_a_call_leaves_out_are_shown(reach: Reach) -> None:
+    """Beside the arguments, in lists as well; what is given has none, and a question about no tool neither."""
+    async with world(reach) as one:
+        await one.ran("writes")
+        (question,) = await one.service.confirmations.pending()
+        assert (question.args, question.defaults) == ({"text": "hello"}, {"/copies": 1})
+        edited = await one.service.confirmations.edit(question.confirmation, {"text": "bye", "copies": 2})
+        assert edited.defaults == {}
+
+
 async def check_what_a_call_would_change_is_shown(reach: Reach) -> None:
     """By what is there now; a tool that cannot say shows nothing, and an unknown question is refused."""
     async with world(reach) as one:
@@ -107,6 +117,7 @@ QUESTION_CHECKS: Final[tuple[Check, ...]] = (
     check_a_question_is_denied,
     check_another_digest_does_not_count,
     check_a_question_is_edited,
+    check_defaults_of_what_a_call_leaves_out_are_shown,
     check_what_a_call_would_change_is_shown,
     check_an_approval_is_remembered_and_revoked,
 )

@@ -44,9 +44,9 @@ def look(at: str) -> str:
 
 
 @tool("desk.write")
-def write(text: str) -> str:
+def write(text: str, copies: int = 1) -> str:
     """Write something, which asks."""
-    return text
+    return text * copies
 
 
 @tool("desk.book")
