@@ -91,6 +91,7 @@ class Here(msgspec.Struct, frozen=True):
 Method = Literal["GET", "POST", "DELETE"]
 By = Annotated[str, Source.TOKEN]
 JobReference = Annotated[str, Wire(looked_up=True)]
+Patience = Annotated[float | None, Here("a server waits for its tools as long as its settings say", "Omit the time.")]
 JsonObject = Annotated[Any, Wire(type=dict[str, Any])]
 Document = Annotated[Any, Source.BODY, Wire(type=dict[str, Any])]
 

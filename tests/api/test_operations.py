@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 import pytest
 
-from remit import Remit
+from remit import Remit, Run, recipe, tool
 from remit.api.derived import route_of
 from remit.api.routes import ROUTES
 from remit.client.connection import Connection
@@ -16,56 +16,165 @@ from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
 from remit.service.service import Service
+from remit.service.views import ConfirmationView
 from tests.api.conftest import Served, bearer, token
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_waiting
+from tests.service.test_mcp import READ, Far
+from tests.service.test_steps import MAY, Door, passes
 
 pytestmark = pytest.mark.slow
 
 BY_NAME: Final = {route.name: route for route in ROUTES}
 DECLARED: Final = [(noun, one) for noun, kind in get_type_hints(Service).items() for one in operations(kind)]
+Prepare = Callable[["World"], Awaitable["Prepared"]]
 Prepared = tuple[list[str], Any]
 """What stands in the braces of the path, and the body."""
 EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 
 
-async def ticket(remit: Remit) -> str:
-    return (await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})).id
+@recipe("writes")
+async def writes(run: Run) -> str:
+    """Write, which asks a person."""
+    return str((await run.call("desk.write", {"text": "hello"})).value)
 
 
-async def of_ticket(remit: Remit, operation: Operation) -> Prepared:
-    return [await ticket(remit)], operation.declaration.example
+@recipe("ends")
+async def ends(_run: Run) -> str:
+    """End at once."""
+    return "over"
 
 
-async def of_leased(remit: Remit, operation: Operation) -> Prepared:
-    leased = await remit.service.tickets.lease_by_id(await ticket(remit), owner="me")
+@recipe("fails")
+async def fails(run: Run) -> None:
+    """Fail."""
+    await run.now()
+    raise ValueError("no luck")
+
+
+@recipe("waits")
+async def waits(run: Run) -> Any:
+    """Wait for a signal."""
+    return await run.wait_signal("go")
+
+
+@tool("desk.write", level="L1")
+def write(text: str) -> str:
+    """Write something."""
+    return text
+
+
+class World(NamedTuple):
+    """What an operation is tried on."""
+
+    remit: Remit
+    operation: Operation
+    doubtful: str
+    """A job one of whose steps has an outcome that is not known."""
+
+    @property
+    def example(self) -> Any:
+        return self.operation.declaration.example
+
+    async def ticket(self) -> str:
+        return (await self.remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})).id
+
+    async def question(self) -> ConfirmationView:
+        await until_waiting(self.remit, (await self.remit.start(writes())).id)
+        (question,) = await self.remit.service.confirmations.pending()
+        return question
+
+    async def approved(self) -> ConfirmationView:
+        """A question that one of two people has approved."""
+        question = await self.question()
+        return await self.remit.service.confirmations.decide(question.confirmation, "approve")
+
+
+async def ticket(world: World) -> Prepared:
+    return [await world.ticket()], world.example
+
+
+async def leased_ticket(world: World) -> Prepared:
+    leased = await world.remit.service.tickets.lease_by_id(await world.ticket(), owner="me")
     given = {"lease_owner": "me", "lease_token": leased.lease_token, "code": "X", "reason": "why"}
-    return [leased.ticket.id], {name: given[name] for name in operation.shape.__struct_fields__ if name in given}
+    return [leased.ticket.id], {name: given[name] for name in world.operation.shape.__struct_fields__ if name in given}
 
 
-async def of_blocked(remit: Remit, _: Operation) -> Prepared:
-    name = await ticket(remit)
-    await remit.service.tickets.block(name, code="X", reason="why", source="me")
+async def blocked_ticket(world: World) -> Prepared:
+    name = await world.ticket()
+    await world.remit.service.tickets.block(name, code="X", reason="why", source="me")
     return [name], None
 
 
-async def of_nothing(_: Remit, operation: Operation) -> Prepared:
-    return [], operation.declaration.example
+async def nothing(world: World) -> Prepared:
+    return [], world.example
 
 
-CALLS: Final[dict[str, Callable[[Remit, Operation], Awaitable[Prepared]]]] = {
-    "tickets.view": of_ticket,
-    "tickets.report": of_ticket,
-    "tickets.create": of_nothing,
-    "tickets.lease": of_nothing,
-    "tickets.lease_one": of_ticket,
-    "tickets.renew": of_leased,
-    "tickets.release": of_leased,
-    "tickets.fill": of_ticket,
-    "tickets.fail": of_leased,
-    "tickets.block": of_ticket,
-    "tickets.retry": of_blocked,
+def named(*path: str) -> Prepare:
+    async def prepare(world: World) -> Prepared:
+        return [*path], world.example
+
+    return prepare
+
+
+def job_of(recipe: Any, *more: str) -> Prepare:
+    async def prepare(world: World) -> Prepared:
+        job = await world.remit.start(recipe())
+        await world.remit.service.jobs.settled([job.id])
+        return [job.id, *more], world.example
+
+    return prepare
+
+
+async def doubtful_step(world: World) -> Prepared:
+    await until_waiting(world.remit, world.doubtful)
+    return [world.doubtful, "1"], world.example
+
+
+async def pinned_server(world: World) -> Prepared:
+    await world.remit.service.servers.pin("far")
+    diff = await world.remit.service.servers.diff("far")
+    return ["far"], {"digest": diff.digest} if world.operation.shape is not None else world.example
+
+
+CALLS: Final[dict[str, Prepare]] = {
+    "artifacts.rows": job_of(ends),
+    "conversations.view": job_of(ends),
+    "jobs.step": job_of(fails, "1"),
+    "recipes.page": nothing,
+    "recipes.view": named("ends"),
+    "servers.page": nothing,
+    "servers.status": named("far"),
+    "servers.pinned": named("far"),
+    "servers.pin": named("far"),
+    "servers.diff": pinned_server,
+    "servers.approve": pinned_server,
+    "sessions.page": nothing,
+    "steps.decide": doubtful_step,
+    "tickets.view": ticket,
+    "tickets.report": ticket,
+    "tickets.create": nothing,
+    "tickets.lease": nothing,
+    "tickets.lease_one": ticket,
+    "tickets.renew": leased_ticket,
+    "tickets.release": leased_ticket,
+    "tickets.fill": ticket,
+    "tickets.fail": leased_ticket,
+    "tickets.block": ticket,
+    "tickets.retry": blocked_ticket,
+    "tools.page": nothing,
+    "tools.view": named("desk.write"),
+    "tools.failures": nothing,
+    "workers.page": nothing,
 }
 """What each operation is called with."""
+
+
+async def doubted(remit_in: OpenRemit, given: dict[str, Any]) -> str:
+    """A job whose worker stopped within a call."""
+    async with remit_in(**given) as remit:
+        job = (await remit.start(passes())).id
+        await given["providers"][0].began.wait()
+    return job
 
 
 def test_no_name_and_no_place_is_taken_twice() -> None:
@@ -87,8 +196,11 @@ def test_an_operation_has_its_route_and_its_twin(noun: str, operation: Operation
 @pytest.mark.parametrize("operation", [one for _, one in DECLARED], ids=lambda one: one.declaration.name)
 async def test_an_operation_works_over_http(remit_in: OpenRemit, served: Served, operation: Operation) -> None:
     declared = operation.declaration
-    async with remit_in(work=True) as remit, served(remit) as client:
-        path, body = await CALLS[declared.name](remit, operation)
+    recipes, flags = [ends, fails, passes, waits, writes], {**MAY, "jobs.drain_seconds": 0}
+    given = {"providers": [Door(), Far(READ)], "recipes": recipes, "tools": [write], "flags": flags}
+    doubtful = await doubted(remit_in, given) if declared.name == "steps.decide" else ""
+    async with remit_in(**given) as remit, served(remit) as client:
+        path, body = await CALLS[declared.name](World(remit, operation, doubtful))
         route, names = BY_NAME[declared.name], iter(path)
         filled = "/".join(next(names) if part.startswith("{") else part for part in route.path.split("/"))
         sent = None if body is msgspec.UNSET else body

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from remit.client import RemoteRemit
-from remit.service.ports import ServicePort
 from remit.service.service import Service
 from remit.testing.service import SERVICE_CHECKS
 from remit.testing.service.world import Check
@@ -18,12 +17,12 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def local(service: Service) -> AsyncIterator[ServicePort]:
+async def local(service: Service) -> AsyncIterator[Service]:
     yield service
 
 
 @asynccontextmanager
-async def remote(service: Service) -> AsyncIterator[ServicePort]:
+async def remote(service: Service) -> AsyncIterator[Service]:
     async with serving(service) as url, RemoteRemit(url, "") as remit:
         yield remit.service
 

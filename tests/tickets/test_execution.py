@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from remit.client import RemoteRemit
-from remit.service.ports import ServicePort
 from remit.service.service import Service
 from remit.testing.execution import EXECUTION_CHECKS, place, step
 from remit.testing.service.world import Check, Reach
@@ -21,12 +20,12 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def path_z(service: Service) -> AsyncIterator[ServicePort]:
+async def path_z(service: Service) -> AsyncIterator[Service]:
     yield service
 
 
 @asynccontextmanager
-async def path_y(service: Service) -> AsyncIterator[ServicePort]:
+async def path_y(service: Service) -> AsyncIterator[Service]:
     async with serving(service) as url, RemoteRemit(url, "") as remit:
         yield remit.service
 

@@ -20,7 +20,7 @@ from remit.ids import new_id
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
-    from remit.service.ports import ServicePort
+    from remit.service.service import Service
     from remit.service.views import ToolView
 
 EVERY: Final = ("*",)
@@ -35,7 +35,7 @@ class Caller(Protocol):
     """A Remit that is open: one over a journal here, or a RemoteRemit."""
 
     @property
-    def service(self) -> ServicePort:
+    def service(self) -> Service:
         """What it can do, by noun."""
         ...
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from remit.service.ports import ServicePort
+    from remit.service.service import Service
     from remit.service.views import JobRow
 
 
@@ -29,7 +29,7 @@ class Opened(Protocol):
         ...
 
     @property
-    def service(self) -> ServicePort:
+    def service(self) -> Service:
         """Everything that both can do, by noun."""
         ...
 

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from remit.api.routes.confirmations import DecideBody, EditBody, PendingQuery, RememberBody, RevokeBody
-from remit.client.connection import Connection
 from remit.client.person import only_oneself
+from remit.client.twin import Twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered, Scope
+from remit.service.approvals import Approvals
+from remit.service.confirmations import Confirmations
+from remit.service.questions import QuestionFilter
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 
+_MOST: Final = 1_000
 
-class RemoteConfirmations:
-    """The questions of a server; see ConfirmationsPort."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
-        self._connection = connection
+class RemoteConfirmations(Twin, Confirmations):
+    """The questions of a server."""
 
-    async def pending(self, job: str | None = None) -> list[ConfirmationView]:
+    async def pending(
+        self, job: str | None = None, *, only: QuestionFilter | None = None, limit: int | None = None
+    ) -> list[ConfirmationView]:
         """Open questions, oldest first."""
-        query = PendingQuery(job=job or "")
+        wanted = only or QuestionFilter()
+        query = PendingQuery(
+            job=job or "",
+            tool=wanted.tool,
+            principal=wanted.principal,
+            recipe=wanted.recipe,
+            label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
+            limit=min(limit or _MOST, _MOST),
+        )
         found: list[ConfirmationView] = await self._connection.ask("confirmations.pending", query=query)
         return found
 
@@ -77,12 +88,8 @@ class RemoteConfirmations:
         return edited
 
 
-class RemoteApprovals:
-    """The remembered approvals of a server; see ApprovalsPort."""
-
-    def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
-        self._connection = connection
+class RemoteApprovals(Twin, Approvals):
+    """The remembered approvals of a server."""
 
     async def active(self) -> list[Remembered]:
         """Those that hold now."""

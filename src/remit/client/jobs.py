@@ -9,14 +9,14 @@ from typing import Any, Final
 from remit.api.routes.history import Replayed as ReplayAnswer
 from remit.api.routes.history import ReplayQuery
 from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, RetryBody, SignalBody, StartBody, WaitQuery
-from remit.client.connection import Connection
 from remit.client.person import only_oneself
+from remit.client.twin import Twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport
-from remit.service.jobs import Options
+from remit.service.jobs import Jobs, Options
 from remit.service.many import Replayed, replayed_row
 from remit.service.retrying import Retried
 from remit.service.search import Found, JobSearch
@@ -28,12 +28,8 @@ REPLAY_S: Final = 600.0
 """Seconds that a replay may take."""
 
 
-class RemoteJobs:
-    """The jobs of a server; see JobsPort."""
-
-    def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
-        self._connection = connection
+class RemoteJobs(Twin, Jobs):
+    """The jobs of a server."""
 
     # --- queries
 
@@ -48,6 +44,7 @@ class RemoteJobs:
         labels: dict[str, str] | None = None,
         limit: int = 20,
         before: str | None = None,
+        text: str = "",
         since: int = 0,
     ) -> list[JobRow]:
         """Jobs, newest first; `before` continues after a job of an earlier page, `since` is the earliest creation."""
@@ -55,7 +52,7 @@ class RemoteJobs:
         rows: list[JobRow] = []
         while len(rows) < limit:
             most = min(limit - len(rows), _PAGE)
-            query = JobQuery(state=states, label=wanted, limit=most, before=before or "", since=since)
+            query = JobQuery(state=states, label=wanted, limit=most, before=before or "", text=text, since=since)
             page: JobPage = await self._connection.ask("jobs.page", query=query)
             rows += page.items
             before = page.next
@@ -127,13 +124,15 @@ class RemoteJobs:
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
         return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
 
-    async def retry(self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "") -> Retried:
+    async def retry(
+        self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "", made: str = ""
+    ) -> Retried:
         """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed."""
         only_oneself(by)
         body = RetryBody(step=step, repeat=repeat, reason=reason)
         # The key lets a request whose answer was lost be sent again.
-        made: Retried = await self._connection.ask("jobs.retry", job, body=body, key=new_id("retry"))
-        return made
+        retried: Retried = await self._connection.ask("jobs.retry", job, body=body, key=made or new_id("retry"))
+        return retried
 
     async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
         """Send a signal to a job that has not ended; under the same `key`, once."""

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from remit.errors import SettingsError
 from remit.jobs.recipe import recipe_of
 from remit.service.handle import JobHandle, ended
-from remit.service.outcome import outcome_of
+from remit.service.outcome import OutcomeView, outcome_of
 from remit.settings.loader import TOKEN
+from remit.tools.naming import wire_name
 
 try:
+    from remit.api.routes.tools import ExecuteBody
     from remit.client.connection import Connection
-    from remit.client.service import RemoteService, service_at
+    from remit.client.service import service_at
 except ModuleNotFoundError as missing:
     raise SettingsError(
         f"{missing.name} is not installed", remedy="Install it: pip install 'remit[serve]'"
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
     from remit.service.jobs import Options
+    from remit.service.service import Service
     from remit.service.views import JobRow
 
 T = TypeVar("T")
+_LONGEST_S: Final = 86_400.0
+"""Seconds that a call without a timeout of its own may take; the tool's limit is shorter."""
 
 
 class RemoteRemit:
@@ -51,7 +56,7 @@ class RemoteRemit:
         """
         given = os.environ.get(TOKEN, "") if token is None else token
         self._connection = Connection(url, given, timeout_s=timeout_s, clock=clock)
-        self.service: RemoteService = service_at(self._connection)
+        self.service: Service = service_at(self._connection)
         """Everything that a server does, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
 
     async def __aenter__(self) -> Self:
@@ -115,4 +120,10 @@ class RemoteRemit:
         With an idempotency `key` the call is made once. A `pending` call waits for a person: make the same call again
         once it is decided.
         """
-        return outcome_of(await self.service.sessions.call(tool, args, key=key, timeout_s=timeout))
+        limit = max(round(timeout * 1_000), 1) if timeout is not None else None
+        body = ExecuteBody(tool_name=wire_name(tool), args=args or {}, timeout_ms=limit)
+        held_s = timeout if timeout is not None else _LONGEST_S
+        view: OutcomeView = await self._connection.ask(
+            "tools.execute", body=body, answer=OutcomeView, key=key, held_s=held_s
+        )
+        return outcome_of(view)

@@ -1,57 +1,122 @@
-"""The service of a server: the nouns of `remit.service`, each method one request."""
+"""The service of a server: the nouns of `remit.service`, each of whose operations is one request.
+
+What is declared of a noun's method makes its request (`remit.client.twin`); here and in the files beside stand the few
+that need more than their request.
+"""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Mapping
+from typing import Any
 
-from remit.client.artifacts import RemoteArtifacts
+from remit.api.routes.conversations import SayBody
+from remit.api.routes.jobs import WaitQuery
+from remit.api.routes.tools import ExplainBody
+from remit.canonical import sha256
 from remit.client.confirmations import RemoteApprovals, RemoteConfirmations
 from remit.client.connection import Connection
-from remit.client.conversations import RemoteConversations
 from remit.client.jobs import RemoteJobs
-from remit.client.recipes import RemoteRecipes
-from remit.client.servers import RemoteServers
-from remit.client.steps import RemoteSteps
+from remit.client.person import only_oneself
 from remit.client.streams import RemoteStreams
 from remit.client.tickets import RemoteTickets
-from remit.client.tools import RemotePolicy, RemoteSessions, RemoteTools
-from remit.client.workers import RemoteWorkers
+from remit.client.twin import Twin, twin
+from remit.codes import Code
+from remit.errors import ServerError
+from remit.ids import new_id
+from remit.policy.decision import CallerKind
+from remit.policy.explain import Explanation
+from remit.service.artifacts import Artifacts
+from remit.service.conversations import Conversations
+from remit.service.health import Health
+from remit.service.jobs import Options
+from remit.service.mcp import McpServers
+from remit.service.policy import PolicyRules
+from remit.service.recipes import KnownRecipes
+from remit.service.requests import Requests
+from remit.service.saved_views import SavedViews
+from remit.service.service import Service
+from remit.service.sessions import Sessions
+from remit.service.steps import Steps
+from remit.service.tools import Tools
+from remit.service.usage import Usage
+from remit.service.views import JobRow
+from remit.service.workers import Workers
 
 
-class RemoteService(msgspec.Struct, frozen=True, kw_only=True):
-    """The nouns; see ServicePort."""
+class RemoteArtifacts(Twin, Artifacts):
+    """The artifacts of a server's jobs."""
 
-    jobs: RemoteJobs
-    steps: RemoteSteps
-    artifacts: RemoteArtifacts
-    streams: RemoteStreams
-    sessions: RemoteSessions
-    confirmations: RemoteConfirmations
-    approvals: RemoteApprovals
-    policy: RemotePolicy
-    tools: RemoteTools
-    servers: RemoteServers
-    recipes: RemoteRecipes
-    conversations: RemoteConversations
-    tickets: RemoteTickets
-    workers: RemoteWorkers
+    async def read(self, job: str, digest: str) -> bytes:
+        """The bytes of one of them, which have this digest."""
+        data: bytes = await self._connection.ask("artifacts.read", job, digest)
+        if sha256(data) != digest:
+            why = f"the received bytes of {digest} have another digest"
+            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask again.")
+        return data
 
 
-def service_at(connection: Connection) -> RemoteService:
-    """The service at the other end of a connection."""
-    return RemoteService(
+class RemoteConversations(Twin, Conversations):
+    """The conversations of a server."""
+
+    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
+        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
+        options = options or Options()
+        only_oneself(options.principal)
+        body = SayBody(
+            text=text,
+            title=options.title,
+            labels=options.labels,
+            priority=options.priority,
+            policy=tuple(dict(rule) for rule in options.policy),
+            tools=options.tools,
+            budget=dict(options.budget),
+            job=options.job,
+        )
+        # The key lets a request whose answer was lost be sent again.
+        row: JobRow = await self._connection.ask(
+            "conversations.say", job, query=WaitQuery(), body=body, key=key or new_id("say")
+        )
+        return row.job
+
+
+class RemotePolicy(Twin, PolicyRules):
+    """The rules of a server."""
+
+    async def explain(
+        self,
+        tool: str,
+        args: dict[str, Any],
+        *,
+        principal: str,
+        kind: CallerKind = "session",
+        recipe: str = "",
+        given: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """What policy says to a call; an empty `principal` is the token's."""
+        body = ExplainBody(tool=tool, args=args, principal=principal, kind=kind, recipe=recipe, given=dict(given or {}))
+        explanation: Explanation = await self._connection.ask("policy.explain", body=body)
+        return explanation
+
+
+def service_at(connection: Connection) -> Service:
+    """The service at the other end of a connection. What is not declared is refused with LOCAL_ONLY."""
+    return Service(
         jobs=RemoteJobs(connection),
-        steps=RemoteSteps(connection),
+        steps=twin(Steps, connection),
         artifacts=RemoteArtifacts(connection),
         streams=RemoteStreams(connection),
-        sessions=RemoteSessions(connection),
+        sessions=twin(Sessions, connection),
         confirmations=RemoteConfirmations(connection),
         approvals=RemoteApprovals(connection),
         policy=RemotePolicy(connection),
-        tools=RemoteTools(connection),
-        servers=RemoteServers(connection),
-        recipes=RemoteRecipes(connection),
+        tools=twin(Tools, connection),
+        servers=twin(McpServers, connection),
+        recipes=twin(KnownRecipes, connection),
         conversations=RemoteConversations(connection),
         tickets=RemoteTickets(connection),
-        workers=RemoteWorkers(connection),
+        workers=twin(Workers, connection),
+        usage=twin(Usage, connection),
+        health=twin(Health, connection),
+        requests=twin(Requests, connection),
+        saved_views=twin(SavedViews, connection),
     )

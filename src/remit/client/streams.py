@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from remit.api.routes.history import EventQuery
-from remit.client.connection import Connection
 from remit.client.following import Sent, follow, listen
+from remit.client.twin import Twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.event import Event
 from remit.models.tail import Piece
 from remit.service.heads import stream_named
+from remit.service.streams import Streams
 from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative
 
@@ -29,12 +30,8 @@ class _Page(msgspec.Struct, frozen=True):
     next: int | None
 
 
-class RemoteStreams:
-    """The streams of a server; see StreamsPort."""
-
-    def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
-        self._connection = connection
+class RemoteStreams(Twin, Streams):
+    """The streams of a server."""
 
     def name(self, identifier: str) -> str:
         """The stream of a job or session."""

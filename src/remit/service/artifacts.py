@@ -13,6 +13,7 @@ from remit.errors import ChainBrokenError, NotFoundError, PayloadErasedError
 from remit.jobs.state import History
 from remit.journal.event import UNSET
 from remit.journal.kinds import BytesKept, decode
+from remit.operation import JobReference, operation
 from remit.service.heads import head_of, stream_named
 from remit.service.values import value_of
 from remit.service.views import ArtifactRow
@@ -31,8 +32,14 @@ class Artifacts:
         """Look at `journal`."""
         self._journal = journal
 
-    async def rows(self, job: str) -> list[ArtifactRow]:
-        """What a job's or session's steps left, in their order. Raises NotFoundError."""
+    @operation(
+        "artifacts.rows", "GET /v1/jobs/{job}/artifacts", "read", "List what a job left.", codes=(Code.JOB_NOT_FOUND,)
+    )
+    async def rows(self, job: JobReference) -> list[ArtifactRow]:
+        """List the files that a job's steps left, and what they wrote to stdout and stderr.
+
+        They come in the order of the steps; a session has them too. Raises NotFoundError.
+        """
         await head_of(self._journal, job)
         events = await self._journal.read(stream_named(job))
         history = History(events)

@@ -16,6 +16,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.state import ENDED, History, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
 from remit.models.message import Message, user
+from remit.operation import JobReference, operation
 from remit.policy.overlay import within
 from remit.service.heads import head_of
 from remit.service.jobs import Options
@@ -70,8 +71,18 @@ class Conversations:
         answer = await answer_of(self._journal, record)
         return [*await prompt_of(self._journal, found.events, step), *(() if answer is None else (answer,))]
 
-    async def in_openai_format(self, job: str, step: str = "") -> list[dict[str, Any]]:
-        """What was said in a job, or at one of its steps, as the Chat Completions API takes it."""
+    @operation(
+        "conversations.view",
+        "GET /v1/jobs/{job}/conversation",
+        "read",
+        "Show an agent's conversation.",
+        codes=(Code.JOB_NOT_FOUND, Code.STEP_NOT_FOUND, Code.PAYLOAD_ERASED),
+    )
+    async def in_openai_format(self, job: JobReference, step: str = "") -> list[dict[str, Any]]:
+        """Show what was said in a job, or at one of its steps, in the message format of OpenAI's Chat Completions.
+
+        Without `step`, the newest conversation of the job. Raises NotFoundError.
+        """
         return to_openai(await (self.of_step(job, step) if step else self.messages(job)))
 
     # --- commands

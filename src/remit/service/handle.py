@@ -13,7 +13,7 @@ from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
-    from remit.service.ports import ServicePort
+    from remit.service.service import Service
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class JobEndedError(RemitError):
 class JobHandle(Generic[T]):
     """A job, wherever it runs. Awaiting it gives its result."""
 
-    def __init__(self, service: ServicePort, job: str, recipe: Recipe[..., T] | None = None) -> None:
+    def __init__(self, service: Service, job: str, recipe: Recipe[..., T] | None = None) -> None:
         """With `recipe`, the result has the type that it declares."""
         self.id = job
         self._service = service
@@ -87,7 +87,7 @@ class JobHandle(Generic[T]):
         return await self._service.confirmations.pending(self.id)
 
 
-async def ended(service: ServicePort, job: str) -> JobRow:
+async def ended(service: Service, job: str) -> JobRow:
     """Wait until a job has ended, in whatever process; its row. Raise NotFoundError."""
     await service.jobs.row(job)
     async for _ in service.streams.follow(stream_named(job)):

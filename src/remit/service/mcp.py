@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, ProviderError, StateError
+from remit.http.access import Access
+from remit.operation import Body, By, Wire, operation
 from remit.tools.drift import Drift, compare_input, compare_output, worst
 from remit.tools.pins import Changes, How, Pin, Pins, hash_of
 from remit.tools.remote import Probed, Remote, RemoteStatus
@@ -24,6 +26,10 @@ PREFIX: Final = "mcp_"
 """What the id of a server's provider begins with."""
 _KEYS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """Parts of a definition in the order in which they are shown; others come after."""
+_ONE: Final = "/v1/mcp/servers/{server}"
+_DOWN: Final = (Code.UNKNOWN_TOOL, Code.TOOL_UNAVAILABLE)
+_ASKED_S: Final = 120.0
+"""Seconds that connecting a server may take: it may have to be installed first."""
 _COMPARED: Final = 2_000
 """Lines up to which two sides are compared; above, one stands whole after the other."""
 
@@ -98,6 +104,11 @@ class ServerDiff(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolDiff, ...]
 
 
+async def _check_known(servers: McpServers, _: Access, arguments: Mapping[str, Any]) -> None:
+    """Raise NotFoundError for a server that is not used here."""
+    servers.remote(arguments["server"])
+
+
 class McpServers:
     """The servers of this process."""
 
@@ -157,8 +168,9 @@ class McpServers:
                 found[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
         return found
 
+    @operation("servers.page", "GET /v1/mcp/servers", "read", "List MCP servers.")
     async def entries(self) -> list[ServerEntry]:
-        """Every server that is used, by name, with what is known of it. None is connected."""
+        """List the servers, with what is known of them. None is connected."""
         return [await self._entry(name, outage) for name, outage in self.known().items()]
 
     async def _entry(self, name: str, outage: str) -> ServerEntry:
@@ -172,8 +184,20 @@ class McpServers:
             isolation=known.isolation if known else "",
         )
 
+    @operation(
+        "servers.status",
+        f"POST {_ONE}/connect",
+        "admin",
+        "Connect to an MCP server.",
+        codes=_DOWN,
+        held_s=_ASKED_S,
+        repeatable=True,
+    )
     async def status(self, server: str) -> RemoteStatus:
-        """Connect and tell who answers. Raises NotFoundError or StateError."""
+        """Connect to a server and say who answers, as it says itself.
+
+        Raises NotFoundError or StateError.
+        """
         remote = self.remote(server)
         try:
             return await remote.status()
@@ -188,16 +212,47 @@ class McpServers:
         except ProviderError as error:
             raise _down(error) from error
 
+    @operation(
+        "servers.pinned",
+        f"GET {_ONE}/pin",
+        "read",
+        "Show what is pinned of an MCP server.",
+        codes=(Code.UNKNOWN_TOOL,),
+        check=_check_known,
+    )
     async def pin_of(self, server: str) -> Pin | None:
-        """What was pinned last."""
+        """Show what was pinned last; null if nothing was. The server is not connected."""
         return await self._pins.load(server)
 
-    async def pin(self, server: str, *, by: str = "") -> Pin:
-        """Take the tools as they are now. Raises NotFoundError or StateError."""
+    @operation(
+        "servers.pin",
+        f"POST {_ONE}/pin",
+        "admin",
+        "Pin an MCP server's tools as they are.",
+        codes=(*_DOWN, Code.APPEND_CONFLICT),
+        held_s=_ASKED_S,
+    )
+    async def pin(self, server: str, *, by: By = "") -> Pin:
+        """Take a server's tools as they are now, whatever they are.
+
+        Raises NotFoundError or StateError.
+        """
         return await self._record(server, await self.definitions(server), how="pin", by=by)
 
+    @operation(
+        "servers.diff",
+        f"POST {_ONE}/diff",
+        "admin",
+        "Show what changed since the pin.",
+        codes=(*_DOWN, Code.STREAM_NOT_FOUND),
+        held_s=_ASKED_S,
+        repeatable=True,
+    )
     async def diff(self, server: str) -> ServerDiff:
-        """What changed since the pin. Raises NotFoundError if there is none, or StateError."""
+        """Show what changed in a server's tools since they were pinned, with the digest that an approval brings back.
+
+        Raises NotFoundError if nothing was pinned, or StateError.
+        """
         pin = await self._pins.load(server)
         if pin is None:
             msg = f"the MCP server {server} was never pinned"
@@ -212,8 +267,23 @@ class McpServers:
             tools=tuple(_diffs(pin, today, changes)),
         )
 
-    async def approve(self, server: str, shown: str, *, by: str = "") -> Pin:
-        """Take the changes that were shown, by their digest. Raises StateError where it is not these any more."""
+    @operation(
+        "servers.approve",
+        f"POST {_ONE}/approve",
+        "admin",
+        "Take the changes that were shown.",
+        body=Body(
+            "ApproveBody", "The digest of the changes that were shown: an approval of anything else does not count."
+        ),
+        codes=(*_DOWN, Code.CONFIRMATION_MISMATCH, Code.APPEND_CONFLICT),
+        held_s=_ASKED_S,
+        example={"digest": "sha256:…"},
+    )
+    async def approve(self, server: str, shown: Annotated[str, Wire("digest")], *, by: By = "") -> Pin:
+        """Take the changes that were shown.
+
+        `shown` is their digest. Raises StateError where it is not these any more.
+        """
         pin = await self._pins.load(server)
         today = await self.definitions(server)
         if pin is None or fingerprint(pin, today) != shown:

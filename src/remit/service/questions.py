@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remit.gateway.proof import ProofKind
-    from remit.service.ports import ConfirmationsPort
+    from remit.service.confirmations import Confirmations
 
 
 class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def telling(questions: Sequence[ConfirmationView]) -> list[Any]:
 
 
 async def answer_each(
-    confirmations: ConfirmationsPort,
+    confirmations: Confirmations,
     digests: Sequence[tuple[str, str]],
     decision: Literal["approve", "deny"],
     *,

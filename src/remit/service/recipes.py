@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
+from remit.codes import Code
 from remit.jobs.recipe import shown
+from remit.operation import Wire, operation
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe, Recipes
@@ -53,12 +55,17 @@ class KnownRecipes:
 
     # --- queries
 
+    @operation("recipes.page", "GET /v1/recipes", "read", "List recipes.")
     async def views(self) -> list[RecipeView]:
-        """Every recipe, by name."""
+        """List the recipes with their parameters, by name."""
         return [recipe_view(one) for one in self.registry.all()]
 
-    async def view(self, name: str) -> RecipeView:
-        """One recipe. Raise NotFoundError (UNKNOWN_RECIPE)."""
+    @operation("recipes.view", "GET /v1/recipes/{recipe}", "read", "Show a recipe.", codes=(Code.UNKNOWN_RECIPE,))
+    async def view(self, name: Annotated[str, Wire("recipe")]) -> RecipeView:
+        """Show one recipe.
+
+        Raise NotFoundError (UNKNOWN_RECIPE).
+        """
         return recipe_view(self.registry.get(name))
 
     def names(self) -> list[str]:

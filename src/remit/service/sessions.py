@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -19,11 +19,13 @@ from remit.codes import Code
 from remit.errors import NotCanonicalError, NotFoundError, UsageError
 from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
+from remit.http.access import Access
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
 from remit.journal.kinds import decode as payload_of
 from remit.large import is_large
+from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
@@ -46,6 +48,11 @@ _MAX_NAME: Final = 200
 _CALLERS: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
 
 
+def _own(access: Access, rows: list[SessionRow]) -> list[SessionRow]:
+    """The sessions that a token may see: its own, if it is limited to some tools."""
+    return [row for row in rows if not access.tools or row.principal == (access.principal or "")]
+
+
 class Sessions:
     """The sessions of one journal, and the calls in them."""
 
@@ -59,8 +66,17 @@ class Sessions:
 
     # --- queries
 
-    async def rows(self, *, limit: int = 20, before: str = "") -> list[SessionRow]:
-        """Sessions, newest first; `before` continues after a session of an earlier page."""
+    @operation("sessions.page", "GET /v1/sessions", "read", "List sessions.", visible=_own)
+    async def rows(
+        self,
+        *,
+        limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 20,
+        before: Annotated[str, Here("a server lists its newest sessions", "Ask for more of them.")] = "",
+    ) -> list[SessionRow]:
+        """List sessions of calls from outside any job, newest first.
+
+        `before` continues after a session of an earlier page.
+        """
         after = stream_named(before) if before else None
         query = HeadQuery(kind=SESSION, limit=limit, before=after)
         return [session_row(head) for head in await self._journal.heads(query)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
@@ -12,6 +14,7 @@ from remit.jobs.records import CallRecord
 from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
+from remit.operation import Body, By, operation
 from remit.service.heads import open_job, stream_named
 from remit.service.rows import step_row
 from remit.service.step_values import StepValues
@@ -38,8 +41,18 @@ class Steps:
 
     # --- queries
 
+    @operation(
+        "jobs.step",
+        "GET /v1/jobs/{job}/steps/{step}",
+        "read",
+        "Show one step.",
+        codes=(Code.JOB_NOT_FOUND, Code.STEP_NOT_FOUND),
+    )
     async def view(self, job: str, step: str) -> StepView:
-        """One step, whole. Raises NotFoundError (STEP_NOT_FOUND)."""
+        """Show one step of a job, with its whole input and result.
+
+        Raises NotFoundError (STEP_NOT_FOUND).
+        """
         return await self.view_in(await story_of(self._journal, job), job, step)
 
     async def view_in(self, story: Story, job: str, step: str) -> StepView:
@@ -60,6 +73,16 @@ class Steps:
 
     # --- commands
 
+    @operation(
+        "steps.decide",
+        "POST /v1/jobs/{job}/steps/{step}/decide",
+        "decide",
+        "Decide a step in doubt.",
+        body=Body("StepDecision", "The outcome of a step."),
+        status=204,
+        codes=(Code.JOB_NOT_FOUND, Code.JOB_FINISHED, Code.STEP_NOT_FOUND, Code.STEP_NOT_WAITING, Code.STEP_DECIDED),
+        example={"decision": "done", "value": {"sent": True}},
+    )
     async def decide(
         self,
         job: str,
@@ -67,16 +90,16 @@ class Steps:
         decision: Literal["done", "retry", "fail"],
         value: Any = None,
         *,
-        attempt: int | None = None,
-        by: str = "",
+        attempt: Annotated[int, msgspec.Meta(ge=1)] | None = None,
+        by: By = "",
         reason: str = "",
         replace: bool = False,
     ) -> None:
-        """Resolve a step whose outcome is unknown (rule 3); the first decision on an attempt counts.
+        """Resolve a step whose end is not recorded; the first decision on an attempt counts.
 
-        `attempt` is the one that was shown; without it, the attempt that waits now. `replace` corrects the decision
-        that stands, as long as no worker has continued it. Raises NotFoundError or StateError, and UsageError
-        (INVALID_INPUT) if the tool is known here and does not return what `value` is.
+        A person does that (rule 3). `attempt` is the one that was shown; without it, the attempt that waits now.
+        `replace` corrects the decision that stands, as long as no worker has continued it. Raises NotFoundError or
+        StateError, and UsageError (INVALID_INPUT) if the tool is known here and does not return what `value` is.
         """
         result = encoded(value, Code.INVALID_INPUT) if decision == "done" else None
         while True:

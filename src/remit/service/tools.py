@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from remit.codes import Code
 from remit.gateway.readiness import Snapshot
+from remit.http.access import Access
+from remit.http.problem import Problem
+from remit.operation import Patience, Wire, operation
 from remit.policy.decision import Caller
 from remit.policy.levels import exposed
+from remit.policy.overlay import covers
 from remit.service.views import ToolView
 from remit.service.visible import OfferedTool, Visible, offered_tool, visible
 
@@ -20,6 +25,20 @@ if TYPE_CHECKING:
     from remit.tools.meta import ToolMeta
 
 
+def _covered(access: Access, tool: ToolView) -> bool:
+    return not access.tools or covers(access.tools, tool.name, tool.key)
+
+
+def _covered_tools(access: Access, tools: list[ToolView]) -> list[ToolView]:
+    return [tool for tool in tools if _covered(access, tool)]
+
+
+def _covered_tool(access: Access, tool: ToolView) -> ToolView:
+    if not _covered(access, tool):
+        raise Problem(Code.UNKNOWN_TOOL)
+    return tool
+
+
 class Tools:
     """The tools of this process."""
 
@@ -31,10 +50,11 @@ class Tools:
 
     # --- queries
 
-    async def views(self, patience_s: float | None = None) -> list[ToolView]:
-        """The catalog, by name.
+    @operation("tools.page", "GET /v1/tools", "read", "List tools.", visible=_covered_tools)
+    async def views(self, patience_s: Patience = None) -> list[ToolView]:
+        """List the tools, with their schemas, versions and what policy will do.
 
-        Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
+        They come by name. Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
         """
         tools = await self._catalog.tools(patience_s)
         return [self._view(tool) for tool in sorted(tools, key=lambda t: t.meta.name)]
@@ -43,10 +63,18 @@ class Tools:
         """What providers say of their tools."""
         return [tool.meta for tool in await self._catalog.tools()]
 
-    async def view(self, name: str) -> ToolView:
-        """One tool by its full name, wire name, or a key that covers no other; also a quarantined one.
+    @operation(
+        "tools.view",
+        "GET /v1/tools/{tool}",
+        "read",
+        "Show a tool.",
+        codes=(Code.UNKNOWN_TOOL, Code.INVALID_TOOL_STEP, Code.TOOL_QUARANTINED),
+        visible=_covered_tool,
+    )
+    async def view(self, name: Annotated[str, Wire("tool")]) -> ToolView:
+        """Show one tool by its full name, key or wire name.
 
-        Raises ResolveError.
+        The key covers no other tool. Also a quarantined one is shown. Raises ResolveError.
         """
         known = await self._catalog.find(name)
         return self._view(known or (await self._catalog.resolve(name, {}))[0])
@@ -84,8 +112,9 @@ class Tools:
         """
         return self._catalog.watch(changed)
 
-    async def failures(self, patience_s: float | None = None) -> dict[str, str]:
-        """Why tools are missing, by the provider that could not be listed."""
+    @operation("tools.failures", "GET /v1/providers/failures", "read", "Say which providers cannot be listed.")
+    async def failures(self, patience_s: Patience = None) -> dict[str, str]:
+        """Say why tools are missing, by the provider that could not be listed."""
         await self._catalog.tools(patience_s)
         return dict(self._catalog.failures)
 

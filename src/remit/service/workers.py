@@ -9,6 +9,7 @@ import msgspec
 
 from remit.engines.presence import present
 from remit.jobs.state import KIND
+from remit.operation import operation
 from remit.service.states import worker_words
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Workers:
 
     # --- queries
 
+    @operation("workers.page", "GET /v1/workers", "read", "List the processes that run jobs, with their code.")
     async def views(self) -> list[WorkerView]:
-        """Every process that says that it works and is alive, the one that began last first."""
+        """List the processes that run jobs now, the one that began last first."""
         held = Counter(head.lease_owner for head in await self._journal.leases(KIND))
         found = [
             WorkerView(

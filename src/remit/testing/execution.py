@@ -20,7 +20,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import StateError
-from remit.service.ports import ServicePort
+from remit.service.service import Service
 from remit.settings import load
 from remit.testing.service.world import Check, Reach, refused
 from remit.tickets.execution import RunRequest, ToolPolicy
@@ -41,7 +41,7 @@ _RULES: Final = [
 class Place:
     """The service under test, the one over the journal, its metrics, and what its tools have done."""
 
-    def __init__(self, service: ServicePort, runtime: Runtime, noted: list[str]) -> None:
+    def __init__(self, service: Service, runtime: Runtime, noted: list[str]) -> None:
         self.service = service
         self.local = runtime.service
         self.metrics = runtime.services.metrics

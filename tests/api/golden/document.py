@@ -1,6 +1,6 @@
 """The API as it was promised, a line for each route, operation and schema.
 
-`python -m tests.api.golden.document` writes the file anew, after a change that is meant.
+`python -m tests.api.golden.document` writes the file after a change that is meant.
 """
 
 from __future__ import annotations

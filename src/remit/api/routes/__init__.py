@@ -14,13 +14,9 @@ from remit.api.routes import (
     history,
     jobs,
     plans,
-    recipes,
     server,
-    servers,
-    steps,
     tickets,
     tools,
-    workers,
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -28,16 +24,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     *events.ROUTES,
     *jobs.ROUTES,
     *history.ROUTES,
-    *steps.ROUTES,
     *artifacts.ROUTES,
-    *recipes.ROUTES,
     *plans.ROUTES,
     *confirmations.ROUTES,
     *conversations.ROUTES,
     *tools.ROUTES,
-    *servers.ROUTES,
     *tickets.ROUTES,
     *derived(),
-    *workers.ROUTES,
 )
 """The table."""

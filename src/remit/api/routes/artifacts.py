@@ -6,7 +6,6 @@ from typing import Final
 
 from remit.api.route import BYTES, Answer, ApiRequest, Route
 from remit.codes import Code
-from remit.service.views import ArtifactRow
 
 _HEADERS: Final = {
     "content-disposition": "attachment",
@@ -14,11 +13,6 @@ _HEADERS: Final = {
     "x-content-type-options": "nosniff",
 }
 """No browser shows what a program made as if it were ours."""
-
-
-async def rows(asked: ApiRequest) -> list[ArtifactRow]:
-    """List the files that a job's steps left, and what they wrote to stdout and stderr."""
-    return await asked.service.artifacts.rows(await _known(asked))
 
 
 async def read(asked: ApiRequest) -> Answer:
@@ -32,16 +26,6 @@ async def _known(asked: ApiRequest) -> str:
 
 
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path="/v1/jobs/{job}/artifacts",
-        name="artifacts.rows",
-        scope="read",
-        summary="List what a job left.",
-        handler=rows,
-        answer=list[ArtifactRow],
-        codes=(Code.JOB_NOT_FOUND,),
-    ),
     Route(
         method="GET",
         path="/v1/jobs/{job}/artifacts/{digest}",

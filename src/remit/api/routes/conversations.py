@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from remit.api.filing import Filing
 from remit.api.route import ApiRequest, Route
@@ -20,19 +18,6 @@ class SayBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: str
 
 
-class ConversationQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of it."""
-
-    step: str = ""
-    """Only what this step asked a model, and the answer; empty: the newest conversation of the job."""
-
-
-async def view(asked: ApiRequest) -> list[dict[str, Any]]:
-    """Show what was said in a job, or at one of its steps, in the message format of OpenAI's Chat Completions."""
-    job = await asked.service.jobs.find(asked.path["job"])
-    return await asked.service.conversations.in_openai_format(job, asked.query.step)
-
-
 async def say(asked: ApiRequest) -> JobRow:
     """Say something to an agent. The answer is the job that answers: this one if it is at work, else a new one."""
     body: SayBody = asked.body
@@ -46,17 +31,6 @@ async def say(asked: ApiRequest) -> JobRow:
 
 
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path="/v1/jobs/{job}/conversation",
-        name="conversations.view",
-        scope="read",
-        summary="Show an agent's conversation.",
-        handler=view,
-        query=ConversationQuery,
-        answer=list[dict[str, Any]],
-        codes=(Code.JOB_NOT_FOUND, Code.STEP_NOT_FOUND, Code.PAYLOAD_ERASED),
-    ),
     Route(
         method="POST",
         path="/v1/jobs/{job}/conversation",

@@ -14,7 +14,7 @@ from remit.codes import Code
 from remit.http.problem import Problem
 from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
-from remit.service.views import StepView, VerifyReport
+from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative
 
 if TYPE_CHECKING:
@@ -76,11 +76,6 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 async def trace(asked: ApiRequest) -> Narrative:
     """Tell what a job or session did: times, versions, who allowed what."""
     return await asked.service.streams.narrative(await _known(asked))
-
-
-async def step(asked: ApiRequest) -> StepView:
-    """Show one step of a job, with its whole input and result."""
-    return await asked.service.steps.view(asked.path["job"], asked.path["step"])
 
 
 async def events(asked: ApiRequest) -> EventPage:
@@ -167,16 +162,6 @@ ROUTES: Final = (
         handler=trace,
         answer=Narrative,
         codes=_FOUND,
-    ),
-    Route(
-        method="GET",
-        path=f"{_ONE}/steps/{{step}}",
-        name="jobs.step",
-        scope="read",
-        summary="Show one step.",
-        handler=step,
-        answer=StepView,
-        codes=(*_FOUND, Code.STEP_NOT_FOUND),
     ),
     Route(
         method="GET",

@@ -14,10 +14,8 @@ from remit.errors import UsageError
 from remit.http.problem import Problem
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
-from remit.policy.overlay import covers
 from remit.redact import line
 from remit.service.outcome import OutcomeView
-from remit.service.views import SessionRow, ToolView
 from remit.tickets.execution import RunRequest, ToolPolicy
 from remit.tickets.report import RunReport
 from remit.tickets.steps import MAX_STEPS, normalised
@@ -53,30 +51,6 @@ class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The ticket's retry_count."""
     tool_steps: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=MAX_STEPS)] | None = None
     tool_policy: ToolPolicy = ToolPolicy()
-
-
-class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sessions."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 20
-
-
-async def page(asked: ApiRequest) -> list[ToolView]:
-    """List the tools, with their schemas, versions and what policy will do."""
-    return [tool for tool in await asked.service.tools.views() if _covered(asked, tool)]
-
-
-async def failures(asked: ApiRequest) -> dict[str, str]:
-    """Say why tools are missing, by the provider that could not be listed."""
-    return await asked.service.tools.failures()
-
-
-async def view(asked: ApiRequest) -> ToolView:
-    """Show one tool by its full name, key or wire name."""
-    found = await asked.service.tools.view(asked.path["tool"])
-    if not _covered(asked, found):
-        raise Problem(Code.UNKNOWN_TOOL)
-    return found
 
 
 async def explain(asked: ApiRequest) -> Explanation:
@@ -125,11 +99,6 @@ def _check_name(name: str) -> None:
         raise UsageError(f"tool_name {line(name)!r} has a dot", code=Code.INVALID_TOOL_STEP, remedy=remedy)
 
 
-def _covered(asked: ApiRequest, tool: ToolView) -> bool:
-    """Whether the request's token covers the tool."""
-    return not asked.access.tools or covers(asked.access.tools, tool.name, tool.key)
-
-
 async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
     asked.access.require_all_tools("the steps of a ticket")
     request = RunRequest(
@@ -145,41 +114,7 @@ async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]
     return report
 
 
-async def sessions(asked: ApiRequest) -> list[SessionRow]:
-    """List sessions of calls from outside any job, newest first."""
-    rows = await asked.service.sessions.rows(limit=asked.query.limit)
-    return [row for row in rows if not asked.access.tools or row.principal == asked.principal]
-
-
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path="/v1/tools",
-        name="tools.page",
-        scope="read",
-        summary="List tools.",
-        handler=page,
-        answer=list[ToolView],
-    ),
-    Route(
-        method="GET",
-        path="/v1/tools/{tool}",
-        name="tools.view",
-        scope="read",
-        summary="Show a tool.",
-        handler=view,
-        answer=ToolView,
-        codes=(Code.UNKNOWN_TOOL, Code.INVALID_TOOL_STEP, Code.TOOL_QUARANTINED),
-    ),
-    Route(
-        method="GET",
-        path="/v1/providers/failures",
-        name="tools.failures",
-        scope="read",
-        summary="Say which providers cannot be listed.",
-        handler=failures,
-        answer=dict[str, str],
-    ),
     Route(
         method="POST",
         path="/v1/tools/execute",
@@ -205,15 +140,5 @@ ROUTES: Final = (
         body=ExplainBody,
         answer=Explanation,
         example={"tool": "fs.write", "args": {"path": "a.md", "content": "x"}},
-    ),
-    Route(
-        method="GET",
-        path="/v1/sessions",
-        name="sessions.page",
-        scope="read",
-        summary="List sessions.",
-        handler=sessions,
-        query=SessionQuery,
-        answer=list[SessionRow],
     ),
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.cli.opened import Opened
-    from remit.service.ports import ServicePort
+    from remit.service.service import Service
     from remit.service.views import ArtifactRow
 
 
@@ -94,7 +94,7 @@ def chosen(rows: Sequence[ArtifactRow], names: Sequence[str], step: str, *, last
     return list({row.path: row for row in found}.values()) if last else found
 
 
-async def _cat(service: ServicePort, job: str, rows: Sequence[ArtifactRow]) -> None:
+async def _cat(service: Service, job: str, rows: Sequence[ArtifactRow]) -> None:
     from remit.errors import UsageError
 
     if len(rows) != 1:

@@ -12,7 +12,6 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
-from remit.service.ports import ServicePort
 from remit.service.service import Service
 from remit.service.views import JobRow
 from remit.settings import load
@@ -20,7 +19,7 @@ from remit.tools.function import tool
 from remit.tools.provider import CallContext
 from remit.wiring.runtime import open_runtime
 
-Reach = Callable[[Service], AbstractAsyncContextManager[ServicePort]]
+Reach = Callable[[Service], AbstractAsyncContextManager[Service]]
 """Opens the service under test, given the one over the journal."""
 Check = Callable[[Reach], Awaitable[None]]
 _RULES: Final = [
@@ -123,7 +122,7 @@ async def regrets(run: Run) -> None:
 class World:
     """The service under test, and the one over the journal."""
 
-    def __init__(self, service: ServicePort, local: Service) -> None:
+    def __init__(self, service: Service, local: Service) -> None:
         self.service = service
         self.local = local
 
