@@ -150,3 +150,15 @@ def test_where_no_client_is_used_that_is_said(project: Project) -> None:
     done = project.here("mcp", "import")
     assert (done.status, done.out) == (0, "")
     assert "no servers were found in the usual places; name a FILE" in done.err
+
+
+def test_a_server_of_the_projects_file_that_is_disabled_in_claude_code_stays_so(project: Project) -> None:
+    entry = {"command": "x"}
+    (project.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"shared": entry}}), encoding="utf-8")
+    off = {
+        "mcpServers": {"mine": {"command": "y"}},
+        "projects": {str(project.folder): {"disabledMcpjsonServers": ["shared"]}},
+    }
+    (project.folder / ".claude.json").write_text(json.dumps(off), encoding="utf-8")
+    assert project.here("mcp", "import", "--all").status == 0
+    assert written(project) == {"mine": {"command": ["y"]}, "shared": {"command": ["x"], "disabled": True}}

@@ -35,6 +35,7 @@ def test_a_server_on_http_is_carried_over(kind: dict[str, str]) -> None:
         ({"type": "sse", "url": "https://h"}, "its transport is sse, which is not supported"),
         ({"type": "ws", "url": "wss://h"}, "its type ws is not supported"),
         ({"type": "http"}, "it has no command and no url"),
+        ({"serverUrl": "https://h"}, "it has no command and no url, only serverUrl"),
         ({}, "it has no command and no url"),
         ({"command": " "}, "it has no command"),
         ({"command": ["x"]}, "it has no command"),
@@ -100,3 +101,31 @@ def test_a_plain_opening_of_claude_desktop_is_told() -> None:
 
 def test_a_folder_in_the_home_folder_is_written_with_a_tilde() -> None:
     assert carried({"command": "x", "cwd": "${userHome}/n"}, "cursor").table["cwd"] == "~/n"
+
+
+def test_the_words_of_gemini_for_http_are_understood() -> None:
+    assert carried({"httpUrl": "https://h", "timeout": 5}).table == {"url": "https://h"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "cwd"),
+    [
+        ({"command": "python", "args": ["./server.py"]}, "/p"),
+        ({"command": "../run"}, "/p"),
+        ({"command": "npx", "args": ["-y", "files", "."]}, "/p"),
+        ({"command": "x", "env": {"DATA": "./data"}}, "/p"),
+        ({"command": "x", "args": ["./a"], "cwd": "sub"}, "/p/sub"),
+        ({"command": "x", "args": ["./a"], "cwd": "/abs"}, "/abs"),
+        ({"command": "npx", "args": ["-y", "@scope/files"]}, None),
+    ],
+)
+def test_relative_paths_of_another_folders_file_count_from_there(entry: dict[str, Any], cwd: str | None) -> None:
+    foreign = Foreign("a", entry, "claude-code", Path("/p/.mcp.json"), project=Path("/p"))
+    assert carry(foreign, Path("/elsewhere")).table.get("cwd") == cwd
+    assert carry(foreign, Path("/p")).table.get("cwd") == entry.get("cwd")
+
+
+def test_a_server_that_its_client_does_not_start_is_imported_as_disabled() -> None:
+    found = carry(Foreign("a", {"command": "x"}, "claude-code", Path("/p/.claude.json"), disabled=True))
+    assert found.table["disabled"]
+    assert found.notes == ("it is disabled there, so it is imported as disabled",)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from remit.errors import SettingsError
+from remit.mcp_config.carried import carry
 from remit.mcp_config.foreign import Found, read_foreign
 
 ENTRY = {"command": "x"}
@@ -63,3 +64,59 @@ def test_what_is_no_server_is_noted(tmp_path: Path) -> None:
 def test_what_is_no_clients_file_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises(SettingsError, match=r"not a JSON object"):
         read(tmp_path, ".mcp.json", value)
+
+
+def test_servers_that_claude_code_disabled_stay_disabled(tmp_path: Path) -> None:
+    off = {"disabledMcpServers": ["here", "mine"], "disabledMcpjsonServers": ["shared"], "mcpServers": {"here": ENTRY}}
+    found = read(tmp_path, ".claude.json", {"mcpServers": {"mine": ENTRY, "on": ENTRY}, "projects": {"/p": off}}, "/p")
+    assert {one.name: one.disabled for one in found.servers} == {"mine": True, "on": False, "here": True}
+    assert found.off == {"here", "mine", "shared"}
+    assert not any(one.disabled for one in read(tmp_path, ".claude.json", {"mcpServers": {"mine": ENTRY}}).servers)
+
+
+def test_a_name_that_is_there_twice_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text('{"mcpServers": {"db": {"command": "a"}, "db": {"command": "b"}, /* why */ }}', encoding="utf-8")
+    found = read_foreign(file, None, [])
+    assert [one.entry for one in found.servers] == [{"command": "b"}]
+    assert found.notes == [f"{file}: db is there twice in one object; only the last one counts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "project"), [(".mcp.json", ""), (".cursor/mcp.json", ""), (".vscode/mcp.json", ""), ("some.json", None)]
+)
+def test_a_server_knows_the_project_that_it_is_of(tmp_path: Path, name: str, project: str | None) -> None:
+    (server,) = read(tmp_path, name, {"servers" if "vscode" in name else "mcpServers": {"a": ENTRY}}).servers
+    assert server.project == (None if project is None else tmp_path)
+
+
+CODEX = """
+model = "x"
+
+[mcp_servers.files]
+command = "npx"
+args = ["-y", "files"]
+env = { MODE = "fast" }
+env_vars = ["API_KEY"]
+enabled = false
+
+[mcp_servers.web]
+url = "https://h/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { A = "b" }
+env_http_headers = { C = "D" }
+"""
+
+
+def test_the_servers_of_codex_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(CODEX, encoding="utf-8")
+    files, web = map(carry, read_foreign(file, None, []).servers)
+    env = {"MODE": "fast", "API_KEY": "${API_KEY}"}
+    assert files.table == {"command": ["npx", "-y", "files"], "env": env, "disabled": True}
+    headers = {"A": "b", "C": "${D}", "Authorization": "Bearer ${TOKEN}"}
+    assert web.table == {"url": "https://h/mcp", "headers": headers}
+    assert (files.notes, web.notes) == ((), ())
+    file.write_text("not toml", encoding="utf-8")
+    with pytest.raises(SettingsError, match="is not TOML"):
+        read_foreign(file, None, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from remit.mcp_config.foreign import Foreign
@@ -24,10 +25,12 @@ class Carried(NamedTuple):
     """Environment variables it needs, with what they stand for."""
 
 
-def carry(foreign: Foreign) -> Carried:
-    """Turn an entry into a table. What does not fit is said, never dropped in silence."""
+def carry(foreign: Foreign, folder: Path | None = None) -> Carried:
+    """Turn an entry into a table of the remit.toml in `folder`. What does not fit is said, never dropped in silence."""
     translation = Translation(foreign)
     entry = foreign.entry
+    if "url" not in entry and isinstance(entry.get("httpUrl"), str):  # Gemini's word for streamable HTTP
+        entry = {"url" if key == "httpUrl" else key: value for key, value in entry.items()}
     kind = _kind(entry)
     if kind not in {_STDIO, "http"}:
         return Carried({}, kind, (), {})
@@ -40,10 +43,14 @@ def carry(foreign: Foreign) -> Carried:
                 return Carried({}, problem, (), {})
     if kind == _STDIO:
         table["command"] = [table["command"], *table.pop("args", [])]
-    if entry.get("disabled") is True:
+        if foreign.project is not None and foreign.project != folder:
+            _place(table, foreign.project, translation)
+    if foreign.disabled or entry.get("disabled") is True or entry.get("enabled") is False:
         table["disabled"] = True
+    if foreign.disabled:
+        translation.notes["it is disabled there, so it is imported as disabled"] = None
     others = [key for key in entry if key not in keys and entry[key] not in (None, "", [], {})]
-    left = [key for key in others if key not in {"type", "transport", "disabled"}]
+    left = [key for key in others if key not in {"type", "transport", "disabled", "enabled"}]
     notes = [*translation.notes, *([f"not carried over: {', '.join(left)}"] if left else [])]
     return Carried(table, "", tuple(notes), translation.variables)
 
@@ -53,12 +60,28 @@ def _kind(entry: Mapping[str, Any]) -> str:
     said = entry.get("type", entry.get("transport"))
     kind = said.lower() if isinstance(said, str) else ""
     if kind in _HTTP or (not kind and "command" not in entry):
-        return "http" if isinstance(entry.get("url"), str) and entry["url"] else "it has no command and no url"
+        if isinstance(entry.get("url"), str) and entry["url"]:
+            return "http"
+        fields = ", ".join(key for key in entry if key not in {"type", "transport"})
+        return "it has no command and no url" + (f", only {fields}" if fields else "")
     if kind in {_STDIO, ""}:
         return _STDIO if isinstance(entry.get("command"), str) and entry["command"].strip() else "it has no command"
     if kind == "sse":
         return "its transport is sse, which is not supported; ask whether the server also speaks streamable HTTP"
     return f"its type {kind} is not supported"
+
+
+def _place(table: dict[str, Any], project: Path, translation: Translation) -> None:
+    """Let the relative paths of a server count from the project that it was written for."""
+    words = [*table["command"], *table.get("env", {}).values()]
+    if "cwd" in table:
+        if not table["cwd"].startswith(("/", "~", "$")):
+            table["cwd"] = str(project / table["cwd"])
+    elif any(word in {".", ".."} or word.startswith(("./", "../")) for word in words) or any(
+        "/" in word and not word.startswith("/") and (project / word).exists() for word in words
+    ):
+        table["cwd"] = str(project)
+        translation.notes[f"it runs in {project}, where its relative paths are"] = None
 
 
 def _take(table: dict[str, Any], key: str, value: Any, translation: Translation) -> str:

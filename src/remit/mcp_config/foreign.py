@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remit.errors import SettingsError
-from remit.mcp_config.jsonc import read_json
+from remit.mcp_config.jsonc import read_json, read_toml
 from remit.mcp_config.places import Client, client_of
 
 
@@ -20,6 +20,10 @@ class Foreign(NamedTuple):
     file: Path
     inputs: Mapping[str, Mapping[str, Any]] = {}
     """What VS Code asks its user for, by id."""
+    project: Path | None = None
+    """The folder of the project whose server it is: its relative paths count from there."""
+    disabled: bool = False
+    """Whether its client does not start it."""
 
 
 class Found(NamedTuple):
@@ -28,6 +32,8 @@ class Found(NamedTuple):
     servers: list[Foreign]
     notes: list[str]
     """What was left aside, one sentence each."""
+    off: frozenset[str] = frozenset()
+    """Servers of the project's `.mcp.json` that its person disabled in Claude Code's own file."""
 
 
 def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) -> Found:
@@ -35,33 +41,56 @@ def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) 
 
     Of Claude Code's own file, the user's servers and those of `projects`. Raises SettingsError for any other file.
     """
-    value = read_json(file)
+    twice: list[str] = []
+    value = _codex(read_toml(file)) if file.suffix == ".toml" else read_json(file, twice)
     if not isinstance(value, dict):
         raise SettingsError(f"{file}: is not a JSON object", remedy="Name the configuration file of an MCP client.")
     client = client or client_of(file) or ("vscode" if "servers" in value else "claude-code")
     key = "servers" if client == "vscode" else "mcpServers"
     if key not in value and "projects" not in value:
-        return Found([], [f"{file}: names no servers (it has no {key})"])
+        name = "mcp_servers" if file.suffix == ".toml" else key
+        return Found([], [f"{file}: names no servers (it has no {name})"])
     inputs = _inputs(value.get("inputs"))
-    found = _entries(value.get(key, {}), client, file, inputs)
+    found = _entries(value.get(key, {}), Foreign("", {}, client, file, inputs, _project(file)))
+    found.notes.extend(f"{file}: {name} is there twice in one object; only the last one counts" for name in twice)
+    off: set[str] = set()
     for path, settings in _projects(value).items():
         entries = settings.get("mcpServers") or {}
-        if entries and Path(path) in projects:
-            more = _entries(entries, client, file, inputs)
+        here = Path(path) in projects
+        if entries and here:
+            more = _entries(entries, Foreign("", {}, client, file, inputs, Path(path)))
             found.servers.extend(more.servers)
             found.notes.extend(more.notes)
         elif entries:
             found.notes.append(f"{file}: left out {len(entries)} servers of the project {path}; import them there")
-    return found
+        if here:
+            disabled = _texts(settings.get("disabledMcpServers"))
+            found.servers[:] = [without(one, disabled) for one in found.servers]
+            off |= disabled | _texts(settings.get("disabledMcpjsonServers"))
+    return found._replace(off=frozenset(off))
 
 
-def _entries(value: Any, client: Client, file: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Found:
+def without(foreign: Foreign, names: Collection[str]) -> Foreign:
+    """The same server, disabled if it has one of these names."""
+    return foreign._replace(disabled=True) if foreign.name in names else foreign
+
+
+def _project(file: Path) -> Path | None:
+    """The folder that a file of a project lies in; None for a file of its user."""
+    folder = file.absolute().parent
+    if folder.name in {".cursor", ".vscode"}:
+        return folder.parent
+    return folder if file.name == ".mcp.json" else None
+
+
+def _entries(value: Any, empty: Foreign) -> Found:
+    file = empty.file
     if not isinstance(value, dict):
         raise SettingsError(f"{file}: its servers are not a JSON object", remedy="Name the file of an MCP client.")
     found = Found([], [])
     for name, entry in value.items():
         if isinstance(entry, dict):
-            found.servers.append(Foreign(name, entry, client, file, inputs))
+            found.servers.append(empty._replace(name=name, entry=entry))
         else:
             found.notes.append(f"{file}: {name} is not a JSON object; it is skipped")
     return found
@@ -75,4 +104,36 @@ def _inputs(value: Any) -> dict[str, Mapping[str, Any]]:
 def _projects(value: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     projects = value.get("projects")
     items = projects.items() if isinstance(projects, dict) else ()
-    return {path: one for path, one in items if isinstance(one, dict) and isinstance(one.get("mcpServers"), dict)}
+    settings = {path: one for path, one in items if isinstance(one, dict)}
+    return {
+        path: {**one, "mcpServers": entries if isinstance(entries := one.get("mcpServers"), dict) else {}}
+        for path, one in settings.items()
+    }
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> set[str]:
+    return {one for one in value if isinstance(one, str)} if isinstance(value, list) else set()
+
+
+def _codex(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The servers of Codex's config.toml in the words of the others."""
+    servers = value.get("mcp_servers")
+    if not isinstance(servers, dict):
+        return {}
+    return {"mcpServers": {name: _of_codex(one) if isinstance(one, dict) else one for name, one in servers.items()}}
+
+
+def _of_codex(entry: Mapping[str, Any]) -> dict[str, Any]:
+    taken = {"enabled", "http_headers", "env_http_headers", "bearer_token_env_var", "env_vars"}
+    carried = {key: value for key, value in entry.items() if key not in taken}
+    headers = dict(_table(entry.get("http_headers")))
+    headers |= {name: f"${{{variable}}}" for name, variable in _table(entry.get("env_http_headers")).items()}
+    if entry.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{entry['bearer_token_env_var']}}}"
+    env = {**{name: f"${{{name}}}" for name in _texts(entry.get("env_vars"))}, **_table(entry.get("env"))}
+    disabled = {"disabled": True} if entry.get("enabled") is False else {}
+    return {**carried, "headers": headers, "env": env, **disabled}

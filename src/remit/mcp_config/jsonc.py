@@ -1,9 +1,10 @@
-"""JSON as editors write it: with comments, trailing commas and a byte order mark, within caps."""
+"""JSON as editors write it: with comments, trailing commas and a byte order mark, within caps; TOML as Codex does."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,16 +22,27 @@ _COMMA: Final = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 _REMEDY: Final = "Correct the JSON there."
 
 
-def read_json(file: Path) -> Any:
-    """The value in a file. Raises SettingsError with file, line and column, and quotes nothing of the file."""
+def read_json(file: Path, twice: list[str] | None = None) -> Any:
+    """The value in a file; keys that an object has twice, the last of which counts, are added to `twice`.
+
+    Raises SettingsError with file, line and column, and quotes nothing of the file.
+    """
     text = text_of(file, MAX_BYTES, "configuration file").removeprefix("\ufeff")
-    return parse(text, str(file))
+    return parse(text, str(file), twice)
 
 
-def parse(text: str, where: str) -> Any:
+def read_toml(file: Path) -> dict[str, Any]:
+    """The tables in a file. Raises SettingsError."""
+    try:
+        return tomllib.loads(text_of(file, MAX_BYTES, "configuration file"))
+    except (tomllib.TOMLDecodeError, RecursionError) as exc:
+        raise SettingsError(f"{file}: is not TOML", remedy="Correct the TOML there.") from exc
+
+
+def parse(text: str, where: str, twice: list[str] | None = None) -> Any:
     """The value of a text; `where` begins its errors. Raises SettingsError."""
     try:
-        value = _parsed(text)
+        value = _parsed(text, [] if twice is None else twice)
     except json.JSONDecodeError as exc:
         raise SettingsError(f"{where}:{exc.lineno}:{exc.colno}: {exc.msg}", remedy=_REMEDY) from exc
     except (RecursionError, ValueError) as exc:
@@ -42,13 +54,21 @@ def parse(text: str, where: str) -> Any:
     return value
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, twice: list[str]) -> Any:
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice.extend(name for name in value if names.count(name) > 1)
+        return value
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=members)
     except json.JSONDecodeError:
+        twice.clear()
         # Blanks in the place of what strict JSON does not know keep every line and column.
         plain = _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
-        return json.loads(plain)
+        return json.loads(plain, object_pairs_hook=members)
 
 
 def _blank(found: re.Match[str]) -> str:

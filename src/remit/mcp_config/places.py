@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
-Client = Literal["claude-desktop", "claude-code", "cursor", "vscode"]
+Client = Literal["claude-desktop", "claude-code", "cursor", "vscode", "codex"]
 CLIENTS: Final[tuple[Client, ...]] = get_args(Client)
 _EDITIONS: Final = ("Code", "Code - Insiders", "VSCodium")
 
@@ -33,6 +33,7 @@ def usual_places(project: Path, env: Mapping[str, str], *, mac: bool) -> list[Pl
         Place("claude-code", Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"),
         Place("claude-desktop", support / "Claude/claude_desktop_config.json"),
         Place("cursor", home / ".cursor/mcp.json"),
+        Place("codex", Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"),
     ]
     for edition in _EDITIONS:
         user = support / edition / "User"
@@ -46,6 +47,8 @@ def client_of(file: Path) -> Client | None:
         return "claude-code"
     if file.name == "claude_desktop_config.json":
         return "claude-desktop"
+    if file.suffix == ".toml":
+        return "codex"
     folders = file.absolute().parent.parts
     if ".cursor" in folders:
         return "cursor"

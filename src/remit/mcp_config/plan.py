@@ -55,7 +55,7 @@ def plan(
     planned = []
     for foreign in found:
         if not wanted or foreign.name in wanted or server_name(foreign.name) in wanted:
-            one, server = _planned(foreign, carry(foreign), known, base, None if keep_secrets else cloak)
+            one, server = _planned(foreign, carry(foreign, base.folder), known, base, None if keep_secrets else cloak)
             planned.append(one)
             known += [server] if server else []
     return planned

@@ -43,8 +43,8 @@ def command(
     """Import servers from other MCP clients.
 
     FILE is the configuration of another client. Without FILE, looks in the usual places of Claude Desktop, Claude Code,
-    Cursor and VS Code. Without --all or a NAME, only lists the servers. Secrets are not copied: ${NAME} takes their
-    place, and you are told which variables to set. What cannot be imported is listed.
+    Cursor, VS Code and Codex. Without --all or a NAME, only lists the servers. Secrets are not copied: ${NAME} takes
+    their place, and you are told which variables to set. What cannot be imported is listed.
     """
     import os
 
@@ -79,19 +79,20 @@ def command(
 
 def _split(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     """The file and the names: a first word that looks like a path or is one is the file."""
-    if words and (os.sep in words[0] or words[0].endswith(".json") or Path(words[0]).is_file()):
+    if words and (os.sep in words[0] or words[0].endswith((".json", ".toml")) or Path(words[0]).is_file()):
         return Path(words[0]).expanduser(), words[1:]
     return None, words
 
 
 def _found(settings: Settings, source: Path | None, client: Client | None) -> Found:
-    from remit.mcp_config.foreign import Found, read_foreign
+    from remit.mcp_config.foreign import Found, read_foreign, without
     from remit.mcp_config.places import usual_places
 
     projects = {settings.folder, settings.working_folder}
     if source is not None:
         return read_foreign(source, client, projects)
     found = Found([], [])
+    off: set[str] = set()
     for place in usual_places(settings.folder, os.environ, mac=sys.platform == "darwin"):
         if client in {None, place.client} and place.file.is_file():
             try:
@@ -101,6 +102,8 @@ def _found(settings: Settings, source: Path | None, client: Client | None) -> Fo
             else:
                 found.servers.extend(more.servers)
                 found.notes.extend(more.notes)
+                off |= more.off
+    found.servers[:] = [without(one, off) if one.file.name == ".mcp.json" else one for one in found.servers]
     return found
 
 
