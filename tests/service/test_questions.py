@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from remit import Run, recipe, tool
-from remit.service.questions import QuestionFilter, answer_each, telling
+from remit.service.confirmations import QuestionFilter
+from remit.service.questions import answer_each, telling
 from remit.service.views import ConfirmationView
 from tests.opened import OpenRemit, until_waiting
 

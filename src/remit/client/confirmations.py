@@ -13,8 +13,7 @@ from remit.errors import UsageError
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered, Scope
 from remit.service.approvals import Approvals
-from remit.service.confirmations import Confirmations
-from remit.service.questions import QuestionFilter
+from remit.service.confirmations import Confirmations, QuestionFilter
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 

@@ -13,7 +13,8 @@ import msgspec
 
 from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, View
-from remit.service.questions import QuestionFilter, telling
+from remit.service.confirmations import QuestionFilter
+from remit.service.questions import telling
 from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -26,12 +26,36 @@ if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
     from remit.journal.event import Head
-    from remit.service.questions import QuestionFilter
     from remit.tools.provider import Preview
 
 _PROBLEMS = 5
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
 """The states of questions that can no longer be answered."""
+
+
+class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which questions; every condition has to hold."""
+
+    tool: str = ""
+    """The full name of the tool that is asked about."""
+    recipe: str = ""
+    """The recipe or plan of the job that asks."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of the job that asks."""
+    principal: str = ""
+    """In whose name is asked."""
+
+    def of(self, questions: Iterable[ConfirmationView]) -> list[ConfirmationView]:
+        """Return those that fit, in their order."""
+        return [question for question in questions if self._fits(question)]
+
+    def _fits(self, question: ConfirmationView) -> bool:
+        same = (
+            self.tool in {"", question.tool}
+            and self.recipe in {"", question.recipe}
+            and self.principal in {"", question.principal}
+        )
+        return same and self.labels.items() <= question.labels.items()
 
 
 class Confirmations:

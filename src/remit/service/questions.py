@@ -1,8 +1,8 @@
-"""Many questions at once: which ones, what tells them apart, and the same answer to each, bound to its own digest."""
+"""Many questions at once: what tells them apart, and the same answer to each, bound to its own digest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -15,31 +15,6 @@ if TYPE_CHECKING:
 
     from remit.gateway.proof import ProofKind
     from remit.service.confirmations import Confirmations
-
-
-class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which questions; every condition has to hold."""
-
-    tool: str = ""
-    """The full name of the tool that is asked about."""
-    recipe: str = ""
-    """The recipe or plan of the job that asks."""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of the job that asks."""
-    principal: str = ""
-    """In whose name is asked."""
-
-    def of(self, questions: Iterable[ConfirmationView]) -> list[ConfirmationView]:
-        """Return those that fit, in their order."""
-        return [question for question in questions if self._fits(question)]
-
-    def _fits(self, question: ConfirmationView) -> bool:
-        same = (
-            self.tool in {"", question.tool}
-            and self.recipe in {"", question.recipe}
-            and self.principal in {"", question.principal}
-        )
-        return same and self.labels.items() <= question.labels.items()
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):

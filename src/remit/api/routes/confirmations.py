@@ -12,7 +12,7 @@ from remit.codes import Code
 from remit.gateway.proof import ProofKind
 from remit.policy.remembered import Remembered
 from remit.service.approvals import LONGEST_S
-from remit.service.questions import QuestionFilter
+from remit.service.confirmations import QuestionFilter
 from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview

@@ -130,7 +130,7 @@ def _many(context: click.Context, state: State, answer: _Answer, many: dict[str,
     from remit.cli.answers import Choice, answer_many, list_questions
     from remit.cli.running import run_async
     from remit.cli.values import pairs, words
-    from remit.service.questions import QuestionFilter
+    from remit.service.confirmations import QuestionFilter
 
     labels = pairs(many["labels"], "--label")
     wanted = QuestionFilter(tool=many["tool"], recipe=many["recipe"], labels=labels, principal=many["principal"])
