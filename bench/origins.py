@@ -6,8 +6,8 @@ import random
 
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
+from remit.origins.arguments import arguments_of
 from remit.origins.ledger import Ledger, Source
-from remit.origins.roles import arguments_of
 
 OUTPUTS, BYTES, CALLS, SCANS = 1_000, 10_000, 500, 5
 _SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "url": {"type": "string"}}}

@@ -19,7 +19,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocation
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.models.thread import EMPTY
-from remit.origins.roles import authority_of
+from remit.origins.arguments import authority_of
 from remit.recipes.agent import agent
 from remit.service.views import ConfirmationView
 from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings

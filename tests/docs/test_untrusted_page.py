@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from remit.journal.kinds import UntrustedArgument
-from remit.origins.roles import KEYWORD, ROLES, arguments_of
+from remit.origins.arguments import arguments_of
+from remit.origins.roles import KEYWORD, ROLES
 from remit.policy.rules import Policy
 from remit.settings.sections.policy import PolicySettings
 from remit.settings.table import table

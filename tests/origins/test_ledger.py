@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.journal.kinds import UntrustedArgument
+from remit.origins.arguments import Argument
 from remit.origins.ledger import Ledger, Source
-from remit.origins.roles import Argument, Role
+from remit.origins.roles import Role
 
 TASK = Source("", "the task")
 MAIL = Source("2", "mcp.mail.read")

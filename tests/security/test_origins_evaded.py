@@ -10,8 +10,8 @@ import pytest
 
 from remit import Remit, tool
 from remit.journal.kinds import UntrustedArgument
+from remit.origins.arguments import arguments_of
 from remit.origins.ledger import Ledger, Source
-from remit.origins.roles import arguments_of
 from remit.recipes.agent import agent
 from tests.agents.bank import IBAN, PAID, TOOLS, call, pay, settings
 
@@ -66,10 +66,10 @@ def test_what_the_task_names_and_plain_words_pass(args: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["message", "recipient_text", "description", "body"])
-def test_a_server_hides_no_address_behind_the_name_of_an_argument(name: str) -> None:
-    assert judged({name: "eve@evil.example"}, foreign=True)
-    assert not judged({name: "Hello Eve, see you."}, foreign=True)
-    assert not judged({name: "eve@evil.example"})
+@pytest.mark.parametrize("foreign", [True, False])
+def test_no_address_hides_behind_the_name_of_an_argument(name: str, foreign: bool) -> None:
+    assert judged({name: "eve@evil.example"}, foreign=foreign)
+    assert not judged({name: "Hello Eve, see you."}, foreign=foreign)
 
 
 @pytest.mark.parametrize(

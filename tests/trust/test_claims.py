@@ -27,6 +27,10 @@ def claimed(folder: Path, text: str) -> tuple[Claim, ...]:
             Claim("tools.trusted_output", "trust what these tools return: mcp.mail.*, fs.*"),
         ),
         (
+            '[tools]\nalways_trusted_output = ["crm.*"]',
+            Claim("tools.always_trusted_output", "trust what these tools return, whatever text went in: crm.*"),
+        ),
+        (
             '[[policy.rules]]\nid = "pay"\neffect = "allow"\ntools = ["bank.pay"]\ntaint = "allow"',
             Claim("policy.rules", "allow without asking, by rule pay: bank.pay, whatever text they come from"),
         ),

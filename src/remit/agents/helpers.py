@@ -64,7 +64,7 @@ class Helpers:
             recipe.arguments(args)
         except UsageError as error:
             return refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
-        token = asking.set(msgspec.structs.replace(told, call="", given=frozenset(values_of(args))))
+        token = asking.set(msgspec.structs.replace(told, call="", given=values_of(args)))
         try:
             value = await self._run.child(RecipeCall(recipe, args))
         except CallError as error:

@@ -134,6 +134,7 @@ class Call:
         "tainted",
         "tool",
         "untrusted",
+        "untrusted_input",
         "wall_ms",
         "writer",
     )
@@ -162,6 +163,7 @@ class Call:
     rule_id: str  # resolve, authorize, check_origins
     tainted: bool  # check_origins: whether the model that wants it has read untrusted text
     untrusted: tuple[UntrustedArgument, ...]  # check_origins: arguments that no trusted text holds
+    untrusted_input: bool  # check_origins: whether values went in that no trusted text holds
     counted: bool  # check_budget: it is counted among the calls of its stream
     wall_ms: int | None  # check_budget: how long it may take, if a budget says so
     invocation_id: str  # announce; empty before
@@ -189,6 +191,7 @@ class Call:
         self.outrun = False
         self.tainted = False
         self.untrusted = ()
+        self.untrusted_input = False
         self.counted = False
         self.kept_key = ""
         self.wall_ms = None

@@ -13,10 +13,12 @@ from remit.journal.kinds import (
     GateRefused,
     OptionalRaw,
     OptionalRef,
+    ToolInvocationFinished,
     ToolInvocationStarted,
     UntrustedArgument,
 )
 from remit.models.thread import Thread
+from remit.origins.ledger import family_of
 
 Read = Callable[[OptionalRaw, OptionalRef], Awaitable[bytes | None]]
 """Reads a recorded value, such as `Journal.value` does. Raises JournalError."""
@@ -35,8 +37,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that no tool answered: the call whose result the answer repeats, or nothing for words of our own."""
     foreign: frozenset[str] = frozenset()
     """Calls whose results came with a conversation from elsewhere."""
-    given: frozenset[str] | None = None
-    """If a recipe makes the call for the model: the values that the model gave to the recipe; others are its own."""
+    given: set[str] | None = None
+    """If a recipe makes the call for the model: the values that the model gave to the recipe, and what tools made of
+    those that no trusted text holds; others are its own.
+    """
     outer: Conversation | None = None
     """The conversation of the model that has this one work, if there is one."""
 
@@ -47,6 +51,8 @@ class Output(NamedTuple):
     step: str
     tool: str
     trusted: bool
+    family: str = ""
+    """The tools whose listing it may be (origins/ledger.py); empty: it is none."""
 
 
 class Provenance:
@@ -57,6 +63,12 @@ class Provenance:
         """Whether the task is a person's, rather than one that a model with untrusted text in mind has written."""
         self.outputs: dict[str, Output | None] = {}
         """By the identifier of a model's call; None: it was refused, and the words are our own."""
+        self.derived: set[str] = set()
+        """Steps of calls into which values went that no trusted text holds."""
+        self._running: dict[str, tuple[str, str]] = {}
+        """By invocation, the call of a model whose result may be a listing, and of which tools."""
+        self._long: list[tuple[ToolInvocationFinished, str, str]] = []
+        """Results of such calls that lie beside their events."""
         self._approved: set[tuple[str, str, str]] = set()
         self._unread: list[ToolInvocationStarted] = []
 
@@ -64,8 +76,33 @@ class Provenance:
         """Take the announcement of a call."""
         if event.call_id:
             self.outputs[event.call_id] = Output(event.step, event.tool_name, event.output_trusted)
+            reads = event.side_effect == "read" and event.provider_id
+            if reads and not event.output_trusted and not event.untrusted_input:
+                self._running[event.invocation_id] = event.call_id, family_of(event.provider_id, event.tool_name)
+        if event.untrusted_input:
+            self.derived.add(event.step)
         if event.confirmation and (event.untrusted is not UNSET or event.untrusted_blob is not UNSET):
             self._unread.append(event)
+
+    def finished(self, event: ToolInvocationFinished) -> None:
+        """Take the end of a call."""
+        call, family = self._running.pop(event.invocation_id, ("", ""))
+        if call and isinstance(event.result, msgspec.Raw):
+            self._list(call, family, bytes(event.result))
+        elif call and event.result_blob is not UNSET:
+            self._long.append((event, call, family))
+
+    async def settle(self, read: Read) -> None:
+        """Read what lies beside the events. Raises JournalError."""
+        while self._long:
+            event, call, family = self._long.pop()
+            self._list(call, family, await read(event.result, event.result_blob) or b"")
+
+    def _list(self, call: str, family: str, result: bytes) -> None:
+        """Keep that a result is a table or a list; a text that looks like one is none."""
+        output = self.outputs.get(call)
+        if output is not None and result[:1] in {b"{", b"["}:
+            self.outputs[call] = output._replace(family=family)
 
     def refused(self, event: GateRefused) -> None:
         """Take a refusal."""

@@ -102,7 +102,7 @@ def _result(open_: _Open, result: ToolResult, conversation: Conversation, proven
     output = provenance.outputs[call]
     if output is None:
         return
-    source = Source(output.step, output.tool, open_.arguments.get(call, ""))
+    source = Source(output.step, output.tool, open_.arguments.get(call, ""), output.family)
     if output.trusted:
         open_.ledger.trust(result.text, source, is_json=result.text.startswith(_JSON))
     else:

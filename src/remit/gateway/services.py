@@ -29,7 +29,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     unprotected: tuple[str, ...] = ()
     """Tools of level L2 that may run in this process, by full name or glob."""
     trusted_output: tuple[str, ...] = ()
-    """Tools whose results are trusted, by full name or glob, whatever they say of themselves."""
+    """Tools whose results are trusted, by full name or glob, if what went in is; whatever they say of themselves."""
+    always_trusted_output: tuple[str, ...] = ()
+    """Tools whose results are trusted whatever went in."""
     untrusted_output: tuple[str, ...] = ()
     """Tools whose results are not; these count more."""
     max_value_bytes: int = 16 * 1024 * 1024

@@ -238,6 +238,7 @@ class History:
 
     def _finished(self, payload: k.ToolInvocationFinished) -> None:
         self.call(payload.step).finished = payload
+        self.provenance.finished(payload)
         if payload.step in self.undos:
             self._completed.pop(payload.step, None)
             if payload.outcome == "success" or payload.step_outcome == "compensatable_failure":

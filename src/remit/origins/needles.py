@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from remit.origins.arguments import Argument
 from remit.origins.readings import strict
-from remit.origins.roles import Argument
 from remit.origins.text_index import Needle
 
 _URL: Final = re.compile(r"(?:https?|wss?|ftps?)://([^/?#\\\s@]+)([^\s\\]*)", re.IGNORECASE)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from remit.origins.roles import authority_of
+from remit.origins.arguments import authority_of
 from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
 from remit.policy.given import Given, given_of, moment_of
 from remit.policy.levels import UNKNOWN_TOOL, effective_level
@@ -102,10 +102,11 @@ def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResul
     decision = policy.decide(query)
     if tool is not None and case.untrusted:
         decision = policy.tainted(query, decision, case.untrusted)
-    return TestResult(case=case, decision=decision, problem=_problem(case, decision, known))
+    strict = policy.is_strict(query)
+    return TestResult(case=case, decision=decision, problem=_problem(case, decision, known, strict=strict))
 
 
-def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> str:
+def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta], *, strict: bool) -> str:
     tool = known.get(case.tool)
     wrong = _impossible(case, tool, known)
     if wrong:
@@ -113,7 +114,7 @@ def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta]) -> s
     said = f"{decision.effect} by {decision.rule_id}"
     if decision.effect != case.expect:
         return f"expected {case.expect}, but it is {said}: {decision.reason}"
-    known_paths = {one.path for one in authority_of(tool, case.args)} if tool else set()
+    known_paths = {one.path for one in authority_of(tool, case.args, every=strict)} if tool else set()
     idle = sorted(set(case.untrusted) - known_paths)
     if idle:
         return f"{idle[0]!r} in untrusted is no argument of this call that decides what it reaches"

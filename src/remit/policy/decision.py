@@ -14,6 +14,9 @@ Effect = Literal["allow", "ask", "deny"]
 CallerKind = Literal["job", "plan", "session", "ticket", "http", "mcp"]
 
 EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "deny")
+Taint = Literal["allow", "ask", "strict", "deny"]
+"""What becomes of a call with arguments from untrusted text; `strict` asks, and looks at every argument."""
+TAINTS: Final[tuple[Taint, ...]] = ("allow", "ask", "strict", "deny")
 """From the weakest to the strictest."""
 CALLER_KINDS: Final[tuple[CallerKind, ...]] = ("job", "plan", "session", "ticket", "http", "mcp")
 

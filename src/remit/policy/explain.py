@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from remit.origins.roles import authority_of
+from remit.origins.arguments import authority_of
 from remit.policy.callers import caller_matcher
 from remit.policy.checks import Verdict
 from remit.policy.conditions import explained, worded
@@ -68,7 +68,7 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
     asked = policy.decide(query)
     # Ask rules that leave no one to ask deny together, so the deciding effect is the rule's own.
     decider = next((rule for rule in policy.rules if rule.id == asked.rule_id), None)
-    authority = _authority(query)
+    authority = _authority(policy, query)
     paths = {one.path for one in authority}
     return Explanation(
         authority=authority,
@@ -82,10 +82,10 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
     )
 
 
-def _authority(query: Query) -> tuple[Authority, ...]:
+def _authority(policy: Policy, query: Query) -> tuple[Authority, ...]:
     if query.tool is None or effective_level(query.tool) is Level.L0:
         return ()
-    found = {(one.path, one.role): None for one in authority_of(query.tool, query.args)}
+    found = {(one.path, one.role): None for one in authority_of(query.tool, query.args, every=policy.is_strict(query))}
     return tuple(Authority(path=path, role=role) for path, role in found)
 
 

@@ -30,7 +30,7 @@ from remit.errors import PolicyError
 from remit.policy.callers import parse_callers
 from remit.policy.condition import Condition, condition_of
 from remit.policy.constraint import Constraint
-from remit.policy.decision import EFFECTS, Effect, Query
+from remit.policy.decision import EFFECTS, TAINTS, Effect, Query, Taint
 from remit.policy.expression import ExpressionError, Node, parse
 from remit.policy.globs import is_glob, name_matches
 from remit.policy.levels import effective_level
@@ -78,7 +78,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
-    taint: Effect | None = None
+    taint: Taint | None = None
     """What becomes of a call with an argument from untrusted text; None: the rule does not say."""
     reason: str = ""
 
@@ -311,11 +311,11 @@ def _default(table: Table, effect: Effect) -> bool:
     return bool(value)
 
 
-def _taint(table: Table, effect: Effect) -> Effect | None:
+def _taint(table: Table, effect: Effect) -> Taint | None:
     """What stands under `taint`, which may only be stricter than the effect itself where that is to ask."""
     if "taint" not in table:
         return None
-    taint = table.choice("taint", EFFECTS)
+    taint = table.choice("taint", TAINTS)
     if effect == "deny":
         raise table.error("taint", 'has no meaning where the effect is "deny"', "Leave it out.")
     if effect == "ask" and taint == "allow":

@@ -20,7 +20,7 @@ from msgspec import structs
 from remit.canonical import digest
 from remit.policy.callers import caller_matcher
 from remit.policy.condition import Condition
-from remit.policy.decision import EFFECTS, Caller, Decision, Effect, Query
+from remit.policy.decision import EFFECTS, TAINTS, Caller, Decision, Effect, Query, Taint
 from remit.policy.expression import paths_of
 from remit.policy.groups import NO_GROUPS, Groups, expanded
 from remit.policy.levels import DEFAULTS_VERSION, default_for
@@ -100,7 +100,7 @@ class Policy:
         rules: Iterable[Rule] = (),
         overlays: Sequence[Overlay] = (),
         *,
-        taint: Effect = "ask",
+        taint: Taint = "ask",
         groups: Groups = NO_GROUPS,
     ) -> None:
         """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id.
@@ -110,7 +110,7 @@ class Policy:
         """
         self.groups: Final = groups
         self._configured: Final = tuple(rules)
-        self._taint: Final[Effect] = taint
+        self._taint: Final[Taint] = taint
         self._lists: Final = tuple(each for each in overlays if each.tools is not None)
         check_ids(self._configured)
         self.rules: Final = (*self._configured, *(rule for each in overlays for rule in each.rules))
@@ -127,7 +127,7 @@ class Policy:
         self._narrowed: dict[tuple[str, ...], Policy] = {}
 
     @classmethod
-    def parse(cls, raw: Iterable[object], *, taint: Effect = "ask", groups: Groups = NO_GROUPS) -> Policy:
+    def parse(cls, raw: Iterable[object], *, taint: Taint = "ask", groups: Groups = NO_GROUPS) -> Policy:
         """The policy of a file's `[[policy.rules]]`, `policy.taint` and `[policy.groups]`. Raises PolicyError."""
         return cls(parse_rules(expanded(raw, groups)), taint=taint, groups=groups)
 
@@ -164,6 +164,14 @@ class Policy:
         except Exception as error:  # noqa: BLE001 - as in decide
             return _undecided(error)
         return max(decision, stricter or decision, key=lambda one: EFFECTS.index(one.effect))
+
+    def is_strict(self, query: Query) -> bool:
+        """Whether every argument of a call counts, not only those that decide what it reaches; never raises."""
+        try:
+            said = [rule.taint for rule in self._about(query) if rule.taint is not None]
+        except Exception:  # noqa: BLE001 - in doubt every argument counts
+            return True
+        return "strict" in (said or [self._taint])
 
     def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
         """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
@@ -258,16 +266,20 @@ class Policy:
 
     def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
         """What untrusted arguments lead to by themselves; None: nothing."""
-        about = [rule for rule in self.rules if rule.effect != "deny" and not rule.default and rule.matches(query)]
+        about = self._about(query)
         said = [rule for rule in about if rule.taint is not None]
         if said:
-            first = max(said, key=lambda rule: EFFECTS.index(rule.taint or "allow"))
-            found = Decision(effect=first.taint or "ask", rule_id=f"taint:{first.id}", reason=_FROM_OUTSIDE)
+            first = max(said, key=lambda rule: TAINTS.index(rule.taint or "allow"))
+            effect, rule_id = _effect(first.taint or "ask"), f"taint:{first.id}"
         elif any(rule.effect == "allow" and rule.bounded.issuperset(paths) for rule in about):
             return None
         else:
-            found = Decision(effect=self._taint, rule_id=TAINT_ID, reason=_FROM_OUTSIDE)
-        return found if found.effect != "allow" else None
+            effect, rule_id = _effect(self._taint), TAINT_ID
+        return Decision(effect=effect, rule_id=rule_id, reason=_FROM_OUTSIDE) if effect != "allow" else None
+
+    def _about(self, query: Query) -> list[Rule]:
+        """The rules whose `taint` counts for a call."""
+        return [rule for rule in self.rules if rule.effect != "deny" and not rule.default and rule.matches(query)]
 
     def _indexed(self, tool: ToolMeta, key: str) -> _Indexed:
         indexed = self._index.get(tool.name)
@@ -291,6 +303,10 @@ class Policy:
             self._index.clear()
         self._index[tool.name] = indexed
         return indexed
+
+
+def _effect(taint: Taint) -> Effect:
+    return "ask" if taint == "strict" else taint
 
 
 def _undecided(error: Exception) -> Decision:

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, final, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, final, overload
 
 import msgspec
 
@@ -168,7 +168,7 @@ def tool(
     output_schema: JsonSchema | None = None,
     unprotected: bool = False,
     sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
-    output_trusted: bool = True,
+    output_trusted: bool | Literal["always"] = True,
     retry_on: tuple[type[Exception], ...] = (),
 ) -> ToolDecorator:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
@@ -179,8 +179,8 @@ def tool(
     hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
     `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
     `retry_on`: exceptions that count as failed connections, after which `retry` may try again.
-    `output_trusted=False`: what it returns is text that anyone may have written, such as mail or a page.
-    Raises NameInvalidError, SchemaError, or UsageError if the options contradict each other.
+    `output_trusted`: False if anyone may have written what it returns; "always" if it says only what your source does.
+    Raises NameInvalidError, SchemaError, or UsageError if options contradict each other.
     """
     grade = _level(check_name(name), level)
     effects = grade > Level.L0 if side_effects is None else side_effects

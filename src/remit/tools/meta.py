@@ -72,8 +72,10 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; `sandbox`,
     it runs in the sandbox; empty: its provider sees to it, or does not say.
     """
-    output_trusted: bool = False
-    """Whether what it returns is as good as a word of the person whose task it serves (docs/untrusted.md)."""
+    output_trusted: bool | Literal["always"] = False
+    """Whether what it returns is as good as a word of the person whose task it serves, if what went in is, or in any
+    case (docs/untrusted.md).
+    """
     requires: tuple[str, ...] = ()
     """Keys of the dependencies that must be ready before a call."""
     definition: JsonSchema | None = None

@@ -111,6 +111,12 @@ def _trusted(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
         yield f"trust what these tools return: {', '.join(settings.tools.trusted_output)}"
 
 
+def _always(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if settings.tools.always_trusted_output:
+        named = ", ".join(settings.tools.always_trusted_output)
+        yield f"trust what these tools return, whatever text went in: {named}"
+
+
 def _roots(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     for root in settings.fs.roots:
         if not Path(root).is_relative_to(settings.folder):
@@ -135,6 +141,7 @@ _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]
     "policy.groups": _groups,
     "policy.taint": _taint,
     "tools.trusted_output": _trusted,
+    "tools.always_trusted_output": _always,
     "fs.roots": _roots,
     "fs.search_anywhere": _anywhere,
     "journal.url": _journal,

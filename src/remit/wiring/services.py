@@ -114,6 +114,7 @@ def _limits(settings: Settings) -> Limits:
         schema_gate=settings.tools.schema_gate,
         unprotected=settings.tools.unprotected,
         trusted_output=settings.tools.trusted_output,
+        always_trusted_output=settings.tools.always_trusted_output,
         untrusted_output=settings.tools.untrusted_output,
         max_value_bytes=settings.tools.max_value_bytes,
         confirm_expires_s=settings.confirm.expires_seconds,

@@ -98,7 +98,7 @@ async def test_an_account_that_only_an_email_named_is_asked_about_with_the_place
         assert (await talk.make("bank.pay", PAY, confirmation=outcome.confirmation)).ok
         started = await each.last(ToolInvocationStarted)
         assert await read_untrusted(started.untrusted, started.untrusted_blob, each.journal.value) == (one,)
-        assert (started.rule_id, started.call_id, started.output_trusted) == ("default:taint", "2-0", True)
+        assert (started.rule_id, started.call_id, started.output_trusted) == ("default:taint", "2-0", False)
 
 
 async def test_what_a_person_has_approved_is_trusted_in_the_same_place_afterwards() -> None:

@@ -79,21 +79,26 @@ class Announce:
             contract_hash=call.tool.contract_hash,
             prompt_hash=call.tool.prompt_hash,
             call_id=request.conversation.call if request.conversation else "",
-            output_trusted=self._trusts(meta),
+            output_trusted=self._trusts(call),
+            untrusted_input=call.untrusted_input,
             untrusted=untrusted.inline,
             untrusted_blob=untrusted.ref,
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
         )
 
-    def _trusts(self, meta: ToolMeta) -> bool:
-        """Whether what the tool returns is trusted: as the settings say, else as the tool does."""
-        limits = self._limits
-        if not limits.untrusted_output and not limits.trusted_output:
-            return meta.output_trusted
-        if any(name_matches(pattern, meta.name) for pattern in limits.untrusted_output):
+    def _trusts(self, call: Call) -> bool:
+        """Whether what the tool returns is trusted: as the settings say, else as the tool does, and by what goes in."""
+        limits, meta = self._limits, call.tool.meta
+        if _is_named(meta, limits.untrusted_output):
             return False
-        return meta.output_trusted or any(name_matches(pattern, meta.name) for pattern in limits.trusted_output)
+        if meta.output_trusted == "always" or _is_named(meta, limits.always_trusted_output):
+            return True
+        return (meta.output_trusted or _is_named(meta, limits.trusted_output)) and not call.untrusted_input
+
+
+def _is_named(meta: ToolMeta, patterns: tuple[str, ...]) -> bool:
+    return any(name_matches(pattern, meta.name) for pattern in patterns)
 
 
 def _warned(call: Call, misfit: Misfit) -> SchemaGateWarned:

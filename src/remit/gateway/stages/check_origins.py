@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
-from remit.gateway.conversation import Conversation, Provenance, values_of
+from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.ledgers import Ledgers
 from remit.gateway.outcome import Outcome, refused
-from remit.origins.roles import authority_of
+from remit.origins.arguments import authority_of
+from remit.origins.ledger import family_of
+from remit.origins.roles import is_moment
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
 from remit.policy.rules import TAINT_ID
@@ -19,6 +21,7 @@ from remit.tools.meta import Level
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.kinds import UntrustedArgument
+    from remit.origins.ledger import Ledger
 
 
 _TELLING: Final = 4
@@ -36,12 +39,18 @@ class CheckOrigins:
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `tainted`, `untrusted`, and a `decision` that may be stricter. Refuse with UNTRUSTED_ARGUMENT."""
         conversation = call.request.conversation
-        if conversation is None or effective_level(call.tool.meta) is Level.L0:
-            return proceed(call)
-        return self._judge(conversation, call, proceed)
+        return proceed(call) if conversation is None else self._judge(conversation, call, proceed)
 
     async def _judge(self, conversation: Conversation, call: Call, proceed: Proceed) -> Outcome:
-        call.untrusted = await self._untrusted(call, conversation)
+        provenance = call.request.provenance or Provenance()
+        await provenance.settle(call.journal.value)
+        ledger = self._ledgers.of(call.writer.stream, conversation, provenance)
+        if not ledger.tainted:
+            return await proceed(call)
+        call.tainted, call.untrusted_input = True, _is_untrusted(call, conversation, ledger)
+        if effective_level(call.tool.meta) is Level.L0:
+            return await proceed(call)
+        call.untrusted = await self._untrusted(call, conversation, provenance, ledger)
         if not call.untrusted:
             self._ask_on(call)
             return await proceed(call)
@@ -55,21 +64,20 @@ class CheckOrigins:
             return refused(Code.UNTRUSTED_ARGUMENT, f"{call.tool.meta.name}: {said}", remedy)
         return await proceed(call)
 
-    async def _untrusted(self, call: Call, conversation: Conversation) -> tuple[UntrustedArgument, ...]:
-        provenance = call.request.provenance or Provenance()
-        approved = await provenance.approved(call.journal.value)
-        ledger = self._ledgers.of(call.writer.stream, conversation, provenance)
-        call.tainted = ledger.tainted
-        asked = authority_of(call.tool.meta, call.args) if ledger.tainted else []
+    async def _untrusted(
+        self, call: Call, conversation: Conversation, provenance: Provenance, ledger: Ledger
+    ) -> tuple[UntrustedArgument, ...]:
+        approved = await provenance.approved(call.journal.value) - _in_question(call)
+        meta, every = call.tool.meta, call.policy.is_strict(call.query)
+        arguments = authority_of(meta, call.args, every=every)
         if call.confirmation is not None and call.confirmation.request.edited_from:
-            own = values_of(call.request.args)  # any other value a person has put there
-            asked = [one for one in asked if one.value in own]
+            own = set(authority_of(meta, call.request.args, every=every))  # any other a person has put there
+            arguments = [one for one in arguments if one in own]
         if conversation.given is not None:
-            asked = [one for one in asked if _is_among(one.value, conversation.given)]
-        approved = approved - _in_question(call)
-        found = [ledger.judge(one) for one in asked]
-        name = call.tool.meta.name
-        return tuple(one for one in found if one is not None and (name, one.path, one.value) not in approved)
+            arguments = [one for one in arguments if _is_among(one.value, conversation.given)]
+        family = "" if every else family_of(meta.provider_id, meta.name)
+        found = [ledger.judge(one, family) for one in arguments]
+        return tuple(one for one in found if one is not None and (meta.name, one.path, one.value) not in approved)
 
     def _ask_on(self, call: Call) -> None:
         """What a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
@@ -92,6 +100,14 @@ def _in_question(call: Call) -> set[tuple[str, str, str]]:
     return {(call.tool.meta.name, one.path, one.value) for one in shown}
 
 
-def _is_among(value: str, given: frozenset[str]) -> bool:
+def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> bool:
+    """Whether values go in that no trusted text holds, so that what comes out may be made of them."""
+    values = [one for one in authority_of(call.tool.meta, call.args, every=True) if not is_moment(one.value)]
+    if conversation.given is not None:
+        values = [one for one in values if _is_among(one.value, conversation.given)]
+    return not all(map(ledger.trusts, values))
+
+
+def _is_among(value: str, given: set[str]) -> bool:
     """Whether a value, or a part of it that says something, is one of those that a model gave."""
     return value in given or any(len(one) >= _TELLING and (one in value or value in one) for one in given)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import UNSENT, Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of
+from remit.journal.kinds import ToolInvocationFinished
 from remit.large import is_large
 from remit.tools.provider import ToolResult
 
@@ -50,6 +51,10 @@ class RecordOutcome:
             tool=call.tool,
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
+        if call.request.provenance is not None:
+            for event in events:
+                if isinstance(event, ToolInvocationFinished):
+                    call.request.provenance.finished(event)
         return outcome
 
     async def _checked(self, call: Call) -> Checked:

@@ -13,6 +13,7 @@ import msgspec
 from remit.canonical import digest
 from remit.errors import NondeterminismError, NotCanonicalError, UsageError
 from remit.gateway.call import asked
+from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome
 from remit.jobs.effects.matching import Matching, effect_name
 from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
@@ -77,12 +78,12 @@ class Effects:
             if record.ended:
                 held = held_outcome(record) if undo is None else None
                 if held is not None:
-                    return held
+                    return self._told(step, held, conversation)
                 with matching.guarded(step):
                     outcome = await recorded_outcome(record, self.journal)
                     if undo is not None:
                         await self._declare(step, undo, outcome)
-                return outcome
+                return self._told(step, outcome, conversation)
         if encoded:
             args = _decode(encoded)
         matching.begin(step, "call")
@@ -104,7 +105,14 @@ class Effects:
         # It is in the journal, where another pass finds it; this one never comes by the place again.
         self.history.forget(step)
         # What is not recorded is not given: the recipe would go another way when it runs again.
-        return outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
+        outcome = outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
+        return self._told(step, outcome, conversation)
+
+    def _told(self, step: str, outcome: Outcome, conversation: Conversation | None) -> Outcome:
+        """The outcome; what a tool made of untrusted values is the model's in the recipe that it runs, as they are."""
+        if conversation is not None and conversation.given is not None and step in self.history.provenance.derived:
+            conversation.given.update(values_of(outcome.value))
+        return outcome
 
     async def ask(self, question: Question) -> Outcome:
         """The outcome of a question to a model."""

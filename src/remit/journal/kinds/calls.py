@@ -57,6 +57,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """The call in a model's answer that this is; empty: no model asked for it."""
     output_trusted: bool = False
     """Whether what the tool returns is trusted."""
+    untrusted_input: bool = False
+    """Whether a model gave the call values that no trusted text holds."""
     untrusted: OptionalRaw = UNSET
     """The arguments from untrusted text: a list of [untrusted arguments](untrusted.md#in-the-record)."""
     untrusted_blob: OptionalRef = UNSET

@@ -25,10 +25,10 @@ class PolicySettings(Section, frozen=True):
         About("Tests of the rules, one `[[policy.tests]]` table each; `remit policy test` runs them."),
     ] = ()
     taint: Annotated[
-        Literal["ask", "deny", "allow"],
+        Literal["ask", "strict", "deny", "allow"],
         About(
             "What to do with an agent's call that writes or executes, if an argument that decides what it reaches "
-            "comes from untrusted text and no rule decides."
+            "comes from untrusted text and no rule decides; `strict` asks, and looks at every argument."
         ),
     ] = "ask"
     remembered: Annotated[

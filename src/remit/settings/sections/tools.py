@@ -42,9 +42,13 @@ class ToolSettings(Section, frozen=True):
     trusted_output: Annotated[
         Texts,
         About(
-            "Tools whose results are trusted although they read from outside, such as `mcp.calendar.*`; `*` "
-            "matches any characters."
+            "Tools whose results are trusted although they read from outside, such as `mcp.calendar.*`, unless "
+            "untrusted values went in; `*` matches any characters."
         ),
+    ] = ()
+    always_trusted_output: Annotated[
+        Texts,
+        About("Tools whose results are trusted whatever went in, because they hold only what a source of yours says."),
     ] = ()
     untrusted_output: Annotated[
         Texts,
