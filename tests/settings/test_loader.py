@@ -65,6 +65,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "jobs.mismatch": ("fail", "warn", "fail"),
     "tools.schema_gate": ("warn", "off", "warn"),
     "tools.trusted_output": (["a"], ["b", "c.*"], ["d"]),
+    "tools.always_trusted_output": (["a"], ["b", "c.*"], ["d"]),
     "tools.untrusted_output": (["a"], ["b", "c.*"], ["d"]),
     "tools.no_mcp": (True, False, True),
     "mcp.servers": ([{"name": "a"}], [{"name": "b"}], []),
