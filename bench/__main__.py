@@ -88,6 +88,7 @@ ALL = (
     sandbox.sandboxed_warm,
     startup.imported,
     startup.helped,
+    startup.looked,
 )
 LONG = (memory.growth_million,)
 """Only where they are named, or with --all: they take minutes."""

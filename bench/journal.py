@@ -6,8 +6,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import msgspec
-
 from bench import floors
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
@@ -15,6 +13,7 @@ from bench.subject import read, remit_in
 from remit.clock import SystemClock
 from remit.gateway.call import Request
 from remit.gateway.pipeline import Gateway
+from remit.gateway.services import Services
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
@@ -81,8 +80,8 @@ async def gateway(lab: Lab) -> list[Result]:
         async with remit_in(lab.folder) as remit:
             journal = Journal(_Nothing(), SystemClock())  # type: ignore[arg-type]
             writer = journal.writer("session/ses_06000000000000000000000000", "session")
-            services = msgspec.structs.replace(remit.runtime.services, journal=journal)
-            gate = Gateway(services)
+            made = {name: getattr(remit.runtime.services, name) for name in Services.__struct_fields__}
+            gate = Gateway(Services(**{**made, "journal": journal}))
             watch = Watch()
             for number in range(CALLS):
                 await gate.call(

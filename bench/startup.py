@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
+from functools import partial
+from pathlib import Path
 
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
+from bench.subject import write, writes
+from remit import Remit
 
 
 async def _spawn(*arguments: str) -> Reading:
@@ -39,3 +44,26 @@ async def helped(_lab: Lab) -> list[Result]:
         return await _spawn("-m", "remit", "--help")
 
     return await against("remit --help", "ms", sample, bare, "floor: an empty program", mark=Mark(150))
+
+
+async def looked(lab: Lab) -> list[Result]:
+    """Commands that only look, by processor time: they load what shows the record, and nothing that runs jobs."""
+    with tempfile.TemporaryDirectory(dir=lab.folder) as own:
+        journal = str(Path(own) / "journal.db")
+        async with Remit(journal, tools=[write], recipes=[writes]) as remit:
+            job = await remit.start(writes(count=1))
+            await remit.settled(job.id)
+        results: list[Result] = []
+        for command in (("jobs",), ("show", "last"), ("confirm",)):
+            name = f"remit {' '.join(command)}, processor time"
+            sample = partial(_processor, "--journal", journal, *command)
+            floor = partial(_processor, "--help")
+            results += await against(name, "ms", sample, floor, "floor: remit --help", mark=Mark(2.5, "floor"))
+    return results
+
+
+async def _processor(*arguments: str) -> Reading:
+    """The processor milliseconds of a command."""
+    reading = await _spawn("-m", "remit", *arguments)
+    assert reading.cpu_us is not None
+    return Reading(reading.cpu_us / 1_000, reading.cpu_us)

@@ -1,13 +1,15 @@
 """Find unused code: `python scripts/check_dead_code.py` fails on each piece and on each stale exception.
 
 Vulture finds the names that occur nowhere else in src, tests, bench and scripts. Left out are variables inside a class
-or a function: fields are recorded and read elsewhere, and ruff holds arguments and locals. Exceptions stand with their
-reasons in pyproject.toml under [tool.vulture].
+or a function: fields are recorded and read elsewhere, and ruff holds arguments and locals. What a reference names
+(`"module:name"`, as in the line of a capability) is used. Exceptions stand with their reasons in pyproject.toml under
+[tool.vulture].
 """
 
+import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +17,7 @@ from typing import Final, NamedTuple
 from vulture import Vulture
 
 FOLDERS: Final = ("src", "tests", "bench", "scripts")
+_REFERENCE: Final = re.compile(r'"(remit(?:\.\w+)+):(\w+)"')
 
 
 class Unused(NamedTuple):
@@ -42,11 +45,21 @@ def scan(root: Path, decorators: Sequence[str]) -> list[Unused]:
     """What is unused under `root`; what bears one of `decorators` is used."""
     vulture = Vulture(ignore_decorators=list(decorators))
     vulture.scavenge([str(root / folder) for folder in FOLDERS if (root / folder).exists()])
+    named = set(_referenced(root))
     return [
         Unused(f"{item.filename.relative_to(root).as_posix()}:{item.first_lineno}", item.typ, item.name)
         for item in vulture.get_unused_code(min_confidence=60)
         if item.typ != "variable" or _is_global(item.filename, item.first_lineno)
+        if (item.filename.resolve(), item.name) not in named
     ]
+
+
+def _referenced(root: Path) -> Iterator[tuple[Path, str]]:
+    """The file and the name behind every reference in the source."""
+    source = root / "src"
+    for file in source.rglob("*.py"):
+        for module, name in _REFERENCE.findall(file.read_text(encoding="utf-8")):
+            yield source.joinpath(*module.split(".")).with_suffix(".py").resolve(), name
 
 
 def _is_global(path: Path, line: int) -> bool:

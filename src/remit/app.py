@@ -16,11 +16,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import StateError, UsageError
-from remit.jobs.ended import Ended
-from remit.jobs.recipe import recipe_of
 from remit.jobs.state import ENDED, stream_of
 from remit.service.handle import JobEndedError, JobHandle
-from remit.service.outcome import outcome_of
 from remit.settings import load, override
 from remit.settings.places import data_folder
 from remit.trust.register import Register
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
     from remit.jobs.bound import RecipeCall
+    from remit.jobs.ended import Ended
     from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
@@ -63,6 +61,8 @@ class Job(JobHandle[T]):
 
     async def result(self) -> T:
         """What the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
+        from remit.jobs.ended import Ended
+
         found = await _end(self._runtime, self.id)
         if isinstance(found, Ended):
             return self._typed(msgspec.json.decode(found.encoded))
@@ -145,6 +145,7 @@ class Remit:
             clock=self._clock,
             report=self._report,
             step_by_step=self._always_replay,
+            on_use=not self._work,
         )
         if missing is not None:
             made_here(missing, register)
@@ -192,6 +193,8 @@ class Remit:
 
     async def start(self, bound: RecipeCall[T], options: Options | None = None) -> Job[T]:
         """Create a job that runs a recipe with its arguments; it is durable when this returns."""
+        from remit.jobs.recipe import recipe_of
+
         return Job(self, await self.service.jobs.start(bound, options), recipe_of(bound))
 
     async def start_plan(
@@ -214,6 +217,8 @@ class Remit:
 
     async def ended(self, job: str) -> JobRow:
         """Wait until a job has ended, in whatever process. Raises NotFoundError or JournalError."""
+        from remit.jobs.ended import Ended
+
         found = await _end(self.runtime, job)
         return await self.service.jobs.row(job) if isinstance(found, Ended) else found
 
@@ -252,6 +257,8 @@ class Remit:
         With an idempotency `key` the call is made once; whichever process makes it again gets the recorded outcome.
         A `pending` call waits for a person: make the same call again once it is decided.
         """
+        from remit.service.outcome import outcome_of
+
         sessions = self.service.sessions
         session = self._session or await self._open_session()
         return outcome_of(await sessions.call(session, tool, args, key=key, timeout_s=timeout))

@@ -15,7 +15,6 @@ from remit import Remit
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
-from remit.providers.stub import StubProvider
 from remit.recipes.agent import agent
 from remit.settings import load
 from remit.testing.models import (
@@ -30,6 +29,7 @@ from remit.testing.models import (
     Streamed,
 )
 from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.stub import StubProvider
 
 UNION: dict[str, Any] = {
     "type": "object",

@@ -15,9 +15,9 @@ from remit.canonical import MAX_DEPTH
 from remit.codes import Code
 from remit.gateway.result import _too_deep
 from remit.large import LARGE, decode, is_large
-from remit.providers.stub import StubProvider
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from remit.tools.stub import StubProvider
 from tests.opened import OpenRemit
 
 GET = ToolMeta(name="big.get", provider_id="stub", description="Get something.", input_schema={"type": "object"})

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from remit.gateway.pipeline import Gateway
+from remit.gateway.services import Services
+from remit.jobs.program import Programs
 from remit.jobs.state import History, stream_of
+from remit.journal.journal import Journal
 from remit.randomness import SystemRandomSource
-from remit.service.service import service_over
+from remit.service.local import service_over
+from remit.settings.mcp import McpServer
 from remit.tickets.desk import Desk, DeskSettings
+from remit.tools.catalog import Catalog
 from remit.tools.pins import Pins
 from tests.simulation.process import Process
+
+
+class _Parts(NamedTuple):
+    """What nouns are made of."""
+
+    journal: Journal
+    services: Services
+    gateway: Gateway
+    catalog: Catalog
+    programs: Programs
+    pins: Pins
+    desk: Desk
+    servers: tuple[McpServer, ...] = ()
 
 
 class Person:
@@ -22,15 +40,16 @@ class Person:
 
     def __init__(self, process: Process, happened: Callable[[str], bool]) -> None:
         """`happened` tells whether a tool had its effect."""
-        self.service = service_over(
+        parts = _Parts(
+            process.journal,
+            process.services,
             Gateway(process.services),
+            process.services.catalog,
             process.programs,
             Pins(process.journal, trust=False, principal="bob"),
             Desk(process.journal, process.services.metrics, SystemRandomSource(), DeskSettings()),
-            principal="bob",
-            wake=lambda: None,
-            working=lambda: True,
         )
+        self.service = service_over(parts, principal="bob", wake=lambda: None, working=lambda: True)
         self._process = process
         self._happened = happened
         self._answered: set[str] = set()

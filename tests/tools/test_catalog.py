@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import NameInvalidError
-from remit.providers.stub import StubProvider
 from remit.tools.catalog import Catalog, ResolveError
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import key_of, wire_name
+from remit.tools.stub import StubProvider
 
 Args = dict[str, Any]
 

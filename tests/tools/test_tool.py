@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.canonical import digest
-from remit.providers.stub import StubProvider
 from remit.tools.meta import Level, ToolMeta
+from remit.tools.stub import StubProvider
 from remit.tools.tool import Tool, admit, contract_hash, prompt_hash, quarantine
 
 Schema = dict[str, Any]

@@ -38,7 +38,7 @@ async def test_a_provider_made_at_the_top_of_such_a_module_is_one_of_the_process
 ) -> None:
     module = tmp_path / "notes.py"
     module.write_text(
-        "from remit.providers.stub import StubProvider\n"
+        "from remit.tools.stub import StubProvider\n"
         "from remit.tools.meta import ToolMeta\n"
         "notes = StubProvider([ToolMeta(name='notes.find', provider_id='notes')], provider_id='notes')\n"
     )

@@ -47,7 +47,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 async def list_questions(state: State, wanted: QuestionFilter) -> int:
     """Write the open questions, each with what differs from the others of its tool."""
     async with state.open(code="described" if state.as_json else "unused") as remit:
-        pending = await remit.service.confirmations.pending()
+        pending = await remit.service.confirmations.pending(described=state.as_json)
     shown = wanted.of(pending)
     if state.as_json:
         state.output.json(shown)

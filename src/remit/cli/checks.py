@@ -9,8 +9,9 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
+from remit.capability import Check
 from remit.cli.context import MEMORY, Requirement, State
 from remit.cli.text import counted
 from remit.errors import JournalError, RemitError
@@ -32,15 +33,6 @@ _WAL: Final = b"\x02\x02"
 """Bytes 18 and 19 of a database in WAL mode (https://www.sqlite.org/fileformat.html)."""
 _NARROW: Final = 80
 _DECLARE: Final = "Give it a plain value in the type or the schema, or require it."
-
-
-class Check(NamedTuple):
-    """What one look found."""
-
-    name: str
-    verdict: Verdict
-    detail: str
-    remedy: str = ""
 
 
 async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
@@ -76,7 +68,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         yield await _sandbox(settings)
         for check in _isolation(settings):
             yield check
-        for check in _folders(settings):
+        async for check in _parts(settings):
             yield check
     yield _terminal(state)
 
@@ -195,16 +187,15 @@ def _modules(settings: Settings) -> Iterator[Check]:
                     yield Check("defaults", "warn", what, _DECLARE)
 
 
-def _folders(settings: Settings) -> Iterator[Check]:
-    for root in settings.fs.roots:
-        if not Path(root).is_dir():
-            yield Check("folder", "fail", f"{root} is not a folder", "Correct fs.roots.")
-        elif not os.access(root, os.R_OK | os.X_OK):
-            yield Check("folder", "fail", f"{root} cannot be read", "Give yourself read access, or correct fs.roots.")
-        elif not os.access(root, os.W_OK):
-            yield Check("folder", "ok", f"{root} (cannot be written to)")
-        else:
-            yield Check("folder", "ok", root)
+async def _parts(settings: Settings) -> AsyncIterator[Check]:
+    """What the parts that ship look at themselves."""
+    from remit.capability import resolve
+    from remit.wiring.capabilities import FIRST_PARTY
+
+    for part in FIRST_PARTY:
+        if part.checks:
+            for check in await resolve(part.checks)(settings):
+                yield check
 
 
 async def _sandbox(settings: Settings) -> Check:

@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "verify": Entry("Look", "Check that no recorded event was changed."),
     "recipes": Entry("Look", "List the recipes and their parameters, or show one."),
     "tools": Entry("Look", "List the tools, or show one."),
-    "confirm": Entry("Decide", "List pending approvals and questions, or answer one."),
+    "confirm": Entry("Decide", "List pending approvals and questions, or answer one or many."),
     "decide": Entry("Decide", "Resolve a step whose outcome is unknown."),
     "signal": Entry("Decide", "Send a signal to a job."),
     "cancel": Entry("Decide", "Stop a job for good."),

@@ -24,7 +24,12 @@ class RemoteConfirmations(Twin, Confirmations):
     """The questions of a server."""
 
     async def pending(
-        self, job: str | None = None, *, only: QuestionFilter | None = None, limit: int | None = None
+        self,
+        job: str | None = None,
+        *,
+        only: QuestionFilter | None = None,
+        limit: int | None = None,
+        described: bool = True,  # noqa: ARG002 - the server describes them all
     ) -> list[ConfirmationView]:
         """Open questions, oldest first."""
         wanted = only or QuestionFilter()

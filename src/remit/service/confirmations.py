@@ -71,12 +71,20 @@ class Confirmations:
     # --- queries
 
     async def pending(
-        self, job: str | None = None, *, only: QuestionFilter | None = None, limit: int | None = None
+        self,
+        job: str | None = None,
+        *,
+        only: QuestionFilter | None = None,
+        limit: int | None = None,
+        described: bool = True,
     ) -> list[ConfirmationView]:
-        """Open questions, oldest first; not those of jobs that have ended. No more are read than `limit` needs."""
+        """Open questions, oldest first; not those of jobs that have ended. No more are read than `limit` needs.
+
+        Unless they are to be `described`, their tools are not looked up, and `defaults` is None.
+        """
         found: list[ConfirmationView] = []
         callers: dict[str, Head | None] = {}
-        defaults = Defaults(self._services.catalog)
+        defaults = Defaults(self._services.catalog) if described else None
         async for question in self._services.confirmations.each_pending(stream_of(job) if job else None):
             if question.caller not in callers:
                 callers[question.caller] = await self._journal.head(question.caller)
@@ -180,9 +188,9 @@ class Confirmations:
     async def _shown(self, found: Confirmation) -> ConfirmationView:
         return await self._view(found, await self._journal.head(found.caller), Defaults(self._services.catalog))
 
-    async def _view(self, found: Confirmation, caller: Head | None, defaults: Defaults) -> ConfirmationView:
+    async def _view(self, found: Confirmation, caller: Head | None, defaults: Defaults | None) -> ConfirmationView:
         view = _view(found, caller, remembered=self._services.remembered.count)
-        return msgspec.structs.replace(view, defaults=await defaults.of(found))
+        return msgspec.structs.replace(view, defaults=await defaults.of(found) if defaults is not None else None)
 
 
 async def signed_with(answer: ConfirmationDecided, key: Path | None) -> ConfirmationDecided:

@@ -9,7 +9,6 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.service.heads import stream_named
 from remit.service.views import ConfirmationView, JobRow, JobView, TaskError
-from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
@@ -64,6 +63,8 @@ class JobHandle(Generic[T]):
         raise failure
 
     def _typed(self, value: Any) -> T:
+        from remit.tools.hints import from_json  # noqa: PLC0415 - only who awaits a result needs it
+
         return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))
 
     async def row(self) -> JobRow:

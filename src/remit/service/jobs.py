@@ -13,16 +13,9 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, UsageError
 from remit.ids import new_id, trace_id
-from remit.jobs.caller import overlay_of
 from remit.jobs.inbox import Inbox
-from remit.jobs.plans.plan import SCHEMA_VERSION, Plan, bind_inputs, plan_hash, task_graph
-from remit.jobs.program import PLANNER_VERSION
-from remit.jobs.recipe import recipe_of
-from remit.jobs.replay import ReplayReport, replay
-from remit.jobs.retry import take_over
 from remit.jobs.routes import kept_for, route_of
 from remit.jobs.state import KIND, OURS, History, stream_of
-from remit.jobs.today import calls_today, worst
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery, Tally
 from remit.journal.kinds import (
@@ -34,23 +27,22 @@ from remit.journal.kinds import (
     SignalSent,
     decode,
 )
-from remit.policy.groups import Groups, expanded
 from remit.service.heads import fit_identifier, head_of, open_job, prove_job, stream_named
-from remit.service.many import Labels, Replayed, replayed, settled
-from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats, replayable
 from remit.service.rows import open_waits, step_rows
 from remit.service.search import Found, JobSearch, principal_of, search
 from remit.service.story import JobStory, decided_since
 from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import encoded, title_of, value_of
 from remit.service.views import JobRow, JobView, job_row
-from remit.tools.budget import parse_budget
 from remit.trace.story import Story
 
 if TYPE_CHECKING:
-    from remit.gateway.services import Services
     from remit.jobs.bound import RecipeCall
-    from remit.jobs.program import Programs
+    from remit.jobs.plans.plan import Plan
+    from remit.jobs.replay import ReplayReport
+    from remit.service.many import Labels, Replayed
+    from remit.service.parts import Parts
+    from remit.service.retrying import Retried
 
 T = TypeVar("T")
 _RECENT: Final = 10_000
@@ -86,14 +78,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Jobs:
     """The jobs of one journal."""
 
-    def __init__(self, services: Services, programs: Programs, principal: str, wake: Callable[[], None]) -> None:
+    def __init__(self, parts: Parts, principal: str, wake: Callable[[], None]) -> None:
         """`principal` starts and changes jobs if a call names no one else; `wake` wakes this process's engine."""
-        self._journal = services.journal
-        self._services = services
-        self._programs = programs
+        self._journal = parts.journal
+        self._parts = parts
         self._principal = principal
         self._wake = wake
-        self._groups = services.policy.groups
         self.keeper = ""  # the owner of leases that is about to take what is made or resumed now: no other one may
 
     # --- queries
@@ -212,9 +202,13 @@ class Jobs:
 
     async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Run a job's recipe on its record, and judge its calls as of today. Raises NotFoundError or VersionError."""
-        services, head = self._services, await replayable(self._journal, job)
+        from remit.jobs.replay import replay
+        from remit.jobs.today import calls_today, worst
+        from remit.service.retrying import replayable
+
+        services, head = self._parts.services, await replayable(self._journal, job)
         history = await self.history(job)
-        program = await self._programs.load(history)
+        program = await self._parts.programs.load(history)
         policy = "warn" if anyway else services.mismatch
         report = await replay(self._journal, history, program, services.catalog, services.migrations, job, policy)
         calls = await calls_today(services, history, job, head.labels, program.name)
@@ -222,21 +216,28 @@ class Jobs:
 
     async def settled(self, jobs: Collection[str] | None = None, *, labels: Labels = None) -> list[JobRow]:
         """Wait until jobs have ended or wait for something from outside; their rows. Raises NotFoundError."""
+        from remit.service.many import settled
+
         return await settled(self._journal, jobs, labels=labels)
 
     def replays(
         self, states: tuple[str, ...] = (), *, since: int = 0, labels: Labels = None, anyway: bool = False
     ) -> AsyncIterator[Replayed]:
         """Replay every job in these states that was created at `since` (µs) or later, newest first."""
+        from remit.service.many import replayed
+
         return replayed(self._journal, partial(self.replay, anyway=anyway), states, since=since, labels=labels)
 
     # --- commands
 
     async def start(self, bound: RecipeCall[T], options: Options | None = None) -> str:
         """Create a job that runs a recipe; its identifier. Raises AppendConflictError if the one given is taken."""
+        from remit.jobs.recipe import recipe_of
+        from remit.service.job_limits import budget_record, overlay_record
+
         options = options or Options()
         recipe = recipe_of(bound)
-        self._programs.recipes.add(recipe)
+        self._parts.programs.recipes.add(recipe)
         packed = pack(as_json(bound.input))
         created = JobCreated(
             kind="recipe",
@@ -246,8 +247,8 @@ class Jobs:
             principal=options.principal or self._principal,
             execution_version=recipe.execution_version,
             tool_registry_version=await self._registry_version(),
-            overlay=_overlay(options, self._groups),
-            budget=_budget(options),
+            overlay=overlay_record(options.policy, options.tools, self._parts.services.policy.groups),
+            budget=budget_record(options.budget),
             input_untrusted=options.untrusted,
             module=recipe.file,
         )
@@ -255,10 +256,14 @@ class Jobs:
 
     async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job by the recipe's name, with input as JSON or as text from a command line."""
-        return await self.start(self._programs.recipes.get(name).bind(given, strict=False), options)
+        return await self.start(self._parts.programs.recipes.get(name).bind(given, strict=False), options)
 
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph. Raises PlanError if the inputs do not fit."""
+        from remit.jobs.plans.plan import SCHEMA_VERSION, bind_inputs, plan_hash, task_graph
+        from remit.jobs.program import PLANNER_VERSION
+        from remit.service.job_limits import budget_record, overlay_record
+
         options = options or Options()
         inputs = pack(as_json(bind_inputs(plan, given)))
         graph = pack(msgspec.json.encode(task_graph(plan)))
@@ -272,8 +277,8 @@ class Jobs:
             execution_version=PLANNER_VERSION,
             planner_version=PLANNER_VERSION,
             tool_registry_version=await self._registry_version(),
-            overlay=_overlay(options, self._groups),
-            budget=_budget(options),
+            overlay=overlay_record(options.policy, options.tools, self._parts.services.policy.groups),
+            budget=budget_record(options.budget),
             input_untrusted=options.untrusted,
         )
         planned = PlanGenerated(
@@ -294,6 +299,9 @@ class Jobs:
         made again only with `repeat`. `made` is the identifier of the new job, if a repeated request has to meet the
         same one: then it is not created again. Raises NotFoundError, or StateError (JOB_NOT_RETRYABLE, RETRY_REPEATS).
         """
+        from remit.jobs.retry import take_over
+        from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
+
         head = await head_of(self._journal, job)
         if not repeat:
             await not_retried(self._journal, job, made)
@@ -303,7 +311,7 @@ class Jobs:
         taken = take_over(events, history, step)
         if taken.repeated and not repeat:
             raise repeats(job, taken.repeated)
-        created = renewed(history, self._programs)
+        created = renewed(history, self._parts.programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
         forked = fork_of(head, step, taken.times, by=by or self._principal, reason=reason)
@@ -378,23 +386,5 @@ class Jobs:
         self._wake()
 
     async def _registry_version(self) -> str:
-        await self._services.catalog.tools(_PATIENCE_S)
-        return self._services.catalog.version
-
-
-def _overlay(options: Options, groups: Groups) -> dict[str, Any]:
-    """What is recorded of a job's own rules, with members in the place of groups. Raises PolicyError."""
-    said: dict[str, Any] = {}
-    if options.policy:
-        said["rules"] = expanded([dict(rule) for rule in options.policy], groups)
-    if options.tools is not None:
-        said["tools"] = list(options.tools)
-    if said:
-        overlay_of(said)
-    return said
-
-
-def _budget(options: Options) -> dict[str, int]:
-    """What is recorded of a job's budget. Raises UsageError."""
-    parse_budget(options.budget)
-    return dict(options.budget)
+        await self._parts.services.catalog.tools(_PATIENCE_S)
+        return self._parts.services.catalog.version

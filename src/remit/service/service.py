@@ -6,9 +6,6 @@ are durable when they return. Their methods take and return plain values, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from remit.service.approvals import Approvals
@@ -25,18 +22,10 @@ from remit.service.saved_views import SavedViews
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
-from remit.service.ticket_runs import Worker
 from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 from remit.service.usage import Usage
 from remit.service.workers import Workers
-
-if TYPE_CHECKING:
-    from remit.gateway.pipeline import Gateway
-    from remit.jobs.program import Programs
-    from remit.settings.mcp import McpServer
-    from remit.tickets.desk import Desk
-    from remit.tools.pins import Pins
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,45 +49,3 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     requests: Requests
     saved_views: SavedViews
-
-
-def service_over(
-    gateway: Gateway,
-    programs: Programs,
-    pins: Pins,
-    desk: Desk,
-    servers: Sequence[McpServer] = (),
-    *,
-    principal: str,
-    wake: Callable[[], None],
-    working: Callable[[], bool],
-) -> Service:
-    """The service over one gateway, its journal and its catalog.
-
-    `servers` are the MCP servers that the settings name.
-
-    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process, and
-    `working` says whether it was started.
-    """
-    services, journal = gateway.services, gateway.services.journal
-    jobs = Jobs(services, programs, principal, wake)
-    return Service(
-        jobs=jobs,
-        steps=Steps(journal, services.catalog, principal, wake),
-        artifacts=Artifacts(journal),
-        streams=Streams(journal, services.confirmations, services.tails),
-        sessions=Sessions(gateway, principal),
-        confirmations=Confirmations(services, principal, wake),
-        approvals=Approvals(services, principal, wake),
-        policy=PolicyRules(services, principal),
-        tools=Tools(services, principal),
-        recipes=KnownRecipes(programs.recipes),
-        servers=McpServers(services.catalog, pins, servers),
-        tickets=Tickets(desk, jobs, principal, Worker(wake, working)),
-        usage=Usage(journal, services.allowance.sums),
-        workers=Workers(journal),
-        conversations=Conversations(journal, jobs),
-        health=Health(services),
-        requests=Requests(journal),
-        saved_views=SavedViews(journal, principal),
-    )

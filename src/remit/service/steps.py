@@ -24,18 +24,17 @@ from remit.service.values import encoded
 from remit.service.views import StepView, TaskError
 
 if TYPE_CHECKING:
-    from remit.journal.journal import Journal
-    from remit.tools.catalog import Catalog
+    from remit.gateway.services import Services
     from remit.trace.story import Story
 
 
 class Steps:
     """The steps of jobs in one journal."""
 
-    def __init__(self, journal: Journal, catalog: Catalog, principal: str, wake: Callable[[], None]) -> None:
+    def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
         """`principal` decides if a call names no one else; `wake` wakes this process's engine."""
-        self._journal = journal
-        self._catalog = catalog
+        self._services = services
+        self._journal = services.journal
         self._principal = principal
         self._wake = wake
 
@@ -133,7 +132,7 @@ class Steps:
         """Compare what a person says a call returned with the tool's output schema."""
         record = history.calls.get(step)
         started = record.started if record is not None else None
-        tool = self._catalog.known(started.tool_name) if started is not None else None
+        tool = self._services.catalog.known(started.tool_name) if started is not None else None
         if tool is None or tool.output is None or tool.quarantined is not None:
             return
         problems = tool.output.problems(value)

@@ -11,8 +11,6 @@ from remit.clock import DAY, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.gateway.confirmation import KIND as CONFIRMATION
-from remit.gateway.remembered_calls import RememberedCalls
-from remit.gateway.sums import ModelSums
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
@@ -22,9 +20,8 @@ from remit.service.views import VerifyReport
 from remit.trace.narrative import Narrative
 
 if TYPE_CHECKING:
-    from remit.gateway.confirmations import Confirmations
-    from remit.journal.journal import Journal
-    from remit.models.tail import Piece, Tails
+    from remit.gateway.services import Services
+    from remit.models.tail import Piece
     from remit.trace.story import Story
 
 _PAGE: Final = 500
@@ -33,11 +30,10 @@ _PAGE: Final = 500
 class Streams:
     """The streams of one journal."""
 
-    def __init__(self, journal: Journal, confirmations: Confirmations, tails: Tails) -> None:
-        """Look at `journal`, at the questions in it, and at what models are saying."""
-        self._journal = journal
-        self._confirmations = confirmations
-        self._tails = tails
+    def __init__(self, services: Services) -> None:
+        """Look at the journal of `services`, at the questions in it, and at what models are saying."""
+        self._services = services
+        self._journal = services.journal
 
     # --- queries
 
@@ -59,15 +55,15 @@ class Streams:
 
     def said(self, identifier: str) -> AsyncIterator[Piece]:
         """What models say to a job or session from now on, piece by piece; it is not recorded yet."""
-        return self._tails.follow(stream_named(identifier))
+        return self._services.tails.follow(stream_named(identifier))
 
     async def heard(self, identifier: str, since: int) -> int:
         """Wait until a model of this process has said more than the mark `since` (0: nothing yet); the new mark."""
-        return await self._tails.heard(stream_named(identifier), since)
+        return await self._services.tails.heard(stream_named(identifier), since)
 
     def speech(self, identifier: str) -> dict[str, str]:
         """What models of this process are saying to a job or session right now, by step; it is not recorded yet."""
-        return self._tails.speech(stream_named(identifier))
+        return self._services.tails.speech(stream_named(identifier))
 
     async def heads_changed(self, since: int) -> int:
         """The same for news of whole streams: one began, was woken, parked, leased or closed."""
@@ -88,6 +84,9 @@ class Streams:
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
+        from remit.gateway.remembered_calls import RememberedCalls  # noqa: PLC0415 - only who verifies needs them
+        from remit.gateway.sums import ModelSums  # noqa: PLC0415 - as above
+
         roots = [""]
         if identifier is not None:
             await head_of(self._journal, identifier)
@@ -96,7 +95,7 @@ class Streams:
         streams = events = damaged = erased = sealed = signed = unchecked = 0
         problems: list[tuple[str, str]] = []
         proven = set[str]()
-        allowed = RememberedCalls(self._journal, self._confirmations)
+        allowed = RememberedCalls(self._journal, self._services.confirmations)
         for root in roots:
             async for head in self._heads(root):
                 streams += 1
@@ -109,7 +108,7 @@ class Streams:
                     damaged += 1
                     continue
                 if head.kind == CONFIRMATION:
-                    checked = await self._confirmations.check(head)
+                    checked = await self._services.confirmations.check(head)
                     signed, unchecked = signed + checked.signed, unchecked + checked.unchecked
                     problems += [(code.name, text) for code, text in checked.problems]
                     damaged += bool(checked.problems)

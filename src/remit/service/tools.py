@@ -46,7 +46,6 @@ class Tools:
         """Look at the catalog of `services`, and at what policy says to `principal`."""
         self._services = services
         self._caller = Caller(principal=principal, kind="session")
-        self._catalog = services.catalog
 
     # --- queries
 
@@ -56,12 +55,12 @@ class Tools:
 
         They come by name. Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
         """
-        tools = await self._catalog.tools(patience_s)
+        tools = await self._services.catalog.tools(patience_s)
         return [self._view(tool) for tool in sorted(tools, key=lambda t: t.meta.name)]
 
     async def metas(self) -> list[ToolMeta]:
         """What providers say of their tools."""
-        return [tool.meta for tool in await self._catalog.tools()]
+        return [tool.meta for tool in await self._services.catalog.tools()]
 
     @operation(
         "tools.view",
@@ -76,8 +75,8 @@ class Tools:
 
         The key covers no other tool. Also a quarantined one is shown. Raises ResolveError.
         """
-        known = await self._catalog.find(name)
-        return self._view(known or (await self._catalog.resolve(name, {}))[0])
+        known = await self._services.catalog.find(name)
+        return self._view(known or (await self._services.catalog.resolve(name, {}))[0])
 
     async def visible(
         self,
@@ -92,17 +91,17 @@ class Tools:
         `only` are names or globs of the tools to look at; empty: all. Providers that are still connecting are waited
         for, but no longer than `patience_s` seconds.
         """
-        tools = await self._catalog.tools(patience_s)
-        return visible(tools, self._services, principal, kind, only, complete=not self._catalog.listing)
+        tools = await self._services.catalog.tools(patience_s)
+        return visible(tools, self._services, principal, kind, only, complete=not self._services.catalog.listing)
 
     async def known(self, name: str) -> OfferedTool | None:
         """A tool as last listed; None if the name is unknown."""
-        tool = self._catalog.known(name)
+        tool = self._services.catalog.known(name)
         return offered_tool(tool, self._services, self._caller) if tool is not None else None
 
     async def find(self, name: str) -> OfferedTool | None:
         """A tool, once its provider has been listed; None if the name is unknown."""
-        tool = await self._catalog.find(name)
+        tool = await self._services.catalog.find(name)
         return offered_tool(tool, self._services, self._caller) if tool is not None else None
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -110,13 +109,13 @@ class Tools:
 
         For faces of this process: it does not go over a wire.
         """
-        return self._catalog.watch(changed)
+        return self._services.catalog.watch(changed)
 
     @operation("tools.failures", "GET /v1/providers/failures", "read", "Say which providers cannot be listed.")
     async def failures(self, patience_s: Patience = None) -> dict[str, str]:
         """Say why tools are missing, by the provider that could not be listed."""
-        await self._catalog.tools(patience_s)
-        return dict(self._catalog.failures)
+        await self._services.catalog.tools(patience_s)
+        return dict(self._services.catalog.failures)
 
     async def readiness(self) -> Snapshot:
         """Which dependencies of tools are ready."""

@@ -1,80 +1,290 @@
-"""Everything of one process: settings in, a working runtime out. The CLI, servers and tests use it."""
+"""Everything of one process: settings in, a working runtime out. The CLI, servers and tests use it.
+
+A runtime is opened by degrees. The journal is opened at once; every other part is made when it is first used, and
+imported then: a list of jobs needs the journal alone, a list of tools the catalog, which starts nothing, and only who
+runs something makes the engine. `open_runtime` makes all of them, unless it is told to make them on use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from remit.clock import Clock, SystemClock
-from remit.engines.local import LocalEngine
-from remit.engines.owner import Owner, alive
-from remit.engines.port import Engine
-from remit.engines.presence import with_code
-from remit.gateway.pipeline import Gateway
-from remit.gateway.services import Services
-from remit.jobs.program import Programs
-from remit.jobs.recipe import Recipe, Recipes
-from remit.jobs.runner import Runner
-from remit.jobs.versions import Versions
-from remit.journal.journal import Journal
-from remit.policy.groups import parse_groups
-from remit.policy.rules import Policy
-from remit.providers.jobs import JobsProvider
-from remit.randomness import RandomSource, SystemRandomSource
-from remit.recipes.agent import agent
-from remit.recipes.ask_model import ask_model
-from remit.recipes.conversation import conversation
-from remit.recipes.research_report import research_report
-from remit.recipes.run_code_snippet import run_code_snippet
-from remit.recipes.ticket_run import ticket_run
-from remit.sandbox.enclosure import Enclosures
-from remit.sandbox.opening import open_enclosures
-from remit.service.exposed import ExposedJobs
-from remit.service.modules import find
-from remit.service.service import Service, service_over
-from remit.settings import Settings
+from remit.clock import SystemClock
 from remit.settings.principal import principal
-from remit.tickets.derivation import Derivation
-from remit.tickets.desk import Desk, DeskSettings
-from remit.tools.catalog import Catalog
-from remit.tools.function import FunctionTool
-from remit.tools.migration import Migration, Migrations
-from remit.tools.pins import Pins
-from remit.tools.provider import ToolProvider
-from remit.tools.remote import Authorizer
 from remit.wiring.journal import open_journal
-from remit.wiring.providers import mcp_providers, probes_for, servers_of, standard_providers
-from remit.wiring.services import services_of
 
-_RECIPES: Final = (agent, ask_model, conversation, research_report, run_code_snippet, ticket_run)
-"""Recipes of every process."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-Report = Callable[[str, float | None, float | None, str], None]
+    from remit.capability import Capability, Opening
+    from remit.clock import Clock
+    from remit.engines.local import LocalEngine
+    from remit.gateway.pipeline import Gateway
+    from remit.gateway.readiness import Probe
+    from remit.gateway.services import Services
+    from remit.jobs.program import Programs
+    from remit.jobs.recipe import Recipe
+    from remit.journal.journal import Journal
+    from remit.policy.rules import Policy
+    from remit.randomness import RandomSource
+    from remit.sandbox.enclosure import Enclosures
+    from remit.service.modules import Found
+    from remit.service.service import Service
+    from remit.settings import Settings
+    from remit.settings.mcp import McpServer
+    from remit.tickets.desk import Desk
+    from remit.tools.catalog import Catalog
+    from remit.tools.function import FunctionTool
+    from remit.tools.migration import Migration, Migrations
+    from remit.tools.pins import Pins
+    from remit.tools.provider import ToolProvider
+    from remit.tools.remote import Authorizer
+
+    Report = Callable[[str, float | None, float | None, str], None]
 
 
-class Runtime(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of one process, wired together."""
+class Additions(NamedTuple):
+    """What a program brings beside what the settings name."""
 
-    settings: Settings
-    journal: Journal
-    services: Services
-    gateway: Gateway
-    engine: Engine
-    enclosures: Enclosures
-    service: Service
+    tools: tuple[FunctionTool[..., Any], ...] = ()
+    recipes: tuple[Recipe[..., Any], ...] = ()
+    providers: tuple[ToolProvider, ...] = ()
+    migrations: tuple[Migration, ...] = ()
+    chance: RandomSource | None = None
+    report: Report | None = None
+    step_by_step: bool = False
+    authorizer: Authorizer | None = None
+
+
+class Runtime:
+    """The parts of one process. What was made decides what is closed."""
+
+    def __init__(self, settings: Settings, journal: Journal, additions: Additions) -> None:
+        self.settings = settings
+        self.journal = journal
+        self._additions = additions
+
+    def make(self) -> None:
+        """Make every part."""
+        for parts in (self, self.services):
+            for name, part in vars(type(parts)).items():
+                if isinstance(part, cached_property):
+                    getattr(parts, name)
+
+    def read(self) -> None:
+        """Make what the settings and the program bring something to, so that what is wrong with it shows now."""
+        brought, settings = self._additions, self.settings
+        for bringing, parts, name in (
+            (settings.app.modules, self, "modules"),
+            (settings.policy.rules, self.services, "policy"),
+            (brought.tools or brought.providers, self, "catalog"),
+            (brought.recipes, self, "programs"),
+        ):
+            if bringing:
+                getattr(parts, name)
 
     async def close(self) -> None:
         """Let calls under way end, give jobs up, close providers and the journal."""
-        await self.engine.drain(self.settings.jobs.drain_seconds)
-        await self.engine.stop()
-        await self.services.catalog.close()
-        await self.enclosures.close()
-        if self.services.models is not None:
-            await self.services.models.close()
+        made = vars(self)
+        if "engine" in made:
+            await self.engine.drain(self.settings.jobs.drain_seconds)
+            await self.engine.stop()
+        if "catalog" in made:
+            await self.catalog.close()
+        if "enclosures" in made:
+            await self.enclosures.close()
+        if "services" in made and (models := vars(self.services).get("models")) is not None:
+            await models.close()
         await self.journal.close()
+
+    # --- what the settings and the program bring
+
+    @cached_property
+    def modules(self) -> Found:
+        """What the user's modules define. Raises UsageError."""
+        from remit.service.modules import find
+
+        return find(self.settings.app.modules, self.settings.folder)
+
+    @cached_property
+    def parts(self) -> tuple[Capability, ...]:
+        """The parts that ship, and those that the settings name."""
+        from remit.wiring.capabilities import FIRST_PARTY
+
+        return FIRST_PARTY
+
+    @cached_property
+    def servers(self) -> tuple[McpServer, ...]:
+        """The MCP servers that are not disabled."""
+        from remit.wiring.providers import servers_of
+
+        return servers_of(self.settings)
+
+    @cached_property
+    def providers(self) -> tuple[ToolProvider, ...]:
+        """Every source of tools but jobs."""
+        from remit.wiring.capabilities import providers_of
+
+        opened = providers_of(self.parts, self._opening())
+        return (*opened, *self.modules.providers, *self._additions.providers)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """What jobs run: every recipe, and plans from their record."""
+        from remit.jobs.program import Programs
+        from remit.jobs.recipe import Recipes
+        from remit.wiring.capabilities import recipes_of
+
+        every = (*recipes_of(self.parts), *self.modules.recipes, *self._additions.recipes)
+        return Programs(self.journal, Recipes(every, self.settings.jobs.code_version))
+
+    # --- what they are made into
+
+    @cached_property
+    def chance(self) -> RandomSource:
+        """The source of what is random."""
+        from remit.randomness import SystemRandomSource
+
+        return self._additions.chance or SystemRandomSource()
+
+    @cached_property
+    def pins(self) -> Pins:
+        """What MCP servers offered when they were first used."""
+        from remit.tools.pins import Pins
+
+        trust = self.settings.mcp.first_use == "trust"
+        return Pins(self.journal, trust=trust, principal=principal(self.settings))
+
+    @cached_property
+    def enclosures(self) -> Enclosures:
+        """What runs the operator's own programs in the sandbox."""
+        from remit.sandbox.opening import open_enclosures
+
+        return open_enclosures(self.settings)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """All tools; nothing is started before they are listed. Raises NameInvalidError."""
+        from remit.providers.jobs import JobsProvider
+        from remit.service.exposed import ExposedJobs
+        from remit.tools.catalog import Catalog
+
+        tools = self.settings.tools
+        catalog = Catalog(
+            self.providers,
+            order=tools.preferred_provider_order,
+            choose=tools.choose,
+            closed=tools.schema_gate != "off",
+        )
+        catalog.add(JobsProvider(ExposedJobs(self.service, self.settings.mcp.expose)))
+        return catalog
+
+    @cached_property
+    def services(self) -> Services:
+        """What the gateway works with."""
+        from remit.wiring.services import Sources, services_of
+
+        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self._probes)
+        return services_of(self.settings, self.journal, sources)
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """The one door for calls (rule 1)."""
+        from remit.gateway.pipeline import Gateway
+
+        return Gateway(self.services)
+
+    @cached_property
+    def engine(self) -> LocalEngine:
+        """What works on jobs here, once it is started."""
+        from remit.engines.local import LocalEngine
+        from remit.engines.owner import Owner, alive
+        from remit.engines.presence import with_code
+        from remit.jobs.runner import Runner
+        from remit.jobs.versions import Versions
+
+        jobs, migrations = self.settings.jobs, self.services.migrations
+        runner = Runner(
+            journal=self.journal,
+            gateway=self.gateway,
+            programs=self.programs,
+            versions=Versions(self.journal, self.catalog, jobs.mismatch, migrations),
+            max_value_bytes=self.settings.tools.max_value_bytes,
+            chance=self.chance,
+            report=self._additions.report or (lambda _job, _done, _total, _message: None),
+            worker=Owner.this().words,
+            alive=alive,
+            with_code=partial(with_code, self.journal),
+            step_by_step=self._additions.step_by_step,
+        )
+        return LocalEngine(runner, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds)
+
+    @cached_property
+    def desk(self) -> Desk:
+        """What tickets work with."""
+        from remit.tickets.derivation import Derivation
+        from remit.tickets.desk import Desk, DeskSettings
+
+        settings, tickets = self.settings, self.settings.tickets
+        chosen = DeskSettings(
+            schema_gate=settings.tools.schema_gate,
+            no_mcp=settings.tools.no_mcp,
+            derivation=Derivation(replies=tickets.derive_replies, tool_only=tickets.tool_only),
+            cutover_until_ms=tickets.cutover_until_ms or None,
+            max_evidence=settings.evidence.max_items_per_report,
+        )
+        return Desk(self.journal, self.services.metrics, self.chance, chosen)
+
+    @cached_property
+    def service(self) -> Service:
+        """Everything that a face may do."""
+        from remit.service.local import service_over
+
+        return service_over(self, principal=principal(self.settings), wake=self._wake, working=self._working)
+
+    def _wake(self) -> None:
+        if "engine" in vars(self):  # one that was never made waits for nothing
+            self.engine.wake()
+
+    def _working(self) -> bool:
+        return "engine" in vars(self) and self.engine.working
+
+    def _opening(self) -> Opening:
+        from remit.blocking import Threads
+        from remit.capability import Opening
+        from remit.wiring.providers import decisive, private
+
+        return Opening(
+            settings=self.settings,
+            tools=(*self.modules.tools, *self._additions.tools),
+            servers=self.servers,
+            pins=self.pins,
+            clock=self.journal.clock,
+            chance=self.chance,
+            threads=Threads(self.settings.jobs.concurrency),
+            enclosures=self.enclosures,
+            authorizer=self._additions.authorizer,
+            private=private(self.settings),
+            decisive=decisive(self.settings),
+        )
+
+    def _policy(self) -> Policy:
+        from remit.policy.groups import parse_groups
+        from remit.policy.rules import Policy
+
+        rules = self.settings.policy
+        return Policy.parse(rules.rules, taint=rules.taint, groups=parse_groups(rules.groups))
+
+    def _migrations(self) -> Migrations:
+        from remit.tools.migration import Migrations
+
+        return Migrations((*self.modules.migrations, *self._additions.migrations))
+
+    def _probes(self) -> dict[str, Probe]:
+        from remit.wiring.providers import probes_for
+
+        return probes_for(self.servers, self.settings, self.providers)
 
 
 def open_runtime(
@@ -89,100 +299,21 @@ def open_runtime(
     report: Report | None = None,
     step_by_step: bool = False,
     authorizer: Authorizer | None = None,
+    on_use: bool = False,
 ) -> Runtime:
     """Open the journal and wire everything; call it on a running event loop.
 
-    `authorizer` lets a person log in where an MCP server wants that. Raises JournalError or SettingsError.
+    `authorizer` lets a person log in where an MCP server wants that. With `on_use` the journal is opened, what the
+    settings and the arguments bring is read, and everything else is made when it is first used. Raises JournalError,
+    NameInvalidError, SettingsError or UsageError.
     """
-    clock = clock or SystemClock()
-    found = find(settings.app.modules, settings.folder)
-    policy = _policy(settings)
-    journal = open_journal(settings, clock)
-    programs = Programs(journal, Recipes((*_RECIPES, *found.recipes, *recipes), settings.jobs.code_version))
-    pins = Pins(journal, trust=settings.mcp.first_use == "trust", principal=principal(settings))
-    chance = chance or SystemRandomSource()
-    servers = servers_of(settings)
-    enclosures = open_enclosures(settings)
-    every = [
-        *standard_providers(settings, (*found.tools, *tools), enclosures),
-        *mcp_providers(servers, settings, pins, clock, chance, authorizer, enclosures),
-        *found.providers,
-        *providers,
-    ]
-    catalog = _catalog(settings, every)
-    migrating = Migrations((*found.migrations, *migrations))
-    services = services_of(settings, journal, catalog, policy, probes_for(servers, settings, every), migrating)
-    gateway = Gateway(services)
-    engine = _engine(settings, gateway, programs, chance, report, step_by_step=step_by_step)
-    desk = Desk(journal, services.metrics, chance, _desk_settings(settings))
-    service = service_over(
-        gateway,
-        programs,
-        pins,
-        desk,
-        servers,
-        principal=principal(settings),
-        wake=engine.wake,
-        working=lambda: engine.working,
+    additions = Additions(
+        tuple(tools), tuple(recipes), tuple(providers), tuple(migrations), chance, report, step_by_step, authorizer
     )
-    catalog.add(JobsProvider(ExposedJobs(service, settings.mcp.expose)))
-    return Runtime(
-        settings=settings,
-        journal=journal,
-        services=services,
-        gateway=gateway,
-        engine=engine,
-        service=service,
-        enclosures=enclosures,
-    )
-
-
-def _policy(settings: Settings) -> Policy:
-    said = settings.policy
-    return Policy.parse(said.rules, taint=said.taint, groups=parse_groups(said.groups))
-
-
-def _catalog(settings: Settings, providers: Sequence[ToolProvider]) -> Catalog:
-    return Catalog(
-        providers,
-        order=settings.tools.preferred_provider_order,
-        choose=settings.tools.choose,
-        closed=settings.tools.schema_gate != "off",
-    )
-
-
-def _engine(
-    settings: Settings,
-    gateway: Gateway,
-    programs: Programs,
-    chance: RandomSource,
-    report: Report | None,
-    *,
-    step_by_step: bool,
-) -> LocalEngine:
-    services = gateway.services
-    runner = Runner(
-        journal=services.journal,
-        gateway=gateway,
-        programs=programs,
-        versions=Versions(services.journal, services.catalog, settings.jobs.mismatch, services.migrations),
-        max_value_bytes=settings.tools.max_value_bytes,
-        chance=chance,
-        report=report or (lambda _job, _done, _total, _message: None),
-        worker=Owner.this().words,
-        alive=alive,
-        with_code=partial(with_code, services.journal),
-        step_by_step=step_by_step,
-    )
-    return LocalEngine(runner, concurrency=settings.jobs.concurrency, lease_s=settings.jobs.lease_seconds)
-
-
-def _desk_settings(settings: Settings) -> DeskSettings:
-    tickets = settings.tickets
-    return DeskSettings(
-        schema_gate=settings.tools.schema_gate,
-        no_mcp=settings.tools.no_mcp,
-        derivation=Derivation(replies=tickets.derive_replies, tool_only=tickets.tool_only),
-        cutover_until_ms=tickets.cutover_until_ms or None,
-        max_evidence=settings.evidence.max_items_per_report,
-    )
+    journal = open_journal(settings, clock or SystemClock())
+    runtime = Runtime(settings, journal, additions)
+    if on_use:
+        runtime.read()
+    else:
+        runtime.make()
+    return runtime

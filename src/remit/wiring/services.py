@@ -3,63 +3,150 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from remit.clock import Clock
-from remit.errors import SettingsError
-from remit.gateway.allowance import Allowance, DayLimits
-from remit.gateway.confirmations import Confirmations
-from remit.gateway.proof import Proofs
-from remit.gateway.readiness import Probe, Readiness
-from remit.gateway.remembered import RememberedApprovals
-from remit.gateway.services import Limits, Services
-from remit.gateway.takings import Takings
-from remit.journal.journal import Journal
-from remit.metrics.registry import Registry
-from remit.models.prices import Price, Prices
-from remit.models.registry import Endpoints, Models
-from remit.policy.rules import Policy
-from remit.settings import Settings
-from remit.tools.catalog import Catalog
-from remit.tools.meta import Retry
-from remit.tools.migration import Migrations
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from remit.clock import Clock
+    from remit.gateway.allowance import Allowance, DayLimits
+    from remit.gateway.confirmations import Confirmations
+    from remit.gateway.proof import Proofs
+    from remit.gateway.readiness import Probe, Readiness
+    from remit.gateway.remembered import RememberedApprovals
+    from remit.gateway.schema_gate import SchemaGate
+    from remit.gateway.services import Limits, Services
+    from remit.gateway.takings import Takings
+    from remit.journal.journal import Journal
+    from remit.metrics.registry import Registry
+    from remit.models.prices import Price, Prices
+    from remit.models.registry import Models
+    from remit.models.tail import Tails
+    from remit.policy.rules import Policy
+    from remit.settings import Settings
+    from remit.tools.catalog import Catalog
+    from remit.tools.meta import Retry
+    from remit.tools.migration import Migrations
 
 
-def services_of(
-    settings: Settings,
-    journal: Journal,
-    catalog: Catalog,
-    policy: Policy,
-    probes: Mapping[str, Probe],
-    migrations: Migrations,
-) -> Services:
-    """One of each, over this journal and catalog. Raises SettingsError."""
-    confirmations = Confirmations(journal, _proofs(settings))
-    return Services(
-        journal=journal,
-        catalog=catalog,
-        policy=policy,
-        readiness=Readiness(journal.clock, probes, settings.readiness.required, reach=catalog.reach),
-        confirmations=confirmations,
-        remembered=RememberedApprovals(journal, confirmations, count=settings.policy.remembered),
-        limits=_limits(settings),
-        takings=Takings(journal),
-        allowance=Allowance(journal, _day_limits(settings)),
-        models=_models(settings, journal.clock),
-        default_model=settings.models.default,
-        model_retry=_model_retry(settings),
-        migrations=migrations,
-        mismatch=settings.jobs.mismatch,
-        prices=Prices(_prices(settings)),
-        metrics=_metrics(journal),
-    )
+class Sources(NamedTuple):
+    """Where the parts come from that are made of more than settings."""
+
+    catalog: Callable[[], Catalog]
+    policy: Callable[[], Policy]
+    migrations: Callable[[], Migrations]
+    probes: Callable[[], Mapping[str, Probe]]
+
+
+def services_of(settings: Settings, journal: Journal, sources: Sources) -> Services:
+    """What the gateway and its stages work with. A part that the settings describe wrongly raises SettingsError."""
+    return cast("Services", ServicesOnUse(settings, journal, sources))
+
+
+class ServicesOnUse:
+    """The parts of a `Services`, each made when it is first used: who only looks into the journal pays for no other.
+
+    What the parts are is said there; `services_of` gives one of these as such.
+    """
+
+    def __init__(self, settings: Settings, journal: Journal, sources: Sources) -> None:
+        self._settings = settings
+        self._sources = sources
+        self.journal = journal
+        self.default_model = settings.models.default
+        self.mismatch = settings.jobs.mismatch
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        return self._sources.catalog()
+
+    @cached_property
+    def policy(self) -> Policy:
+        return self._sources.policy()
+
+    @cached_property
+    def migrations(self) -> Migrations:
+        return self._sources.migrations()
+
+    @cached_property
+    def readiness(self) -> Readiness:
+        from remit.gateway.readiness import Readiness
+
+        required, clock = self._settings.readiness.required, self.journal.clock
+        return Readiness(clock, self._sources.probes(), required, reach=self.catalog.reach)
+
+    @cached_property
+    def confirmations(self) -> Confirmations:
+        from remit.gateway.confirmations import Confirmations
+
+        return Confirmations(self.journal, _proofs(self._settings))
+
+    @cached_property
+    def remembered(self) -> RememberedApprovals:
+        from remit.gateway.remembered import RememberedApprovals
+
+        return RememberedApprovals(self.journal, self.confirmations, count=self._settings.policy.remembered)
+
+    @cached_property
+    def limits(self) -> Limits:
+        return _limits(self._settings)
+
+    @cached_property
+    def takings(self) -> Takings:
+        from remit.gateway.takings import Takings
+
+        return Takings(self.journal)
+
+    @cached_property
+    def allowance(self) -> Allowance:
+        from remit.gateway.allowance import Allowance
+
+        return Allowance(self.journal, _day_limits(self._settings))
+
+    @cached_property
+    def models(self) -> Models:
+        return _models(self._settings, self.journal.clock)
+
+    @cached_property
+    def model_retry(self) -> Retry:
+        return _model_retry(self._settings)
+
+    @cached_property
+    def tails(self) -> Tails:
+        from remit.models.tail import Tails
+
+        return Tails()
+
+    @cached_property
+    def prices(self) -> Prices:
+        from remit.models.prices import Prices
+
+        return Prices(_prices(self._settings))
+
+    @cached_property
+    def metrics(self) -> Registry:
+        return _metrics(self.journal)
+
+    @cached_property
+    def schema_gate(self) -> SchemaGate:
+        from remit.gateway.schema_gate import SchemaGate
+
+        return SchemaGate(self.limits.schema_gate, self.metrics)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if "models" in vars(self):
+            await self.models.close()
 
 
 def _metrics(journal: Journal) -> Registry:
     """The metrics of this process: first how long commits take, and what waits to be written."""
+    from remit.metrics.registry import Registry
+
     metrics = Registry()
     commits = metrics.histogram("journal_commit_seconds", "Seconds that an awaited commit took.")
     journal.took = commits.taker()
@@ -68,11 +155,15 @@ def _metrics(journal: Journal) -> Registry:
 
 
 def _proofs(settings: Settings) -> Proofs:
+    from remit.gateway.proof import Proofs
+
     signers = settings.confirm.allowed_signers
     return Proofs(settings.confirm.proof, Path(signers) if signers else None, own=settings.confirm.own)
 
 
 def _models(settings: Settings, clock: Clock) -> Models:
+    from remit.models.registry import Endpoints, Models
+
     chosen = settings.models
     endpoints = Endpoints(
         openai=chosen.openai_url,
@@ -86,6 +177,8 @@ def _models(settings: Settings, clock: Clock) -> Models:
 
 
 def _model_retry(settings: Settings) -> Retry:
+    from remit.tools.meta import Retry
+
     chosen = settings.models
     longest = max(chosen.longest_pause_seconds * 1_000, chosen.first_pause_ms)
     return Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
@@ -93,11 +186,16 @@ def _model_retry(settings: Settings) -> Retry:
 
 def _day_limits(settings: Settings) -> DayLimits:
     """Limits in force; 0 is none."""
+    from remit.gateway.allowance import DayLimits
+
     return DayLimits(tokens=settings.models.day_tokens or None, cost=settings.models.day_cents / 100 or None)
 
 
 def _prices(settings: Settings) -> dict[str, Price]:
     """Prices of your own, by model. Raises SettingsError."""
+    from remit.errors import SettingsError
+    from remit.models.prices import Price
+
     found: dict[str, Price] = {}
     for table in settings.models.prices:
         given = {name: value for name, value in table.items() if name != "model"}
@@ -110,6 +208,8 @@ def _prices(settings: Settings) -> dict[str, Price]:
 
 
 def _limits(settings: Settings) -> Limits:
+    from remit.gateway.services import Limits
+
     return Limits(
         schema_gate=settings.tools.schema_gate,
         unprotected=settings.tools.unprotected,

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, live_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.checks import Check
+    from remit.capability import Check
 
 
 @click.command("doctor")

@@ -17,6 +17,7 @@ import msgspec
 
 from remit.blocking import Stop, Threads
 from remit.canonical import sha256
+from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.closed import Closed
@@ -303,3 +304,18 @@ def _content(root: ConfinedDirectory, path: str) -> tuple[str, Readable]:
     if content is None:
         raise ProviderError(f"{path!r} is not text.", code=Code.FILE_NOT_TEXT)
     return sha256(data), content
+
+
+def open_search(opening: Opening) -> tuple[FolderSearchProvider]:
+    """The provider of search; its indexes lie beside the project's journal, since they can be made again."""
+    settings = opening.settings
+    return (
+        FolderSearchProvider(
+            settings.folder / ".remit" / "cache",
+            roots=[Path(root) for root in settings.fs.roots],
+            anywhere=settings.fs.search_anywhere,
+            base=settings.folder,
+            private=opening.private,
+            threads=opening.threads,
+        ),
+    )

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from remit.blocking import Stop, Threads
+from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.fs.reading import Hidden, Reading
@@ -193,3 +194,17 @@ def _looker(
 
 def _writer(tool: Callable[[A, str, Stop], msgspec.Struct], asked: A, key: str) -> Callable[[Stop], msgspec.Struct]:
     return lambda stop: tool(asked, key, stop)
+
+
+def open_files(opening: Opening) -> tuple[FsProvider]:
+    """The provider of the folders that the settings open."""
+    given = opening.settings.fs
+    return (
+        FsProvider(
+            [Path(root) for root in given.roots],
+            given.max_read_bytes,
+            decisive=opening.decisive,
+            private=opening.private,
+            threads=opening.threads,
+        ),
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from remit.blocking import Threads
+from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.frames import place_of
@@ -89,3 +90,8 @@ class FunctionProvider:
     def _check_open(self) -> None:
         if self._closed:
             raise ProviderError(f"the provider {self._provider_id} is closed", cause=Code.ProviderClosed)
+
+
+def open_functions(opening: Opening) -> tuple[FunctionProvider]:
+    """The provider of the user's functions. Raises NameInvalidError if two have one name."""
+    return (FunctionProvider(opening.tools, threads=opening.threads, enclosures=opening.enclosures),)

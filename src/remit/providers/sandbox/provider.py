@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.sandbox.shapes import (
@@ -29,6 +30,7 @@ from remit.sandbox.execution import Stream
 from remit.sandbox.installed import CommandMissingError
 from remit.sandbox.limits import LooserError
 from remit.sandbox.live import Live
+from remit.sandbox.opening import open_sandbox
 from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
@@ -251,3 +253,8 @@ def _sha256(data: bytes) -> str:
 
 def _media_type(path: str) -> str:
     return _EXTENSIONS.guess_type(path, strict=False)[0] or "application/octet-stream"
+
+
+def open_sandbox_tools(opening: Opening) -> tuple[SandboxProvider]:
+    """The provider of the sandbox that the settings describe."""
+    return (SandboxProvider(open_sandbox(opening.settings)),)

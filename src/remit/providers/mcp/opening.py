@@ -1,0 +1,58 @@
+"""From the configured servers to their providers, whether the SDK is installed or not."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from remit.providers.mcp.absent import AbsentProvider
+from remit.settings.places import data_folder
+from remit.tools.stub import StubProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.capability import Opening
+    from remit.settings.mcp import McpServer
+    from remit.tools.meta import ToolMeta
+    from remit.tools.pins import Pins
+    from remit.tools.provider import ToolProvider
+
+
+def open_servers(opening: Opening) -> list[ToolProvider]:
+    """One for each MCP server, or what stands in for all of them.
+
+    The SDK behind them takes half a second to import; a process without servers does not pay for it.
+    """
+    settings, servers = opening.settings, opening.servers
+    if settings.tools.no_mcp:
+        return [StubProvider(source=partial(_stand_ins, servers, opening.pins, settings.mcp.pins_file))]
+    if not servers:
+        return []
+    try:
+        # An extra, and slow to import.
+        from remit.providers.mcp.enclosed import launch_of  # noqa: PLC0415 - as above
+        from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - as above
+        from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
+    login = Login(data_folder(os.environ) / "mcp-auth", opening.authorizer)
+    return [
+        McpProvider(
+            server,
+            settings.mcp,
+            opening.pins,
+            clock=opening.clock,
+            chance=opening.chance,
+            login=login,
+            launch=launch_of(server, opening.enclosures),
+        )
+        for server in servers
+    ]
+
+
+async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> list[ToolMeta]:
+    from remit.providers.mcp.stand_ins import stand_ins  # noqa: PLC0415 - only a process without servers needs it
+
+    return await stand_ins(servers, pins, file)

@@ -1,0 +1,158 @@
+"""The service of a process that has the journal: what `remit.service.service` declares, made on use."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remit.service.approvals import Approvals
+    from remit.service.artifacts import Artifacts
+    from remit.service.confirmations import Confirmations
+    from remit.service.conversations import Conversations
+    from remit.service.health import Health
+    from remit.service.jobs import Jobs
+    from remit.service.mcp import McpServers
+    from remit.service.parts import Parts
+    from remit.service.policy import PolicyRules
+    from remit.service.recipes import KnownRecipes
+    from remit.service.requests import Requests
+    from remit.service.saved_views import SavedViews
+    from remit.service.service import Service
+    from remit.service.sessions import Sessions
+    from remit.service.steps import Steps
+    from remit.service.streams import Streams
+    from remit.service.tickets import Tickets
+    from remit.service.tools import Tools
+    from remit.service.usage import Usage
+    from remit.service.workers import Workers
+
+
+def service_over(parts: Parts, *, principal: str, wake: Callable[[], None], working: Callable[[], bool]) -> Service:
+    """The service over the parts of this process.
+
+    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process, and `working`
+    says whether it was started.
+    """
+    return cast("Service", ServiceOnUse(parts, principal, wake, working))
+
+
+class ServiceOnUse:
+    """The nouns of one journal, each imported and made when it is first used."""
+
+    def __init__(self, parts: Parts, principal: str, wake: Callable[[], None], working: Callable[[], bool]) -> None:
+        self._parts = parts
+        self._principal = principal
+        self._wake = wake
+        self._working = working
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        from remit.service.jobs import Jobs
+
+        return Jobs(self._parts, self._principal, self._wake)
+
+    @cached_property
+    def steps(self) -> Steps:
+        from remit.service.steps import Steps
+
+        return Steps(self._parts.services, self._principal, self._wake)
+
+    @cached_property
+    def artifacts(self) -> Artifacts:
+        from remit.service.artifacts import Artifacts
+
+        return Artifacts(self._parts.journal)
+
+    @cached_property
+    def streams(self) -> Streams:
+        from remit.service.streams import Streams
+
+        return Streams(self._parts.services)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        from remit.service.sessions import Sessions
+
+        return Sessions(self._parts.gateway, self._principal)
+
+    @cached_property
+    def confirmations(self) -> Confirmations:
+        from remit.service.confirmations import Confirmations
+
+        return Confirmations(self._parts.services, self._principal, self._wake)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        from remit.service.approvals import Approvals
+
+        return Approvals(self._parts.services, self._principal, self._wake)
+
+    @cached_property
+    def policy(self) -> PolicyRules:
+        from remit.service.policy import PolicyRules
+
+        return PolicyRules(self._parts.services, self._principal)
+
+    @cached_property
+    def tools(self) -> Tools:
+        from remit.service.tools import Tools
+
+        return Tools(self._parts.services, self._principal)
+
+    @cached_property
+    def recipes(self) -> KnownRecipes:
+        from remit.service.recipes import KnownRecipes
+
+        return KnownRecipes(self._parts.programs.recipes)
+
+    @cached_property
+    def servers(self) -> McpServers:
+        from remit.service.mcp import McpServers
+
+        return McpServers(self._parts.catalog, self._parts.pins, self._parts.servers)
+
+    @cached_property
+    def tickets(self) -> Tickets:
+        from remit.service.ticket_runs import Worker
+        from remit.service.tickets import Tickets
+
+        return Tickets(self._parts.desk, self.jobs, self._principal, Worker(self._wake, self._working))
+
+    @cached_property
+    def usage(self) -> Usage:
+        from remit.service.usage import Usage
+
+        return Usage(self._parts.journal, self._parts.services.allowance.sums)
+
+    @cached_property
+    def workers(self) -> Workers:
+        from remit.service.workers import Workers
+
+        return Workers(self._parts.journal)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from remit.service.conversations import Conversations
+
+        return Conversations(self._parts.journal, self.jobs)
+
+    @cached_property
+    def health(self) -> Health:
+        from remit.service.health import Health
+
+        return Health(self._parts.services)
+
+    @cached_property
+    def requests(self) -> Requests:
+        from remit.service.requests import Requests
+
+        return Requests(self._parts.journal)
+
+    @cached_property
+    def saved_views(self) -> SavedViews:
+        from remit.service.saved_views import SavedViews
+
+        return SavedViews(self._parts.journal, self._principal)
