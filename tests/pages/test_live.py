@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from remit import Remit, Run, recipe, tool
-from remit.pages import servers, session
+from remit.pages import session
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
 from tests.patience import PATIENCE_S
@@ -179,7 +179,7 @@ async def test_tickets_sessions_and_calls_come_by_themselves(served: Served, bro
         await opened.service.tickets.create({"type": "TRIAGE", "event": event})
         await expect(page.get_by_role("link", name="Where is it?")).to_be_visible()
 
-        page = await shown.open("/servers")
+        page = await shown.open("/sessions")
         await expect(page.locator("#live-state")).to_have_text("Live")
         await opened.call("shop.look", {"item": "milk"})
         await page.get_by_role("button", name="1 new").click()
@@ -208,11 +208,11 @@ async def test_a_step_that_is_open_shows_what_becomes_of_it(served: Served, brow
 async def test_sessions_are_read_page_by_page(
     served: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "_SESSIONS", 2)
+    monkeypatch.setattr(session, "_SESSIONS", 2)
     monkeypatch.setattr(session, "_MOST", 2)
     async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
         made = [await opened.service.sessions.open("http", principal=f"p{number}") for number in range(3)]
-        page = await shown.open("/servers")
+        page = await shown.open("/sessions")
         await expect(page.locator("#session-rows tr")).to_have_count(2)
         await page.get_by_role("link", name="Older").click()
         await expect(page.locator("#session-rows tr")).to_have_attribute("id", f"session-{made[0]}")

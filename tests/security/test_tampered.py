@@ -19,7 +19,7 @@ from remit import Run, recipe
 from remit.cli.text import clean
 from remit.codes import Code
 from remit.engines.owner import Owner
-from remit.errors import AppendConflictError, RemitError
+from remit.errors import AppendConflictError, ChainBrokenError, RemitError
 from remit.journal.chain import link, root
 from remit.journal.journal import Journal
 from remit.journal.keys import make
@@ -183,7 +183,8 @@ async def test_a_row_that_a_trigger_takes_away_is_missed(remit_in: OpenRemit, tm
     started, _ = await asked(remit_in)
     forge(tmp_path, "DELETE FROM events WHERE kind = 'tool_invocation_started' OR seq = 2")
     assert any(started in problem for problem in await verified(remit_in))
-    await goes_on(remit_in, started)
+    with pytest.raises(ChainBrokenError):
+        await goes_on(remit_in, started)
     assert PAID == []
 
 

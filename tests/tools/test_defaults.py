@@ -34,7 +34,7 @@ class Job:
 
 
 @tool("odd.clean")
-def clean(path: str, job: Job, options: Options = Options(recursive=False), limit: int = 100) -> None:  # noqa: B008
+def clean(path: str, job: Job, options: Options = Options(recursive=False), limit: int = 100) -> None:  # noqa: B008 - such a default is the subject
     """Clean."""
 
 

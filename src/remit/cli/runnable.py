@@ -61,7 +61,6 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
     """
     from remit.cli.running import run_to_end
     from remit.cli.trusting import standing_of
-    from remit.jobs.state import History, stream_of
     from remit.trust.standing import own_journal
 
     settings = state.settings()
@@ -74,8 +73,8 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
             for reference in references:
                 with suppress(NotFoundError):  # the command itself says so
                     jobs.append(await remit.service.jobs.find(reference))
-            first = [await remit.runtime.journal.page(stream_of(job)) for job in jobs]
-        return {created.module for events in first if (created := History(events[:1]).created) is not None}
+            created = [(await remit.service.jobs.history(job, 1)).created for job in jobs]
+        return {event.module for event in created if event is not None}
 
     for file in sorted(run_to_end(files()) - {""}):
         if Path(file).is_file() and Path(file).is_relative_to(settings.folder) and file not in state.modules:

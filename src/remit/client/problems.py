@@ -39,6 +39,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.HEAD_UNSEALED: ChainBrokenError,
     Code.IDEMPOTENCY_MISMATCH: StateError,
     Code.INVALID_TOOL_STEP: ResolveError,
+    Code.JOURNAL_MISSING: NotFoundError,
     Code.MODEL_DRIFT: VersionError,
     Code.NO_WORKER: StateError,
     Code.PLAN_UNREADABLE: PlanError,

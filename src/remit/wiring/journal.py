@@ -65,7 +65,7 @@ async def refuse_open(settings: Settings) -> None:
         used = settings.journal.file.exists() and in_use(url)
     elif url.partition("://")[0] in SERVERS:
         from remit.journal.postgres.address import Address  # noqa: PLC0415 - its driver is an extra
-        from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415
+        from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415 - the same
 
         used = await in_use_there(Address.parse(url))
     if used:
