@@ -11,8 +11,8 @@ from remit.client.tickets import RemoteTickets
 from remit.client.twin import twin
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.journal.leases import LeaseProof
 from remit.service.usage import Usage
-from remit.tickets.ticket import Proof
 
 
 class Recorded(Connection):
@@ -32,11 +32,11 @@ class Recorded(Connection):
     [
         (lambda one: one.get("T"), ("tickets.view", "T", "", False, False)),
         (
-            lambda one: one.release("T", Proof(owner="o", token="t"), "why"),
+            lambda one: one.release("T", LeaseProof(owner="o", token="t"), "why"),
             ("tickets.release", "T", '{"lease_owner":"o","lease_token":"t","reason":"why"}', False, False),
         ),
         (
-            lambda one: one.fill("T", {"a": 1}, proof=Proof(owner="o", token="t")),
+            lambda one: one.fill("T", {"a": 1}, proof=LeaseProof(owner="o", token="t")),
             ("tickets.fill", "T", '{"outputs":{"a":1},"lease_owner":"o","lease_token":"t","by":""}', False, True),
         ),
         (

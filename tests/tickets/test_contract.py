@@ -343,7 +343,6 @@ OTHERWISE: Final[frozenset[str]] = frozenset(
     {
         f"{TICKETS}::check_tickets_are_listed_newest_first_by_kind_state_and_thread",
         f"{TICKETS}::check_of_many_who_lease_one_ticket_one_gets_it",
-        f"{TICKETS}::check_a_renewed_lease_holds_longer",
         f"{DERIVE}::test_a_triage_that_asks_for_tools_gets_a_tool_ticket_with_its_steps",
         f"{DERIVE}::test_a_triage_that_asks_for_nothing_gets_none",
     }

@@ -13,12 +13,13 @@ from remit.errors import JournalError
 from remit.journal.chain import link
 from remit.journal.event import Append, Claim, Event, Head
 from remit.journal.journal import Journal
+from remit.journal.leases import LeaseProof
 from remit.journal.resealing import seal_all
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.tickets.record import TicketRecord
 from remit.tickets.store import TicketStore
-from remit.tickets.ticket import STREAM_KIND, NewTicket, Proof, stream_of
+from remit.tickets.ticket import STREAM_KIND, NewTicket, stream_of
 from tests.journal.storages import KEYS, SqliteStorage
 
 EVENT = {"type": "message", "thread_id": "t", "content": "x"}
@@ -110,7 +111,9 @@ async def test_a_failed_ticket_that_an_older_remit_leased_is_set_back_by_sealing
         store = TicketStore(journal, SystemRandomSource())
         ticket, other = await created(store), await created(store)
         (leased,) = await store.lease("TOOL", owner="worker")
-        await store.fail(ticket, Proof(owner="worker", token=leased.lease_token), code="TOOL_FAILED", reason="boom")
+        await store.fail(
+            ticket, LeaseProof(owner="worker", token=leased.lease_token), code="TOOL_FAILED", reason="boom"
+        )
         await lease_as_before(journal, stream_of(ticket), clock.now())
         clock.advance(10)
         with pytest.raises(JournalError) as raised:

@@ -10,13 +10,14 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, RemitError, StateError
+from remit.journal.leases import LeaseProof
 from remit.testing.clock import ManualClock
 from remit.tickets.derivation import Derived
 from remit.tickets.execution import RunRequest
 from remit.tickets.queue import Filled
 from remit.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
 from remit.tickets.runner import Runner, RunnerConfig
-from remit.tickets.ticket import Kind, Leased, Metadata, Proof, Ticket
+from remit.tickets.ticket import Kind, Leased, Metadata, Ticket
 
 SPAN = Span(started_at="", ended_at="", duration_ms=1)
 AWAY = JournalError("the journal is away", code=Code.JOURNAL_IO)
@@ -49,24 +50,24 @@ class Queue:
         names, self.names = self.names[:limit], self.names[limit:]
         return [Leased(ticket=ticket(name), lease_owner=owner, lease_token="1.x", lease_expires="") for name in names]
 
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
+    async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int) -> str:
         return ""
 
-    async def release(self, name: str, proof: Proof, reason: str = "") -> Ticket:
+    async def release(self, name: str, proof: LeaseProof, reason: str = "") -> Ticket:
         if self.release_fails is not None:
             raise self.release_fails
         return self._end(name, "release")
 
-    async def fill(self, name: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
+    async def fill(self, name: str, outputs: Any, *, proof: LeaseProof | None = None, by: str = "") -> Filled:
         if self.fill_fails is not None:
             raise self.fill_fails
         return Filled(ticket=self._end(name, "fill"), derived=Derived(reason=self.derived))
 
-    async def fail(self, name: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+    async def fail(self, name: str, proof: LeaseProof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         return self._end(name, f"fail {code}")
 
     async def block(
-        self, name: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+        self, name: str, *, code: str, reason: str, source: str, proof: LeaseProof | None = None, outputs: Any = None
     ) -> Ticket:
         if self.block_fails is not None:
             raise self.block_fails

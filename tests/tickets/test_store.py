@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from remit.journal.event import Event
+from remit.journal.leases import LeaseProof
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.tickets import TICKET_CHECKS, Check
 from remit.tickets.store import TicketStore
-from remit.tickets.ticket import NewTicket, Proof
+from remit.tickets.ticket import NewTicket
 from tests.journal.storages import KEYS, SqliteStorage
 
 
@@ -38,7 +39,7 @@ async def test_a_ticket_is_read_once_from_its_lease_to_what_follows_it(monkeypat
         await store.create(NewTicket(type="TOOL", event={"type": "message", "thread_id": "t", "content": "x"}))
         monkeypatch.setattr(journal, "read", read)
         (leased,) = await store.lease("TOOL", owner="worker")
-        proof = Proof(owner="worker", token=leased.lease_token)
+        proof = LeaseProof(owner="worker", token=leased.lease_token)
         await store.renew(leased.ticket.id, proof)
         await store.complete(leased.ticket.id, {"tool_verdict": "PROCEED"}, proof=proof)
         last = await store.derived(leased.ticket.id, "gate_tool_only_mode")

@@ -10,8 +10,9 @@ import click
 from remit.cli.context import State
 
 if TYPE_CHECKING:
+    from remit.journal.leases import LeaseProof
     from remit.service.tickets import Tickets
-    from remit.tickets.ticket import Proof, Ticket
+    from remit.tickets.ticket import Ticket
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,13 +29,13 @@ def proof_options(command: F) -> F:
     return owner(token(command))
 
 
-def proof_of(owner: str | None, token: str | None) -> Proof | None:
+def proof_of(owner: str | None, token: str | None) -> LeaseProof | None:
     """The proof of a lease, if both parts were given. Raise UsageError for one alone."""
-    from remit.tickets.ticket import Proof
+    from remit.journal.leases import LeaseProof
 
     if (owner is None) != (token is None):
         raise click.UsageError("A lease is proved by --owner and --token together.")
-    return Proof(owner=owner, token=token) if owner is not None and token is not None else None
+    return LeaseProof(owner=owner, token=token) if owner is not None and token is not None else None
 
 
 def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False, writes: bool = True) -> T:

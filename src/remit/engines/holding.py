@@ -10,14 +10,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from remit.clock import SECOND
 from remit.engines.owner import Owner
 from remit.errors import JournalError
-from remit.journal.event import Claim, Lease
+from remit.journal.leases import LeaseTerms, keep_renewing, renew_all
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution, Work
     from remit.jobs.ended import Ended
+    from remit.journal.event import Claim, Lease
 
 _log: Final = logging.getLogger("remit.engine")
 _SPACING_S: Final = 0.005
@@ -43,7 +43,7 @@ class Holding:
         self.failure: JournalError | None = None
         self._work = work
         self._journal = work.journal
-        self._lease_s = lease_s
+        self._terms = LeaseTerms(kind=work.kind, owner=self.owner, seconds=lease_s, state="running")
         self._changed = changed
         self._passes: dict[str, tuple[Execution, asyncio.Task[None]]] = {}
         self._held_until = 0
@@ -107,9 +107,7 @@ class Holding:
 
     def terms(self, limit: int = 1, now: int | None = None) -> Claim:
         """Return what a lease of this process says; `now` is the clock's time unless it is given."""
-        now = self._journal.clock.now() if now is None else now
-        until = now + int(self._lease_s * SECOND)
-        return Claim(kind=self._work.kind, owner=self.owner, now=now, lease_until=until, limit=limit, state="running")
+        return self._terms.claim(self._journal.clock.now() if now is None else now, limit=limit)
 
     async def begin(self, lease: Lease) -> None:
         """Run a pass over a stream that was just leased."""
@@ -117,13 +115,14 @@ class Holding:
         if self.stopping:
             await one.give_up()
             return
-        before = self._passes.get(one.stream)
+        stream = one.lease.stream
+        before = self._passes.get(stream)
         if before is not None:
             _end(*before)  # another worker had the stream meanwhile: what this pass still says is refused
         until = lease.head.lease_until or 0
         self._held_until = min(until, self._held_until) if self._passes else until
         running = self._run(one, before[1] if before else None)
-        self._passes[one.stream] = one, asyncio.create_task(running, name=f"remit:pass:{one.stream}")
+        self._passes[stream] = one, asyncio.create_task(running, name=f"remit:pass:{stream}")
         self._news.set()  # it may have been woken between the lease and now
 
     async def renew_overdue(self) -> int:
@@ -138,11 +137,12 @@ class Holding:
 
     async def _run(self, one: Execution, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""
+        stream = one.lease.stream
         try:
             if before is not None:
                 await asyncio.wait([before])
-            _log.info("%s: begun", one.stream)
-            self._over(one.stream, await one.run())
+            _log.info("%s: begun", stream)
+            self._over(stream, await one.run())
         except asyncio.CancelledError:
             if self.stopping:
                 await one.give_up()
@@ -151,12 +151,12 @@ class Holding:
             self.fail(error)
         except Exception:  # noqa: BLE001 - a defect of ours must not take the other streams with it
             # The lease lapses, and the stream is tried again then rather than in a loop.
-            _log.exception("%s: the pass failed", one.stream)
+            _log.exception("%s: the pass failed", stream)
         finally:
             if before is not None and not before.done():
                 await asyncio.wait([before])  # cancelled while it waited: stopping waits for both
-            if one.stream in self._passes and self._passes[one.stream][0] is one:
-                del self._passes[one.stream]
+            if stream in self._passes and self._passes[stream][0] is one:
+                del self._passes[stream]
             self._changed()
 
     # --- those who wait for a pass
@@ -204,20 +204,17 @@ class Holding:
             await self._journal.clock.sleep(_NEWS_S)
 
     async def _renew(self) -> None:
-        while True:
-            await self._journal.clock.sleep(self._lease_s / 3)
-            await self._keep()
+        await keep_renewing(self._journal.clock, self._terms.seconds, self._keep)
 
-    async def _keep(self) -> None:
-        """Renew the leases of what runs here, and end what another worker has taken over."""
+    async def _keep(self) -> bool:
+        """Renew the leases of what runs here, and end what another worker has taken over; there will be more."""
         held = dict(self._passes)
-        until = self.terms().lease_until
-        leases = [(stream, one.epoch) for stream, (one, _) in held.items()]
-        kept = set(await self._journal.renew(leases, until)) if held else set()
+        until = self._terms.until(self._journal.clock.now())
+        lost = await renew_all(self._journal, [one.lease for one, _ in held.values()], until)
         self._held_until = until
-        for stream, running in held.items():
-            if stream not in kept:
-                _end(*running)
+        for lease in lost:
+            held[lease.stream][1].cancel()
+        return True
 
     async def _prune(self) -> None:
         """Erase what was to be kept until now: every process that works does it."""
@@ -250,5 +247,5 @@ class Holding:
 
 def _end(one: Execution, task: asyncio.Task[None]) -> None:
     """End a pass whose stream another worker has."""
-    one.writer.supersede()
+    one.lease.writer.supersede()
     task.cancel()

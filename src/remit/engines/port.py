@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from remit.jobs.ended import Ended
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
-    from remit.journal.writer import StreamWriter
+    from remit.journal.leases import HeldLease
 
 
 class Execution(Protocol):
     """What this process does on a stream that it has leased, until it waits, ends or loses the lease."""
 
-    stream: str
-    epoch: int
-    """The fencing token of its lease."""
-    writer: StreamWriter
+    @property
+    def lease(self) -> HeldLease:
+        """What it holds the stream under."""
+        ...
 
     async def run(self) -> Ended:
         """Go as far as possible. Raises JournalError if the journal fails."""

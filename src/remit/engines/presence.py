@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.clock import SECOND
 from remit.engines.owner import Owner
 from remit.ids import new_id
-from remit.journal.event import Claim, HeadPatch, HeadQuery, Lease
+from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
+from remit.journal.leases import HeldLease, LeaseTerms
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from remit.journal.event import Head
     from remit.journal.journal import Journal
-    from remit.journal.writer import StreamWriter
 
 KIND: Final = "worker"
 """The kind of the streams."""
@@ -45,44 +44,32 @@ class Presence:
     def __init__(self, journal: Journal, owner: str, lease_s: float) -> None:
         """`owner` is that of the process's leases; nothing is said yet."""
         self._journal = journal
-        self._owner = owner
-        self._lease_s = lease_s
-        self._writer: StreamWriter | None = None
+        self._terms = LeaseTerms(kind=KIND, owner=owner, seconds=lease_s, state="starting")
+        self._held: HeldLease | None = None
 
     async def keep(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> None:
         """Say that this process works, until this is cancelled."""
         while True:
-            lease = await self._taken(role, recipes)
-            kept = [lease.head.stream]
-            while kept:
-                await self._journal.clock.sleep(self._lease_s / 3)
-                kept = await self._journal.renew([(lease.head.stream, lease.head.epoch)], self._terms().lease_until)
+            held = await self._taken(role, recipes)
+            await held.keep(self._terms)
 
     async def leave(self) -> None:
         """Say that it works no more."""
-        writer, self._writer = self._writer, None
-        if writer is not None and writer.failure is None:
-            patch = HeadPatch(state="stopped", due_at=self._journal.clock.now(), release=True)
-            await self._journal.append(writer, synced=False, patch=patch)
+        if self._held is not None:
+            await self._held.give_up(HeadPatch(state="stopped", due_at=self._journal.clock.now()))
 
-    async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> Lease:
+    async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> HeldLease:
         """A stream of this process's own, which says so."""
-        started = WorkerStarted(owner=self._owner, role=role, remit=__version__, recipes=dict(recipes))
+        started = WorkerStarted(owner=self._terms.owner, role=role, remit=__version__, recipes=dict(recipes))
         while True:
-            leases = await self._journal.claim(self._terms())
+            leases = await self._journal.claim(self._terms.claim(self._journal.clock.now()))
             if leases:
                 break
             patch = HeadPatch(state="stopped", due_at=self._journal.clock.now())
             await self._journal.create(f"{KIND}/{new_id('w')}", KIND, started, patch=patch)
-        head = leases[0].head
-        self._writer = self._journal.writer(head.stream, head.kind, head)
-        await self._journal.append(self._writer, started, synced=True, patch=HeadPatch(state=_WORKING))
-        return leases[0]
-
-    def _terms(self) -> Claim:
-        now = self._journal.clock.now()
-        until = now + int(self._lease_s * SECOND)
-        return Claim(kind=KIND, owner=self._owner, now=now, lease_until=until, state="starting")
+        self._held = held = HeldLease(self._journal, leases[0].head)
+        await self._journal.append(held.writer, started, synced=True, patch=HeadPatch(state=_WORKING))
+        return held
 
 
 async def present(journal: Journal) -> list[Present]:

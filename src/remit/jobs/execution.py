@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from remit.jobs.program import Program
     from remit.jobs.services import JobServices
     from remit.journal.event import Event, Lease
-    from remit.journal.writer import StreamWriter
 
 _log: Final = logging.getLogger("remit.jobs")
 _LINGER: Final = SECOND // 5
@@ -72,17 +71,14 @@ class JobExecution:
         self._services = services
         self._keeper = keeper
         self._journal = services.journal
-        self._leased = LeasedJob(services.journal, services.gateway.services.confirmations, lease)
-        self.job = self._leased.job
-        self.stream = self._leased.stream
-        self.epoch = self._leased.epoch
-        self.writer: StreamWriter = self._leased.writer
+        self.lease = LeasedJob(services.journal, services.gateway.services.confirmations, lease)
+        self.job = self.lease.job
         self._activity = Activity()
         self._history = History()
 
     def news(self, wakes: int) -> None:
         """The job was woken so often by now; look, if that is more than was seen."""
-        if wakes != self._leased.seen_wakes:
+        if wakes != self.lease.seen_wakes:
             self._activity.attention.set()
 
     def halt(self) -> None:
@@ -91,14 +87,14 @@ class JobExecution:
 
     async def give_up(self) -> None:
         """Let another worker go on at once; what was announced without an outcome is its to settle (rule 3)."""
-        await self._leased.give_up()
+        await self.lease.hand_on()
 
     async def run(self) -> Ended:
         """Go as far as possible. Raises JournalError if the journal fails; what is recorded stays."""
         try:
-            events = await self._journal.read(self.stream)
+            events = await self._journal.read(self.lease.stream)
             try:
-                self.writer.follows(events)
+                self.lease.writer.follows(events)
             except ChainBrokenError as error:
                 return await self._damaged(error)
             try:
@@ -128,42 +124,42 @@ class JobExecution:
                 raise
             return await self._unrecordable(error)
         finally:
-            self._services.suspects.pop(self.stream, None)
+            self._services.suspects.pop(self.lease.stream, None)
 
     async def _unrecordable(self, error: Exception) -> Ended:
         """Fail the job in plain words; leave it stuck, if not even they can be recorded. Raises JournalError."""
         why = ErrorInfo(code=Code.RECORD_INVALID.name, message=error_info(error).message, remedy=_UNRECORDABLE)
         _log.error("%s: %s", self.job, why.message)
         try:
-            self.writer = await self._leased.rewrite()
+            await self.lease.rewrite()
             return await (self._stuck(why) if self._history.ending else self._failed(why))
         except JournalError as again:
             if again.code is not Code.RECORD_INVALID:
                 raise
-            self.writer = await self._leased.rewrite()
-            await self._leased.abandon(Code.RECORD_INVALID.name)
+            await self.lease.rewrite()
+            await self.lease.abandon(Code.RECORD_INVALID.name)
             return Ended(how="stuck", error=why)
 
     async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
         _log.error("%s: %s", self.job, error.message)
-        await self._leased.abandon(code)
+        await self.lease.abandon(code)
         return Ended(how="stuck", error=error_info(error))
 
     async def _run(self, events: Sequence[Event]) -> Ended:
         self._history = history = History(events)
         if history.end is not None:
             return Ended(how="lost")
-        self._leased.route = kept_for(route_of(history.created), self._keeper)
-        await self._leased.refresh()
+        self.lease.route = kept_for(route_of(history.created), self._keeper)
+        await self.lease.refresh()
         if history.ending:
             return await self._compensate()
-        if self._leased.inbox.cancel is not None:
+        if self.lease.inbox.cancel is not None:
             return await self._cancelled()
         try:
             program = await self._services.programs.load(history)
             if not (self._keeper or program.runs(history.execution)):
-                await self._leased.leave_to_code(history, self._services.with_code)
-            await self._services.versions.check(history, self.writer, program)
+                await self.lease.leave_to_code(history, self._services.with_code)
+            await self._services.versions.check(history, self.lease.writer, program)
         except _STUCK as error:
             return await self._stuck(error_info(error), self._route_to(error))
         except RunError as error:
@@ -171,7 +167,7 @@ class JobExecution:
         return await self._taken_over() or await self._go_on(program)
 
     async def _go_on(self, program: Program) -> Ended:
-        self._leased.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
+        self.lease.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
         live, effects = await self._effects(program.name)
         running = Running(self._run_of(effects, program.version), effects, program.start)
         try:
@@ -181,7 +177,7 @@ class JobExecution:
 
     async def _taken_over(self) -> Ended | None:
         """Go on after a worker that disappeared, if one did; how the job is left, if it may not go on here."""
-        match await self._leased.take_over(self._history, self._services.suspects, self._services.alive):
+        match await self.lease.take_over(self._history, self._services.suspects, self._services.alive):
             case "deadly":
                 return await self._stuck(ErrorInfo(code=Code.JOB_ENDS_WORKERS.name, message=DEADLY))
             case "later":
@@ -192,14 +188,14 @@ class JobExecution:
     async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
         """Effects on the history: what is recorded is returned, the rest is done under the name of a program."""
         recorder = Recorder(
-            self._journal, self.writer, self._history, self._activity, step_by_step=self._services.step_by_step
+            self._journal, self.lease.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
-        caller = await caller_of(self._history, self.job, self._leased.labels, name, self._journal)
+        caller = await caller_of(self._history, self.job, self.lease.labels, name, self._journal)
         live = LiveEffects(
             recorder,
             gateway=self._services.gateway,
-            inbox=self._leased.inbox,
-            questions=self._leased.questions,
+            inbox=self.lease.inbox,
+            questions=self.lease.questions,
             chance=self._services.chance,
             caller=caller,
             mismatch=self._services.versions.policy,
@@ -223,9 +219,9 @@ class JobExecution:
             await self._attend(waits)
             if running.done:
                 return None
-            if not await self._leased.check():
+            if not await self.lease.check():
                 return Ended(how="lost")
-            if self._leased.inbox.cancel is not None and not self._history.ending:
+            if self.lease.inbox.cancel is not None and not self._history.ending:
                 await running.stop()
                 return None
             await waits.look()
@@ -259,7 +255,7 @@ class JobExecution:
             due = self._journal.clock.now()
         elif due is not None and due - self._journal.clock.now() <= _LINGER:
             return False
-        parked = await self._leased.park(due, WAITING, ", ".join(waits.words[:3]))
+        parked = await self.lease.wait(due, WAITING, ", ".join(waits.words[:3]))
         if not parked:
             self._activity.attention.set()
         return parked
@@ -284,7 +280,7 @@ class JobExecution:
             return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
         packed = pack(encoded)
         completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
-        await self._leased.finish("completed", completed, packed.blobs)
+        await self.lease.finish("completed", completed, packed.blobs)
         return Ended(how="completed", encoded=encoded)
 
     def _error_of(self, running: Running) -> BaseException | None:
@@ -292,7 +288,7 @@ class JobExecution:
         if not running.done:
             return running.matching.failure
         error = running.outcome()
-        error = self.writer.failure or error
+        error = self.lease.writer.failure or error
         if not isinstance(error, (JournalError, *_STUCK)):
             running.matching.finish()  # an end, good or bad, is one only if nothing recorded is left out
         return running.matching.failure or error
@@ -308,15 +304,15 @@ class JobExecution:
     async def _failed(self, error: ErrorInfo) -> Ended:
         if await self._to_undo(error):
             return await self._compensate()
-        await self._leased.finish("failed", JobFailed(error=error))
+        await self.lease.finish("failed", JobFailed(error=error))
         return Ended(how="failed", error=error)
 
     async def _cancelled(self) -> Ended:
-        request = self._leased.inbox.cancel
+        request = self.lease.inbox.cancel
         by, reason = (request.by, request.reason) if request else ("", "")
         if await self._to_undo(None, by, reason):
             return await self._compensate()
-        await self._leased.finish("cancelled", JobCancelled(by=by, reason=reason))
+        await self.lease.finish("cancelled", JobCancelled(by=by, reason=reason))
         return Ended(how="cancelled")
 
     def _route_to(self, error: BaseException) -> str:
@@ -335,9 +331,9 @@ class JobExecution:
             error = msgspec.structs.replace(error, message=f"{self._services.worker}: {error.message}")
             self._services.lacked.add(route)
         due_in = delay(self._history.times_left) if route else None
-        if await self._leased.leave(error, route, due_in, cancellable=not self._history.ending):
+        if await self.lease.leave(error, route, due_in, cancellable=not self._history.ending):
             return Ended(how="stuck", error=error)
-        if self._leased.inbox.cancel is not None and self.writer.failure is None:
+        if self.lease.inbox.cancel is not None and self.lease.writer.failure is None:
             return await self._cancelled()
         return Ended(how="lost")
 
@@ -350,7 +346,7 @@ class JobExecution:
         steps = tuple((await self._folded()).undoable(unknown=True))
         if steps:
             started = CompensationStarted(steps=steps, error=error, by=by, reason=reason)
-            await self._journal.append(self.writer, started, synced=True)
+            await self._journal.append(self.lease.writer, started, synced=True)
         return bool(steps)
 
     async def _compensate(self) -> Ended:
@@ -361,7 +357,7 @@ class JobExecution:
         if left is not None:
             return left
         self._history.places.clear()  # the recipe runs no more
-        self._leased.questions.asked = True
+        self.lease.questions.asked = True
         created = self._history.created
         live, effects = await self._effects(created.name if created else "")
         running = Running(self._run_of(effects), effects, lambda _run: live.compensate())
@@ -381,12 +377,12 @@ class JobExecution:
         started = self._history.compensations[""]
         if started.error is None:
             end_of = JobCancelled(by=started.by, reason=started.reason, undone=done.undone, left=done.left)
-            await self._leased.finish("cancelled", end_of)
+            await self.lease.finish("cancelled", end_of)
             return Ended(how="cancelled")
         parts = [f"undone: {', '.join(done.undone)}"] if done.undone else []
         parts += [f"left as they are: {', '.join(done.left)}"] if done.left else []
         error = msgspec.structs.replace(started.error, message=f"{started.error.message} ({'; '.join(parts)})")
-        await self._leased.finish("failed", JobFailed(error=error, undone=done.undone, left=done.left))
+        await self.lease.finish("failed", JobFailed(error=error, undone=done.undone, left=done.left))
         return Ended(how="failed", error=error)
 
     async def _find_undo(self, step: str) -> UndoDeclared:
@@ -397,4 +393,4 @@ class JobExecution:
 
     async def _folded(self) -> History:
         await self._journal.drained()
-        return History(await self._journal.read(self.stream))
+        return History(await self._journal.read(self.lease.stream))

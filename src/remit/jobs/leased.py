@@ -1,4 +1,4 @@
-"""A job's head while this process holds its lease: is the job still ours, and how it is parked and ended."""
+"""A job while this process holds its lease: its inbox, its questions, and every way that it is left."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from remit.jobs.routes import kept_for, unkept
 from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.journal.event import HeadPatch, Lease
 from remit.journal.kinds import ErrorInfo, JobFailed, JobWaiting, Payload, RecoveryStarted
+from remit.journal.leases import HeldLease
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.journal.journal import Journal
-    from remit.journal.writer import StreamWriter
 
 _DEATHS: Final = 3
 """Processes that may die of a job before it is left alone."""
@@ -25,19 +25,15 @@ _SUSPECT: Final = _DEATHS - 1
 DEADLY: Final = f"{_DEATHS} processes in a row died while they ran this job"
 
 
-class LeasedJob:
+class LeasedJob(HeldLease):
     """The stream of a leased job, its inbox, and the questions it asks."""
 
     def __init__(self, journal: Journal, confirmations: Confirmations, lease: Lease) -> None:
         """Nothing of the inbox is read yet."""
         head = lease.head
-        self.stream = head.stream
-        self.epoch = head.epoch
-        self.owner = head.lease_owner or ""
+        super().__init__(journal, head)
         self.labels = head.labels
         self.job = job_of(head.stream)
-        self.journal = journal
-        self.writer: StreamWriter = journal.writer(head.stream, head.kind, head)
         self.inbox = Inbox(journal, self.job)
         self.questions = Questions(journal, confirmations, self.writer)
         self.seen_wakes = head.wakes
@@ -90,50 +86,36 @@ class LeasedJob:
     async def _postpone(self, by: int, route: str) -> None:
         """Leave the job to workers of a route, in so many microseconds."""
         due = self.journal.clock.now() + by
-        patch = HeadPatch(state="pending", due_at=due, route=route, release=True)
-        await self.journal.append(self.writer, synced=True, patch=patch)
-
-    async def rewrite(self) -> StreamWriter:
-        """Take a new writer, for the last one was refused. Raises AppendConflictError if the job is lost."""
-        await self.journal.drained()
-        head = await self.journal.head(self.stream)
-        if head is None or head.epoch != self.epoch:
-            raise AppendConflictError(f"{self.stream}: another writer took over the stream")
-        self.writer = self.journal.writer(head.stream, head.kind, head)
-        return self.writer
+        await self.release(patch=HeadPatch(state="pending", due_at=due, route=route))
 
     async def check(self) -> bool:
         """Whether the job is still ours; what was left in its inbox is read."""
-        head = await self.journal.head(self.stream)
-        if head is None or head.epoch != self.epoch:
-            self.writer.supersede()
+        head = await self.current()
+        if head is None:
             return False
         if head.wakes != self.seen_wakes:
             self.seen_wakes = head.wakes
             await self.inbox.refresh()
         return True
 
-    async def park(self, due: int | None, name: str, value: str) -> bool:
+    async def wait(self, due: int | None, name: str, value: str) -> bool:
         """Give the job up until `due` or until something wakes it, with a label; False if something already has."""
-        labels = self._labels(name, value)
-        patch = HeadPatch(state="waiting", due_at=due, route=self.route, release=True, labels=labels)
-        return await self.journal.park(self.writer, patch, seen_wakes=self.seen_wakes)
+        patch = HeadPatch(state="waiting", due_at=due, route=self.route, labels=self._labels(name, value))
+        return await self.park(patch, seen_wakes=self.seen_wakes)
 
-    async def give_up(self) -> None:
+    async def hand_on(self) -> None:
         """Let another worker go on at once."""
-        if self.writer.failure is None:
-            patch = HeadPatch(due_at=self.journal.clock.now(), route=unkept(self.route)[0], release=True)
-            await self.journal.append(self.writer, synced=False, patch=patch)
+        await self.give_up(HeadPatch(due_at=self.journal.clock.now(), route=unkept(self.route)[0]))
 
     async def abandon(self, code: str = "") -> None:
         """Leave a job whose record is damaged: nothing is written to it, and no worker takes it before it is woken.
 
         With a code, of what is damaged beside its own events, lists say why.
         """
-        patch = HeadPatch(due_at=None, release=True)
+        patch = HeadPatch(due_at=None)
         if code:
-            patch = HeadPatch(due_at=None, release=True, state="waiting", labels=self._labels(CODE, code))
-        await self.journal.append(self.writer, synced=True, patch=patch)
+            patch = HeadPatch(due_at=None, state="waiting", labels=self._labels(CODE, code))
+        await self.release(patch=patch)
 
     async def leave(self, error: ErrorInfo, route: str, due_in: int | None, *, cancellable: bool) -> bool:
         """Leave the job, stuck; False if it is lost, or to be cancelled, which needs no code.
@@ -155,7 +137,7 @@ class LeasedJob:
             self.route = route or self.route
             if self.seen_wakes != before:  # what woke it meanwhile may have changed everything: any worker looks
                 due, self.route = now, ""
-            if await self.park(due, CODE, error.code):
+            if await self.wait(due, CODE, error.code):
                 return True
         return False
 
@@ -165,8 +147,8 @@ class LeasedJob:
             # Before the end, for an ended job is not looked at again; after a crash in between, the next one ends it.
             await self.questions.close(f"the job is {state}")
         labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
-        patch = HeadPatch(state=state, due_at=None, closed=True, release=True, labels=labels)
-        await self.journal.append(self.writer, event, synced=True, patch=patch, blobs=blobs)
+        patch = HeadPatch(state=state, due_at=None, closed=True, labels=labels)
+        await self.release(event, patch=patch, blobs=blobs)
 
     def _labels(self, name: str, value: str) -> dict[str, str]:
         """The job's labels, with one of ours for lists."""

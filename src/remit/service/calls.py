@@ -31,10 +31,11 @@ from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, T
 from remit.journal.kinds import decode as payload_of
 from remit.redact import line
 from remit.service.heads import CALL
-from remit.service.turns import Turn, Turns
+from remit.service.turns import Turns
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
+    from remit.journal.leases import HeldLease
     from remit.tools.peer import Peer
 
 _WAITING: Final = "waiting"
@@ -191,10 +192,12 @@ class Calls:
             if outcome is None:
                 outcome = await self._made(turn, opened, record, request, live)
             state = _state_after(outcome, opened)
-            await turn.end(state, closed=state == _DONE)
+            await turn.release(patch=HeadPatch(state=state, closed=state == _DONE, due_at=None))
             return outcome
 
-    async def _made(self, turn: Turn, opened: CallOpened, record: CallRecord, request: Request, live: Live) -> Outcome:
+    async def _made(
+        self, turn: HeldLease, opened: CallOpened, record: CallRecord, request: Request, live: Live
+    ) -> Outcome:
         started = record.started
         again = msgspec.structs.replace(
             request,
@@ -205,7 +208,7 @@ class Calls:
         )
         return await self._gateway.call(again, turn.writer, live.progress, live.peer)
 
-    async def _settled(self, turn: Turn, record: CallRecord) -> Outcome | None:
+    async def _settled(self, turn: HeldLease, record: CallRecord) -> Outcome | None:
         """The outcome of a call that was made before; None: it is to be made, or made again."""
         if record.ended:
             again = record.refused is not None and Code[record.refused.code].http == _UNAVAILABLE
@@ -221,7 +224,7 @@ class Calls:
             return None
         return await (self._recorded(record) if record.finished is not None else self._doubted(turn, started))
 
-    async def _doubted(self, turn: Turn, started: ToolInvocationStarted) -> Outcome:
+    async def _doubted(self, turn: HeldLease, started: ToolInvocationStarted) -> Outcome:
         """Record that nothing tells whether an announced call happened (rule 3)."""
         outcome = msgspec.structs.replace(in_doubt(_UNKNOWN, _LOOK), invocation_id=started.invocation_id)
         error = ErrorInfo(code=Code.OUTCOME_UNKNOWN.name, message=outcome.reason, remedy=outcome.remedy)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import AppendConflictError
 from remit.http.access import Access
+from remit.journal.leases import LeaseProof
 from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire, operation
 from remit.service.ticket_runs import TicketRuns, Worker
 from remit.tickets.derivation import Derived
@@ -22,7 +23,7 @@ from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.steps import steps_of
-from remit.tickets.ticket import Kind, Leased, Proof, Status, Ticket
+from remit.tickets.ticket import Kind, Leased, Status, Ticket
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
@@ -36,7 +37,7 @@ _MESSAGE: Final = {"type": "message", "thread_id": "t1", "content": "Is the buil
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASE_SEC)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 _FORM: Final = Flat({"owner": ("lease_owner", Name), "token": ("lease_token", Name)})
-LeaseProof = Annotated[Proof, _FORM]
+ProofForm = Annotated[LeaseProof, _FORM]
 Outputs = Annotated[Any, Wire(type=dict[str, Any] | None)]
 
 
@@ -206,7 +207,7 @@ class Tickets:
         answer=Renewed,
         codes=(*_HELD, Code.USAGE),
     )
-    async def renew(self, ticket: str, proof: LeaseProof, lease_sec: Seconds = LEASE_SEC) -> str:
+    async def renew(self, ticket: str, proof: ProofForm, lease_sec: Seconds = LEASE_SEC) -> str:
         """Prolong a lease.
 
         Return the time it ends.
@@ -221,7 +222,7 @@ class Tickets:
         body=Body("ProofBody", "The proof of a lease, and why the ticket is returned."),
         codes=_HELD,
     )
-    async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
+    async def release(self, ticket: str, proof: ProofForm, reason: str = "") -> Ticket:
         """Return a leased ticket."""
         return await self._store.release(ticket, proof, reason)
 
@@ -246,7 +247,7 @@ class Tickets:
         example={"outputs": {"triage": "look"}, "by": "http_fill"},
     )
     async def fill(
-        self, ticket: str, outputs: JsonObject, *, proof: Annotated[Proof | None, _FORM] = None, by: str = ""
+        self, ticket: str, outputs: JsonObject, *, proof: Annotated[LeaseProof | None, _FORM] = None, by: str = ""
     ) -> Filled:
         """Complete a ticket, and derive what follows. A ticket that is done is returned unchanged.
 
@@ -281,7 +282,7 @@ class Tickets:
         body=Body("FailBody", "Why the work on a ticket failed."),
         codes=_HELD,
     )
-    async def fail(self, ticket: str, proof: LeaseProof, *, code: Name, reason: str, outputs: Outputs = None) -> Ticket:
+    async def fail(self, ticket: str, proof: ProofForm, *, code: Name, reason: str, outputs: Outputs = None) -> Ticket:
         """Record that the work on a leased ticket failed.
 
         `outputs` are those that there are.
@@ -304,7 +305,7 @@ class Tickets:
         code: Name,
         reason: Name,
         source: Name,
-        proof: Annotated[Proof | None, _FORM] = None,
+        proof: Annotated[LeaseProof | None, _FORM] = None,
         outputs: Outputs = None,
     ) -> Ticket:
         """Record why a pending or leased ticket cannot go on.

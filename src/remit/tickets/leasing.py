@@ -17,10 +17,11 @@ from remit.errors import AppendConflictError, ChainBrokenError, RemitError, Stat
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed
 from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
+from remit.journal.leases import LeaseProof, LeaseTerms
 from remit.redact import line
 from remit.tickets.reading import TicketReader
 from remit.tickets.record import Kept, TicketRecord
-from remit.tickets.ticket import STREAM_KIND, Kind, Leased, Proof, Ticket, moment, token_hash
+from remit.tickets.ticket import STREAM_KIND, Kind, Leased, Ticket, moment
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -93,7 +94,7 @@ class TicketLeases(TicketReader):
             raise self._refusal(Code.lease_conflict, "lease", f"{ticket} is {await self._standing(ticket)}")
         return leased
 
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int = LEASE_SEC) -> str:
+    async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int = LEASE_SEC) -> str:
         """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
         _check_lease(proof.owner, 1, lease_sec)
         found = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
@@ -102,7 +103,7 @@ class TicketLeases(TicketReader):
             raise self._lost(ticket, "renew")
         return moment(until)
 
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+    async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
         """Give a ticket back: it is pending again."""
         released = k.TicketReleased(owner=proof.owner, reason=line(reason, REASON) if reason else "")
         found = await self._held(ticket, proof, "release")
@@ -112,23 +113,14 @@ class TicketLeases(TicketReader):
     # --- common
 
     def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> Claim:
-        now = self.journal.clock.now()
-        return Claim(
-            kind=STREAM_KIND,
-            owner=owner,
-            now=now,
-            lease_until=now + lease_sec * SECOND,
-            limit=limit,
-            states=_LEASABLE,
-            state="running",
-            routes=routes,
-        )
+        terms = LeaseTerms(kind=STREAM_KIND, owner=owner, seconds=lease_sec, states=_LEASABLE, state="running")
+        return terms.claim(self.journal.clock.now(), limit=limit, routes=routes)
 
     async def _record_lease(self, lease: Lease, owner: str) -> Leased | None:
         """Record a lease; None if the ticket was filled directly at the same moment."""
-        token = f"{lease.head.epoch}.{self._chance.uuid().hex}"
+        proof = LeaseProof.drawn(lease.head, self._chance)
         until = lease.head.lease_until or 0
-        leased = k.TicketLeased(owner=owner, token_hash=token_hash(token), expires_at=until)
+        leased = k.TicketLeased(owner=owner, token_hash=proof.digest, expires_at=until)
         found = await self.record(lease.head)
         again = found.history.status == "failed"
         events = (k.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
@@ -138,24 +130,24 @@ class TicketLeases(TicketReader):
         except AppendConflictError:
             return None
         self._kept.put(found)
-        return Leased(ticket=ticket, lease_owner=owner, lease_token=token, lease_expires=moment(until))
+        return Leased(ticket=ticket, lease_owner=owner, lease_token=proof.token, lease_expires=moment(until))
 
     async def _give_back(self, held: Sequence[Leased], owner: str) -> None:
         """Release what was leased beside a ticket whose lease failed; what cannot be released lapses by itself."""
         for leased in held:
             with contextlib.suppress(RemitError):
-                await self.release(leased.ticket.id, Proof(owner=owner, token=leased.lease_token))
+                await self.release(leased.ticket.id, LeaseProof(owner=owner, token=leased.lease_token))
 
-    def _leased_here(self, ticket: str, proof: Proof | None) -> TicketRecord | None:
+    def _leased_here(self, ticket: str, proof: LeaseProof | None) -> TicketRecord | None:
         """The ticket as this process left it when it leased it, if this is the proof of that lease."""
         if proof is None or self._kept.leased(ticket, proof) is None:
             return None
         return self._kept.take(ticket)
 
-    async def _held(self, ticket: str, proof: Proof, action: str) -> TicketRecord:
+    async def _held(self, ticket: str, proof: LeaseProof, action: str) -> TicketRecord:
         return self._leased_here(ticket, proof) or self._proven(await self.load(ticket), proof, action)
 
-    def _proven(self, found: TicketRecord, proof: Proof | None, action: str) -> TicketRecord:
+    def _proven(self, found: TicketRecord, proof: LeaseProof | None, action: str) -> TicketRecord:
         if not found.proven_by(proof):
             raise self._lost(found.id, action)
         return found

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from remit.journal.leases import LeaseProof
 from remit.tickets.derivation import Derived
-from remit.tickets.ticket import Kind, Leased, Proof, Ticket
+from remit.tickets.ticket import Kind, Leased, Ticket
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,27 +31,27 @@ class TicketQueue(Protocol):
         """Lease the oldest tickets of a kind that are free."""
         ...
 
-    async def renew(self, ticket: str, proof: Proof, lease_sec: int) -> str:
+    async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int) -> str:
         """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
         ...
 
-    async def release(self, ticket: str, proof: Proof, reason: str = "") -> Ticket:
+    async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
         """Return a leased ticket. Raise StateError as `renew` does."""
         ...
 
-    async def fill(self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "") -> Filled:
+    async def fill(self, ticket: str, outputs: Any, *, proof: LeaseProof | None = None, by: str = "") -> Filled:
         """Complete a ticket with its outputs, then derive what follows. Raise StateError as `renew` does.
 
         `by` is a way in, not a person.
         """
         ...
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+    async def fail(self, ticket: str, proof: LeaseProof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a leased ticket failed. Raise StateError as `renew` does."""
         ...
 
     async def block(
-        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+        self, ticket: str, *, code: str, reason: str, source: str, proof: LeaseProof | None = None, outputs: Any = None
     ) -> Ticket:
         """Record why a ticket cannot go on. Raise StateError as `renew` does."""
         ...

@@ -12,6 +12,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError
 from remit.journal.event import Head, HeadQuery
+from remit.journal.leases import heads_changed_within
 from remit.redact import line
 from remit.tickets.record import TicketRecord
 from remit.tickets.ticket import STREAM_KIND, Kind, Status, Ticket, stream_of
@@ -91,19 +92,7 @@ class TicketReader:
             if now >= end:
                 return False
             until = min(end, due) if due is not None else end
-            mark = await self._changed(mark, (until - now) / SECOND)
-
-    async def _changed(self, mark: int, seconds: float) -> int:
-        """Wait until a head changed after `mark`, or so many seconds; the journal's new mark."""
-        changed = asyncio.ensure_future(self.journal.heads_changed(mark))
-        over = asyncio.ensure_future(self.journal.clock.sleep(seconds))
-        try:
-            await asyncio.wait({changed, over}, return_when=asyncio.FIRST_COMPLETED)
-            return changed.result() if changed.done() else mark
-        finally:
-            changed.cancel()
-            over.cancel()
-            await asyncio.wait({changed, over})
+            mark = await heads_changed_within(self.journal, mark, (until - now) / SECOND)
 
     async def load(self, ticket: str) -> TicketRecord:
         """A ticket as it is now. Raise NotFoundError (not_found)."""

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from remit.journal.event import UNSET, Event, Head, HeadPatch
 from remit.tickets.history import History
-from remit.tickets.ticket import Proof, token_hash
 
 if TYPE_CHECKING:
     from remit.journal.kinds import Payload
+    from remit.journal.leases import LeaseProof
     from remit.journal.writer import StreamWriter
 
 _KEPT: Final = 1_000
@@ -38,15 +38,14 @@ class TicketRecord:
         """The ticket."""
         return self.head.stream.partition("/")[2]
 
-    def proven_by(self, proof: Proof | None) -> bool:
+    def proven_by(self, proof: LeaseProof | None) -> bool:
         """Whether this is the proof of the lease that the ticket is running under."""
         lease = self.history.lease
         return (
             proof is not None
             and lease is not None
             and self.history.status == "running"
-            and (lease.owner, lease.token_hash) == (proof.owner, token_hash(proof.token))
-            and self.head.epoch == proof.epoch
+            and proof.proves(self.head, lease.owner, lease.token_hash)
         )
 
     def wrote(self, payloads: Iterable[Payload], at: int, patch: HeadPatch) -> None:
@@ -76,7 +75,7 @@ class Kept:
         """The record of a ticket, which is no longer kept then."""
         return self._records.pop(ticket, None)
 
-    def leased(self, ticket: str, proof: Proof) -> TicketRecord | None:
+    def leased(self, ticket: str, proof: LeaseProof) -> TicketRecord | None:
         """The record of a ticket if this is the proof of its lease; it stays kept."""
         record = self._records.get(ticket)
         return record if record is not None and record.proven_by(proof) else None

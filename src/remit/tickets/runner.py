@@ -16,10 +16,11 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
+from remit.journal.leases import LeaseProof, keep_renewing
 from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
 from remit.tickets.outputs import outputs_of
 from remit.tickets.steps import ToolStep, steps_of
-from remit.tickets.ticket import Leased, Proof, Ticket, moment
+from remit.tickets.ticket import Leased, Ticket, moment
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = "1.0.0"
 _SAMPLES: Final = {"ok": 3, "blocked": 5, "failed": 5}
-_RENEWALS: Final = 3
-"""A lease is renewed so many times before it would run out."""
 _WAIT_S: Final = 20.0
 """A runner looks for tickets at least this often."""
 _PAUSE_S: Final = 1.0
@@ -250,7 +249,7 @@ class Runner:
     # --- one ticket
 
     async def _work(self, leased: Leased) -> None:
-        proof = Proof(owner=leased.lease_owner, token=leased.lease_token)
+        proof = LeaseProof(owner=leased.lease_owner, token=leased.lease_token)
         beat = asyncio.create_task(self._renew(leased.ticket.id, proof), name=f"remit:lease:{leased.ticket.id}")
         try:
             await self._run(leased.ticket, proof)
@@ -260,7 +259,7 @@ class Runner:
             beat.cancel()
             await asyncio.wait([beat])
 
-    async def _broke_off(self, ticket: Ticket, proof: Proof, error: RemitError) -> None:
+    async def _broke_off(self, ticket: Ticket, proof: LeaseProof, error: RemitError) -> None:
         """Leave a ticket to who has it, return it, or block it. Raise the error if it is not this ticket's alone."""
         if error.code in _LOST:  # another worker has it: what was recorded of the run is its own
             return self._skip(ticket, error)
@@ -274,7 +273,7 @@ class Runner:
             _log.error("%s could not be blocked: %s", ticket.id, why)
             self._count("skipped", error.code.name)
 
-    async def _run(self, ticket: Ticket, proof: Proof) -> None:
+    async def _run(self, ticket: Ticket, proof: LeaseProof) -> None:
         try:
             steps = steps_of(ticket.metadata.tool_input, ticket.tool_steps)
             policy = policy_of(ticket.metadata.tool_input)
@@ -297,7 +296,7 @@ class Runner:
         return await self._end(ticket, proof, report, steps, policy)
 
     async def _end(
-        self, ticket: Ticket, proof: Proof, report: RunReport, steps: tuple[ToolStep, ...], policy: ToolPolicy
+        self, ticket: Ticket, proof: LeaseProof, report: RunReport, steps: tuple[ToolStep, ...], policy: ToolPolicy
     ) -> None:
         outputs = outputs_of(report, steps, policy.max_turns)
         reason = report.tool_verdict.reason
@@ -313,11 +312,11 @@ class Runner:
         if derived is not None and derived.reason == Code.DERIVE_FAILED.name:
             self._count("derive_failed", Code.DERIVE_FAILED.name)
 
-    async def _refuse(self, ticket: Ticket, proof: Proof, code: Code, reason: str) -> None:
+    async def _refuse(self, ticket: Ticket, proof: LeaseProof, code: Code, reason: str) -> None:
         await self._queue.block(ticket.id, code=code.name, reason=reason, source="runner", proof=proof)
         self._done(ticket, "blocked", code.name, 0)
 
-    async def _give_back(self, ticket: str, proof: Proof, why: RemitError) -> None:
+    async def _give_back(self, ticket: str, proof: LeaseProof, why: RemitError) -> None:
         """Let another worker continue a ticket; if that fails too, it does so once the lease has run out."""
         _log.warning("the work on %s was interrupted: %s", ticket, why)
         self._count("skipped", why.code.name)
@@ -327,16 +326,19 @@ class Runner:
             _log.warning("%s could not be returned: %s", ticket, error)
             self._by_code[Code.RELEASE_FAILED.name] += 1
 
-    async def _renew(self, ticket: str, proof: Proof) -> None:
+    async def _renew(self, ticket: str, proof: LeaseProof) -> None:
         """Keep the lease while the ticket is worked on; once it is lost, the next write says so."""
-        while True:
-            await self._clock.sleep(self._config.lease_sec / _RENEWALS)
+
+        async def renew() -> bool:
             try:
                 await self._queue.renew(ticket, proof, self._config.lease_sec)
             except StateError:
-                return
+                return False
             except RemitError as error:
                 _log.warning("the lease of %s was not renewed: %s", ticket, error)
+            return True
+
+        await keep_renewing(self._clock, self._config.lease_sec, renew)
 
     # --- counting
 

@@ -16,21 +16,14 @@ from remit.errors import AppendConflictError, UsageError
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed, pack
 from remit.journal.event import HeadPatch
+from remit.journal.leases import LeaseProof
 from remit.redact import line
 from remit.tickets.derivation import NO_DERIVATION, Derivation
 from remit.tickets.history import History
 from remit.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
 from remit.tickets.reading import FOLLOW
 from remit.tickets.record import TicketRecord
-from remit.tickets.ticket import (
-    STREAM_KIND,
-    Kind,
-    NewTicket,
-    Proof,
-    Ticket,
-    new_ticket_id,
-    stream_of,
-)
+from remit.tickets.ticket import STREAM_KIND, Kind, NewTicket, Ticket, new_ticket_id, stream_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -105,7 +98,7 @@ class TicketStore(TicketLeases):
     # --- ways a lease ends
 
     async def complete(
-        self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "", check: Check = _anything
+        self, ticket: str, outputs: Any, *, proof: LeaseProof | None = None, by: str = "", check: Check = _anything
     ) -> Ticket:
         """Finish a ticket with its outputs; once it is done, return it unchanged.
 
@@ -116,7 +109,7 @@ class TicketStore(TicketLeases):
         return (await self.fill(ticket, outputs, proof=proof, by=by, check=check))[0]
 
     async def fill(
-        self, ticket: str, outputs: Any, *, proof: Proof | None = None, by: str = "", check: Check = _anything
+        self, ticket: str, outputs: Any, *, proof: LeaseProof | None = None, by: str = "", check: Check = _anything
     ) -> tuple[Ticket, bool]:
         """As `complete`; also whether the ticket was completed now, and not before."""
         found = self._leased_here(ticket, proof) or await self.load(ticket)
@@ -144,7 +137,7 @@ class TicketStore(TicketLeases):
             return done, True
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many writers at the same moment")
 
-    async def fail(self, ticket: str, proof: Proof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
+    async def fail(self, ticket: str, proof: LeaseProof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a running ticket failed."""
         found = await self._held(ticket, proof, "fail")
         packed = _packed(outputs)
@@ -155,7 +148,7 @@ class TicketStore(TicketLeases):
         return await self._written(found, failed, patch, "fail", packed)
 
     async def block(
-        self, ticket: str, *, code: str, reason: str, source: str, proof: Proof | None = None, outputs: Any = None
+        self, ticket: str, *, code: str, reason: str, source: str, proof: LeaseProof | None = None, outputs: Any = None
     ) -> Ticket:
         """Record why a pending ticket, or a running one with the lease proof, cannot go on."""
         if not (code and reason and source):
@@ -203,7 +196,7 @@ class TicketStore(TicketLeases):
 
     # --- common
 
-    def _completes_directly(self, found: TicketRecord, proof: Proof | None, by: str) -> bool:
+    def _completes_directly(self, found: TicketRecord, proof: LeaseProof | None, by: str) -> bool:
         """Whether a ticket is completed without a lease. Raise StateError or UsageError for who may not complete it."""
         status = found.history.status
         if status == "pending" and proof is None:

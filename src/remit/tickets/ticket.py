@@ -92,22 +92,6 @@ class NewTicket(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """The proof of a lease: every write on a running ticket needs it."""
-
-    owner: str
-    token: str
-
-    @property
-    def epoch(self) -> int:
-        """The fencing token inside; -1 if the token has another form."""
-        number, _, secret = self.token.partition(".")
-        return int(number) if secret and number.isascii() and number.isdigit() and len(number) <= _EPOCH_DIGITS else -1
-
-
-_EPOCH_DIGITS: Final = 18
-
-
 class Leased(msgspec.Struct, frozen=True, kw_only=True):
     """A ticket and the lease its holder got; the only place where the token is shown."""
 
@@ -130,11 +114,6 @@ def derived_id(parent: str, kind: Kind) -> str:
 def stream_of(ticket: str) -> str:
     """The stream of a ticket."""
     return f"{STREAM_KIND}/{ticket}"
-
-
-def token_hash(token: str) -> str:
-    """What the journal keeps of a lease token, so that a reader of the journal cannot use it."""
-    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def moment(micros: int | None) -> str:

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
+from remit.journal.leases import LeaseProof
 from remit.testing.service.world import Check, Reach, World, refused, world
-from remit.tickets.ticket import Kind, Proof, Ticket
+from remit.tickets.ticket import Kind, Ticket
 
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 
@@ -42,9 +43,9 @@ async def check_a_lease_is_proved_renewed_and_released(reach: Reach) -> None:
         assert await one.service.tickets.lease("TRIAGE", owner="you", limit=1, lease_sec=60) == []
         with refused(Code.lease_conflict, StateError):
             await one.service.tickets.lease_by_id(ticket.id, owner="you", lease_sec=60)
-        proof = Proof(owner="me", token=leased.lease_token)
+        proof = LeaseProof(owner="me", token=leased.lease_token)
         with refused(Code.lease_owner_mismatch, StateError):
-            await one.service.tickets.renew(ticket.id, Proof(owner="you", token=leased.lease_token), 60)
+            await one.service.tickets.renew(ticket.id, LeaseProof(owner="you", token=leased.lease_token), 60)
         assert await one.service.tickets.renew(ticket.id, proof, 600) > leased.lease_expires
         assert (await one.service.tickets.release(ticket.id, proof, "no time")).status == "pending"
         again = await one.service.tickets.lease_by_id(ticket.id, owner="you", lease_sec=60)
@@ -56,7 +57,7 @@ async def check_a_ticket_is_filled_once_and_what_follows_is_derived(reach: Reach
     async with world(reach) as one:
         ticket = await _new(one)
         leased = await one.service.tickets.lease_by_id(ticket.id, owner="me", lease_sec=60)
-        proof = Proof(owner="me", token=leased.lease_token)
+        proof = LeaseProof(owner="me", token=leased.lease_token)
         steps = [{"tool_name": "desk_look", "args": {"at": "x"}}]
         filled = await one.service.tickets.fill(ticket.id, {"tool_steps": steps}, proof=proof)
         assert filled.ticket.status == "done"
@@ -88,7 +89,7 @@ async def check_a_ticket_fails_or_is_blocked_and_is_retried(reach: Reach) -> Non
         assert (blocked.status, blocked.metadata.block.reason) == ("blocked", "why")
         assert (await one.service.tickets.retry(ticket.id)).metadata.retry_count == 1
         leased = await one.service.tickets.lease_by_id(ticket.id, owner="me", lease_sec=60)
-        proof = Proof(owner="me", token=leased.lease_token)
+        proof = LeaseProof(owner="me", token=leased.lease_token)
         failed = await one.service.tickets.fail(ticket.id, proof, code="Y", reason="no")
         assert (failed.status, failed.metadata.retry_count) == ("failed", 1)
         assert await one.service.tickets.report(ticket.id) is None

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @pass_state
 def command(state: State, ticket: str, owner: str, token: str, reason: str) -> int:
     """Give a leased ticket back, so that another worker can take it at once."""
-    from remit.tickets.ticket import Proof
+    from remit.journal.leases import LeaseProof
 
     async def release(tickets: Tickets) -> Ticket:
-        return await tickets.release(ticket, Proof(owner=owner, token=token), reason)
+        return await tickets.release(ticket, LeaseProof(owner=owner, token=token), reason)
 
     show_ticket(state, session(state, release))
     return exit_codes.OK
