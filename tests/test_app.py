@@ -104,7 +104,7 @@ async def test_questions_come_one_by_one_until_the_job_ends(remit_in: OpenRemit)
 
 
 async def test_a_call_outside_a_job_passes_the_same_gate(remit_in: OpenRemit) -> None:
-    async with remit_in(tools=[note]) as remit:
+    async with remit_in(tools=[note], work=False) as remit:
         outcome = await remit.call("desk.note", {"text": "hi"})
         assert (outcome.status, outcome.code) == ("pending", Code.CONFIRMATION_REQUIRED)
         outcome = await remit.call("desk.none")

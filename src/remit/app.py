@@ -150,7 +150,7 @@ class Remit:
         if missing is not None:
             made_here(missing, register)
         if self._work:
-            self._runtime.engine.start()
+            self._runtime.engine.start(role="" if self.settings.journal.url == ":memory:" else "python")
         return self
 
     async def __aexit__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -18,6 +19,18 @@ from remit import Run, recipe
 async def changes(run: Run) -> None:
     await run.now()
     await run.wait_signal("go")
+"""
+
+WORKS = """
+import asyncio, sys
+from remit import Run, recipe
+
+@recipe
+async def works(run: Run) -> None:
+    await run.now()
+    await run.sleep(0.01)
+    print("working on it", file=sys.stderr, flush=True)
+    await asyncio.Event().wait()
 """
 
 
@@ -60,6 +73,18 @@ def test_a_job_whose_process_was_stopped_is_found_as_stopped(project: Project) -
         screen.process.kill()
         screen.end()
     assert listed(project, "--state", "stopped") == [job]
+
+
+@pytest.mark.slow
+def test_the_story_of_a_job_that_was_stopped_says_so(project: Project) -> None:
+    (project.folder / "works.py").write_text(WORKS, encoding="utf-8")
+    with project.terminal("run", "works.py") as screen:
+        screen.expect("working on it")
+        screen.type(CTRL_C)
+        screen.end()
+    out = project.here("trace", "last").out
+    assert re.search(r"\d  stopped +until now", out)
+    assert not re.search(r"working +until now", out)
 
 
 def test_a_beginning_or_an_ending_of_an_identifier_is_enough(project: Project) -> None:

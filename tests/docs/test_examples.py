@@ -40,6 +40,7 @@ SAID = {
         "The printer is paid. ['40 EUR to DE02120300000000202051']",
         "replay: same",
     ],
+    "shop.py": ["refunded 700 to ada"],
     "review.py": ["[2, 1] {'good': True}", "same"],
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from remit.engines.presence import KIND, Presence, present, with_code
 from remit.jobs.routes import kept_for
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch, HeadQuery
+from remit.settings import load
 from tests.opened import OpenRemit, until
 
 pytestmark = pytest.mark.slow
@@ -121,3 +123,34 @@ async def test_what_was_left_to_this_process_is_taken_by_it_alone(remit_in: Open
         await journal.append(journal.writer(head.stream, head.kind, head), synced=True, patch=patch)
         right.engine.start(role="worker")
         await until(right, job.id, lambda row: row.state == "waiting")
+
+
+async def test_a_program_that_works_is_known_and_one_that_works_on_some_streams_promises_no_code(
+    remit_in: OpenRemit,
+) -> None:
+    async with remit_in(recipes=[code(1)]) as works, remit_in(work=False) as looks:
+        assert await until_present(looks, 1) == ["python"]
+        assert await with_code(looks.runtime.journal, "edited", code(1).execution_version, "") == works.engine.owner
+        looks.engine.start(only=looks.service.tickets.runs, role="tickets")
+        assert await until_present(works, 2) == ["python", "tickets"]
+        (tickets, _) = await works.service.workers.views()
+        assert (tickets.role, tickets.recipes) == ("tickets", {})
+
+
+async def test_a_process_whose_settings_were_changed_since_is_known(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "remit.toml"
+    file.write_text("[jobs]\nconcurrency = 3\n", encoding="utf-8")
+    async with Remit(settings=load(cwd=tmp_path, env={}), work=False) as remit:
+        remit.service.health.watch(remit.settings.written)
+        remit.engine.start(role="worker")
+        assert await until_present(remit, 1) == ["worker"]
+        assert [one.outdated for one in await remit.service.workers.views()] == [False]
+        assert (await remit.service.health.ready()).optional["settings"].ready
+        file.write_text("[jobs]\nconcurrency = 4\n", encoding="utf-8")
+        assert [one.outdated for one in await remit.service.workers.views()] == [True]
+        state = (await remit.service.health.ready()).optional["settings"]
+        assert (state.ready, state.code) == (False, "DEP_UNAVAILABLE")
+        file.unlink()
+        assert [one.outdated for one in await remit.service.workers.views()] == [True]

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -61,10 +62,9 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
                 yield check
         else:
             settings = state.looked_at()
-        async for check in _journal(settings):
-            yield check
-        async for check in _tools(state, live=live):
-            yield check
+        for part in (_journal(settings), _workers(state), _tools(state, live=live)):
+            async for check in part:
+                yield check
         yield await _sandbox(settings)
         for check in _isolation(settings):
             yield check
@@ -310,6 +310,15 @@ def _wal(path: Path) -> Check:
         remedy = "Put the journal on a local disk: a network file system has no shared memory for the log."
         return Check("wal", "fail", "the journal is not in WAL mode", remedy)
     return Check("wal", "ok", "write-ahead log")
+
+
+async def _workers(state: State) -> AsyncIterator[Check]:
+    with suppress(JournalError):  # which has a check of its own
+        async with state.remit(code="unused", blank=True) as remit:
+            for one in await remit.service.workers.views():
+                if one.outdated:
+                    what = f"{one.words} ({one.role}) began before its remit.toml was changed"
+                    yield Check("worker", "warn", what, "Start it again.")
 
 
 # --- tools

@@ -35,6 +35,7 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     # A client names the folders, so searches stay within the roots.
     async with state.remit(creates=True, flags={"fs.search_anywhere": False, **listening.flags}) as remit:
         door = Door(state, listening, remit.settings, remit.clock)
+        remit.service.health.watch(remit.settings.written)
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
         async with beside(*_parts(remit, stop, work=work)):
@@ -99,7 +100,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
 
 def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
-    remit.engine.start(only=None if work else remit.service.tickets.runs, role="serve" if work else "")
+    remit.engine.start(only=None if work else remit.service.tickets.runs, role="serve")
     parts = [keep_engine(remit), keep_required(remit)]
     return [*parts, keep_tickets(remit, stop.requested)] if work else parts
 

@@ -100,7 +100,8 @@ class Story:
 
     def _segment(self, segment: Segment) -> None:
         took = duration(segment.until - segment.since) if segment.until is not None else "until now"
-        self._out.line(f"  {self._time(segment.since)}  {segment.kind:<11}  {took}")
+        kind = "stopped" if segment.kind == "interrupted" else segment.kind
+        self._out.line(f"  {self._time(segment.since)}  {kind:<11}  {took}")
 
     # --- steps
 

@@ -15,6 +15,7 @@ from remit.clock import SECOND
 from remit.engines.claiming import Claiming
 from remit.engines.holding import Holding
 from remit.engines.presence import Presence
+from remit.settings.file import NO_FILE, SettingsFile
 
 if TYPE_CHECKING:
     from remit.engines.port import Work
@@ -30,8 +31,12 @@ _BATCH: Final = 64
 class LocalEngine:
     """Runs due streams of one kind and one journal, several at once."""
 
-    def __init__(self, work: Work, *, concurrency: int, lease_s: float) -> None:
-        """`concurrency` streams at once; leases last `lease_s` seconds and are renewed at a third of that."""
+    def __init__(self, work: Work, *, concurrency: int, lease_s: float, settings: SettingsFile = NO_FILE) -> None:
+        """`concurrency` streams at once; leases last `lease_s` seconds and are renewed at a third of that.
+
+        `settings` is the file that the process runs with.
+        """
+        self._settings = settings
         self._work = work
         self._clock = work.journal.clock
         self._concurrency = concurrency
@@ -61,7 +66,7 @@ class LocalEngine:
                 self._tasks.append(self.holding.task(name, part))
             self._role = role
             if role:
-                self._presence = Presence(self._work.journal, self.owner, self._lease_s)
+                self._presence = Presence(self._work.journal, self.owner, self._lease_s, self._settings)
                 self._tasks.append(self.holding.task("presence", self._present))
             self._unwatch = self._work.watch(self._look_again.set)
             self.holding.start()
@@ -180,7 +185,8 @@ class LocalEngine:
 
     async def _present(self) -> None:
         if self._presence is not None:
-            await self._presence.keep(self._role, self._work.code)
+            code = self._work.code if self.claiming.only is None else {}  # others are not to wait for it
+            await self._presence.keep(self._role, code)
 
     async def _tick(self) -> None:
         while True:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.engines.owner import Owner
+from remit.engines.owner import Owner, alive
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
 from remit.journal.leases import HeldLease, LeaseTerms
+from remit.settings.file import NO_FILE, SettingsFile
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -37,12 +38,18 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch."""
     started: WorkerStarted
 
+    def outdated(self) -> bool:
+        """Whether the process is of this machine, and its remit.toml says something else than when it began."""
+        file = SettingsFile(self.started.settings_file, self.started.settings_digest)
+        return alive(self.started.owner) and file.differs
+
 
 class Presence:
     """One process among those that work on a journal."""
 
-    def __init__(self, journal: Journal, owner: str, lease_s: float) -> None:
-        """`owner` is that of the process's leases; nothing is said yet."""
+    def __init__(self, journal: Journal, owner: str, lease_s: float, settings: SettingsFile = NO_FILE) -> None:
+        """`owner` is that of the process's leases, which runs with these settings; nothing is said yet."""
+        self._settings = settings
         self._journal = journal
         self._terms = LeaseTerms(kind=KIND, owner=owner, seconds=lease_s, state="starting")
         self._held: HeldLease | None = None
@@ -60,7 +67,14 @@ class Presence:
 
     async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> HeldLease:
         """A stream of this process's own, which says so."""
-        started = WorkerStarted(owner=self._terms.owner, role=role, remit=__version__, recipes=dict(recipes))
+        started = WorkerStarted(
+            owner=self._terms.owner,
+            role=role,
+            remit=__version__,
+            recipes=dict(recipes),
+            settings_file=self._settings.path,
+            settings_digest=self._settings.digest,
+        )
         while True:
             leases = await self._journal.claim(self._terms.claim(self._journal.clock.now()))
             if leases:

@@ -44,6 +44,8 @@ class Overview(View, frozen=True, kw_only=True):
     """How many jobs began in each hour of the last day."""
     lengths: Chart
     """How long they took."""
+    outdated: tuple[str, ...]
+    """Processes that began before their remit.toml was changed."""
 
 
 async def overview(asked: PageRequest) -> Overview:
@@ -68,6 +70,7 @@ async def overview(asked: PageRequest) -> Overview:
         newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
         hours=by_hour(day, since),
         lengths=by_length(day),
+        outdated=tuple(one.words for one in await asked.service.workers.views() if one.outdated),
     )
 
 

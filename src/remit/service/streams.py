@@ -11,12 +11,14 @@ from remit.clock import DAY, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.service.heads import CALL, head_of, stream_named
+from remit.service.states import shown_state
 from remit.service.story import beside, story_of, whole
-from remit.service.views import VerifyReport
+from remit.service.views import VerifyReport, job_row
 from remit.trace.narrative import Narrative
 
 if TYPE_CHECKING:
@@ -71,7 +73,9 @@ class Streams:
 
     async def narrative(self, identifier: str) -> Narrative:
         """The story of a job or session, with who allowed what. Raises NotFoundError."""
-        narrative = (await story_of(self._journal, identifier)).narrative()
+        story = await story_of(self._journal, identifier)
+        head = await head_of(self._journal, identifier)
+        narrative = story.narrative(stopped=head.kind == KIND and shown_state(job_row(head)) == "stopped")
         if not any(step.untrusted is not None and step.untrusted.kept for step in narrative.steps):
             return narrative
         return msgspec.structs.replace(

@@ -24,7 +24,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """The process, for people."""
     role: str
-    """What was started: `worker` or `serve`."""
+    """What was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
     since: int
     """Microseconds since the Unix epoch."""
     remit: str
@@ -33,6 +33,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """The recipes that it runs, with the execution version of each."""
     jobs: int
     """How many jobs it runs at the moment."""
+    outdated: bool = False
+    """Whether its remit.toml says something else than when it began; known of processes of this machine."""
 
 
 class Workers:
@@ -57,6 +59,7 @@ class Workers:
                 remit=one.started.remit,
                 recipes={name: versions[0] for name, versions in one.started.recipes.items() if versions},
                 jobs=held[one.started.owner],
+                outdated=one.outdated(),
             )
             for one in await present(self._journal)
         ]

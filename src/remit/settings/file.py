@@ -7,8 +7,9 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from remit.canonical import sha256
 from remit.errors import SettingsError
 
 FILE_NAME: Final = "remit.toml"
@@ -20,6 +21,35 @@ _PARTS: Final = 32
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _LONG_KEY: Final = re.compile(rf"(?:^|(?<=[\[{{,\n]))[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_PARTS}}}")
 _PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
+
+
+class SettingsFile(NamedTuple):
+    """A remit.toml as a process has read it."""
+
+    path: str = ""
+    """Empty: it has read none."""
+    digest: str = ""
+
+    @classmethod
+    def of(cls, file: Path | None) -> SettingsFile:
+        """The file as it is now."""
+        return cls() if file is None else cls(str(file), _digest(file))
+
+    @property
+    def differs(self) -> bool:
+        """Whether it says something else by now, or is gone."""
+        return bool(self.path) and _digest(Path(self.path)) != self.digest
+
+
+NO_FILE: Final = SettingsFile()
+"""Of a process that has read none."""
+
+
+def _digest(file: Path) -> str:
+    try:
+        return sha256(read_plain(file, MAX_BYTES + 1))
+    except OSError:
+        return ""
 
 
 def find(folder: Path, home: Path | None) -> Path | None:

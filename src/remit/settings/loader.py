@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.settings.base import Base
-from remit.settings.file import find, read
+from remit.settings.file import SettingsFile, find, read
 from remit.settings.model import Settings
 from remit.settings.table import Setting, sections, table
 from remit.settings.values import Given, checked, from_text, resolved
@@ -58,6 +58,7 @@ def load(
     """
     here = _here(cwd, env)
     chosen = _chosen(here, file, env, search=search)
+    written = SettingsFile.of(chosen)  # before it is read: a change in between counts as one since
     project = here._replace(folder=chosen.parent) if chosen else here
     given = {key: Given(row.default, "default", project) for key, row in table().items()}
     if chosen:
@@ -73,6 +74,7 @@ def load(
         folder=project.folder,
         working_folder=here.folder,
         sources={key: value.source for key, value in given.items()},
+        written=written,
     )
 
 

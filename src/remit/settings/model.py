@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from remit.settings.file import NO_FILE, SettingsFile
 from remit.settings.sections.app import AppSettings
 from remit.settings.sections.clients import ClientSettings
 from remit.settings.sections.confirm import ConfirmSettings
@@ -63,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What relative paths in the environment and in flags count from."""
     sources: Mapping[str, str]
     """Where each setting came from, by key."""
+    written: SettingsFile = NO_FILE
+    """The remit.toml as it was when it was read."""
 
     def explain(self) -> list[Explained]:
         """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""

@@ -64,8 +64,11 @@ class Timeline:
         if isinstance(payload, k.JobCompleted | k.JobFailed | k.JobCancelled):
             self._ended = True
 
-    def segments(self) -> tuple[Segment, ...]:
-        """What was found, with the last stretch."""
+    def segments(self, *, stopped: bool = False) -> tuple[Segment, ...]:
+        """What was found, with the last stretch; nothing has worked on one that is `stopped` since its last event."""
+        if stopped and self._kind == "working" and self._since is not None and not self._ended:
+            left = Segment(kind="interrupted", since=self._last, until=None)
+            return (*self._found, *_stretch("working", self._since, self._last), left)
         last = () if self._since is None else _stretch(self._kind, self._since, self._last if self._ended else None)
         return (*self._found, *last)
 

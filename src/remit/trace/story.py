@@ -122,8 +122,8 @@ class Story:
         """In whose name it runs."""
         return self.session.principal if self.session else self.history.principal
 
-    def narrative(self) -> Narrative:
-        """Everything together."""
+    def narrative(self, *, stopped: bool = False) -> Narrative:
+        """Everything together; `stopped`: no worker has the job, although it waits for nothing."""
         history = self.history
         created = history.created or k.JobCreated(kind="recipe", name="")
         end = history.end
@@ -143,7 +143,7 @@ class Story:
             result_preview=shown(end.result, end.result_blob) if isinstance(end, k.JobCompleted) else "",
             error=end.error if isinstance(end, k.JobFailed) else None,
             cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
-            segments=self._timeline.segments(),
+            segments=self._timeline.segments(stopped=stopped),
             steps=tuple(self.tell()),
             drifts=tuple(self.drifts),
             recoveries=tuple(self.recoveries),

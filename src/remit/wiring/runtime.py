@@ -218,7 +218,9 @@ class Runtime:
             with_code=partial(with_code, self.journal),
             step_by_step=self._additions.step_by_step,
         )
-        return LocalEngine(runner, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds)
+        return LocalEngine(
+            runner, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=self.settings.written
+        )
 
     @cached_property
     def desk(self) -> Desk:

@@ -22,10 +22,14 @@ _SHOWN: Final = 4
 def command(state: State) -> int:
     """List the processes that run jobs, and the code they run.
 
-    These are `remit worker`, `remit serve` and `remit mcp serve`. A process that died is left out at once on its own
-    machine, and after jobs.lease_seconds on others.
+    These are `remit worker`, `remit serve`, `remit mcp serve`, `remit tickets work` and Python programs that open a
+    Remit. A process that died is left out at once on its own machine, and after jobs.lease_seconds on others. A note
+    names processes that began before their remit.toml was changed.
     """
     rows = state.ask(lambda remit: remit.service.workers.views(), code="unused")
+    for row in rows:
+        if row.outdated:
+            state.note(f"{row.words} began before its remit.toml was changed: start it again")
     return state.listing(rows, _print, "no process runs jobs: start `remit worker`")
 
 

@@ -65,7 +65,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
         async with state.remit(creates=True, flags=flags) as remit:
             engine, tickets = remit.engine, remit.service.tickets
             stop.hurry = engine.stop
-            engine.start(only=tickets.runs)
+            engine.start(only=tickets.runs, role="tickets")
             config = _config(owner or engine.owner)
             runner = tickets.runner(config, tickets.executor())
             async with beside(keep_engine(remit)):
