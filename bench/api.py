@@ -19,13 +19,13 @@ from bench.measure import Mark, Reading, Result, Watch, against
 from bench.peers.postgres import database
 from bench.peers.program import TICKETS, WORKERS
 from remit import Remit, tool
-from remit.api.limits import Places
 from remit.api.part import Api
 from remit.api.route import ApiRequest, Route
 from remit.api.routes import ROUTES
 from remit.api.routes.tools import ExecuteBody
 from remit.clock import SystemClock
 from remit.http.guard import Guard
+from remit.http.limits import Places
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.settings import load

@@ -33,9 +33,12 @@ ProviderError              raised by a provider, and no RemitError: the gateway 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from remit.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class RemitError(Exception):
@@ -178,13 +181,16 @@ class ProviderError(Exception):
         code: Code | None = None,
         detail: object = None,
         frames: tuple[str, ...] = (),
+        evidence: Sequence[object] = (),
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
         `code` overrides the outcome code that the gateway would derive from the cause, if it is one that a call can
         end with; any other code is taken as the cause. `detail` is JSON for faces that
-        speak the provider's language; `frames` say where an exception behind it came from.
+        speak the provider's language; `frames` say where an exception behind it came from. `evidence` are candidates
+        (`EvidenceCandidate`), kept as those of a result are.
         """
+        self.evidence = evidence
         self.frames = frames
         self.cause = cause
         self.code = code

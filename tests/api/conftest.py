@@ -11,7 +11,6 @@ import aiohttp
 import pytest
 
 from remit import Remit
-from remit.api.limits import Places
 from remit.api.part import Api
 from remit.api.request import BODY_S
 from remit.api.routes import ROUTES
@@ -19,6 +18,7 @@ from remit.clock import SystemClock
 from remit.http.access import Access, Scope
 from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
+from remit.http.limits import Places
 from remit.http.patience import HEAD_S
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve

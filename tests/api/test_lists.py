@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
+from remit.client.remote import RemoteRemit
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.confirmations import Confirmations
 from remit.journal.event import Head
@@ -168,3 +169,42 @@ async def test_no_more_questions_are_read_than_are_listed(
         assert len(read) == 2
         assert len((await client.get("/v1/confirmations?limit=3&tool=none.such")).json) == 0
         assert len(read) == 8
+
+
+async def test_the_oldest_questions_come_first_however_many_are_open(
+    remit: Remit, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remit.gateway.confirmations.PAGE", 2)
+    for number in range(5):
+        await until_waiting(remit, (await remit.start(asks(text=str(number)))).id)
+    outcome = await remit.call("desk.write", {"text": "5"})
+    few = token("few", "read", tools=("desk.write",))
+    async with served(remit, [token("ann", "admin"), few, token("other", "read", tools=("x.*",))]) as client:
+        found: list[dict[str, Any]] = []
+        for who in (ADMIN, {"headers": bearer("few")}):
+            found.clear()
+            while page := (
+                await client.get(f"/v1/confirmations?limit=2&after={found[-1]['confirmation'] if found else ''}", **who)
+            ).json:
+                assert len(page) <= 2
+                found += page
+            assert [one["args"]["text"] for one in found] == ["0", "1", "2", "3", "4", "5"]
+        assert found[-1]["confirmation"] == outcome.confirmation
+        assert (await client.get("/v1/confirmations?limit=2", headers=bearer("other"))).json == []
+        assert (await client.get("/v1/confirmations?after=c_none", **ADMIN)).json["error_code"] == (
+            "CONFIRMATION_NOT_FOUND"
+        )
+        last = found[0]["confirmation"]
+        digest = {"digest": found[0]["digest"]}
+        assert (await client.post(f"/v1/confirmations/{last}/deny", digest, **ADMIN)).status == 200
+        assert len((await client.get(f"/v1/confirmations?after={last}", **ADMIN)).json) == 5, "an answered one too"
+
+
+async def test_a_client_lists_more_questions_than_one_page_holds(
+    remit: Remit, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remit.client.confirmations.MOST", 2)
+    for number in range(4):
+        await until_waiting(remit, (await remit.start(asks(text=str(number)))).id)
+    async with served(remit) as client, RemoteRemit(client.url) as far:
+        assert [one.args["text"] for one in await far.service.confirmations.pending()] == ["0", "1", "2", "3"]

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from remit.api.limits import Places
 from remit.api.part import Api
 from remit.api.routes import ROUTES
 from remit.clock import SystemClock
 from remit.http.guard import Guard
+from remit.http.limits import Places
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.http.token import Token

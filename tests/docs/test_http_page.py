@@ -12,9 +12,9 @@ import pytest
 
 from remit.api import events, request
 from remit.api.routes import ROUTES
-from remit.cli.server import REQUESTS
 from remit.codes import Code
 from remit.http.access import SCOPES
+from remit.http.limits import REQUESTS
 from remit.http.patience import HEAD_S
 from tests.cli.conftest import Project, project
 

@@ -8,8 +8,9 @@ import pytest
 
 from remit import Recipe, Run, recipe, tool
 from remit.codes import Code
-from remit.errors import VersionError
+from remit.errors import ProviderError, VersionError
 from remit.journal.event import Head, HeadQuery
+from remit.tools.provider import EvidenceCandidate
 from tests.opened import OpenRemit, until_waiting
 
 calls: list[int] = []
@@ -245,3 +246,22 @@ async def test_a_strict_policy_refuses_to_replay_under_other_versions_unless_tol
         (row,) = [one async for one in remit.service.jobs.replays()]
         assert row.code == code.name
         assert (await remit.replay(job.id, anyway=True)).drifts
+
+
+@tool("log.fails", level="L0")
+def fails() -> None:
+    """Fail, and say what was seen."""
+    seen = EvidenceCandidate(kind="page", source="log", retrieved_at=1, text="x")
+    raise ProviderError("no such entry", cause=None, evidence=(seen,))
+
+
+async def test_evidence_of_a_failure_is_given_again(remit_in: OpenRemit) -> None:
+    async def attempts(run: Run) -> list[str]:
+        outcome = await run.attempt("log.fails", {})
+        return [outcome.reason, *(item.inline or "" for item in outcome.evidence)]
+
+    async with remit_in(tools=[fails], recipes=[variant(attempts)]) as remit:
+        job = await remit.start(variant(attempts)())
+        assert await job == ["log.fails: no such entry", "x"]
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+        assert (await remit.service.streams.verify()).ok

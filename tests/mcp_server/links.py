@@ -20,6 +20,7 @@ from remit import Remit
 from remit.clock import SystemClock
 from remit.http.access import OPERATOR, SCOPES, Access
 from remit.http.guard import Guard
+from remit.http.limits import REQUESTS
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.http.token import Token, digest_of
@@ -137,18 +138,26 @@ def person(name: str) -> Token:
 
 
 def application(
-    face: ToolServer, *, host: str = "127.0.0.1", clients: Sequence[Token] = (), hosts: Sequence[str] = ()
+    face: ToolServer,
+    *,
+    host: str = "127.0.0.1",
+    clients: Sequence[Token] = (),
+    hosts: Sequence[str] = (),
+    requests: int = REQUESTS,
 ) -> Router:
     """What is served."""
-    return Router(Guard.of(host, hosts, clients, SystemClock()), [Mount(PATH, Endpoint(face), "call")])
+    endpoint = Endpoint(face, requests=requests)
+    return Router(Guard.of(host, hosts, clients, SystemClock()), [Mount(PATH, endpoint, "call")])
 
 
 @asynccontextmanager
-async def serving(face: ToolServer, *, clients: Sequence[Token] = (), hosts: Sequence[str] = ()) -> AsyncIterator[str]:
+async def serving(
+    face: ToolServer, *, clients: Sequence[Token] = (), hosts: Sequence[str] = (), requests: int = REQUESTS
+) -> AsyncIterator[str]:
     """The face over HTTP, until the block ends; its URL."""
     stop = asyncio.Event()
     with listening() as taken:
-        app = application(face, hosts=hosts, clients=clients)
+        app = application(face, hosts=hosts, clients=clients, requests=requests)
         task = asyncio.create_task(serve(app, taken, stop))
         try:
             yield f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import httpx2
+import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
@@ -203,3 +204,38 @@ async def test_it_stops_within_seconds_whatever_is_open(remit_in: OpenRemit, era
                     await door.stopped.wait()
                     with pytest.raises(MCPError):
                         await call
+
+
+@ERAS
+async def test_a_principal_has_so_many_requests_under_way_and_others_keep_theirs(remit_in: OpenRemit, era: str) -> None:
+    door = Door()
+    ann, ben = ({"authorization": f"Bearer token-of-{name}"} for name in ("ann", "ben"))
+    async with (
+        remit_in(tools=[door.tool]) as remit,
+        facing(remit) as face,
+        serving(face, clients=PEOPLE, requests=1) as url,
+        at(url, token="token-of-ann", mode=era) as client,
+    ):
+        call = asyncio.create_task(client.call_tool("door__pass", {}))
+        await door.began.wait()
+        async with httpx2.AsyncClient() as bare:
+            refused = await bare.post(url, headers={**ACCEPT, **ann}, json=INITIALIZE)
+        assert (refused.status_code, refused.json()["error_code"]) == (429, Code.TOO_MANY_REQUESTS.name)
+        assert refused.headers["retry-after"]
+        assert await posted(url, ben) == 200
+        door.open.set()
+        assert text_of(await call) == "through"
+        assert await posted(url, ann) == 200
+
+
+async def test_an_answer_to_a_question_takes_no_place_of_a_request(remit_in: OpenRemit) -> None:
+    async def approve(_context: Any, _params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    async with (
+        remit_in(tools=[write]) as remit,
+        facing(remit) as face,
+        serving(face, clients=PEOPLE, requests=1) as url,
+        at(url, token="token-of-ann", mode="legacy", elicitation_callback=approve) as client,
+    ):
+        assert not (await client.call_tool("note__write", {"text": "x"})).is_error

@@ -95,13 +95,17 @@ async def test_what_a_server_attaches_under_names_of_the_protocol_or_of_ours_is_
 
 async def test_a_server_s_error_is_an_error(remit_in: OpenRemit, link: Link) -> None:
     async def answer(args: dict[str, Any], ctx: Any) -> dict[str, Any]:
-        return {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+        meta = {"trace": {"id": [1]}, "ui/app": ENCODED, OUTCOME: {"code": "FORGED"}}
+        return {"content": [{"type": "text", "text": "no such file"}], "isError": True, "_meta": meta}
 
     far = Upstream(offered(DEFINITION), answer=answer)
     async with remit_in(providers=[far]) as remit, facing(remit) as face, link.connect(face) as client:
         failed = await client.call_tool("mcp__far__search", {"q": "x"})
+        assert (await remit.service.streams.verify()).ok
     assert code_of(failed) == "TOOL_EXEC_FAILED"
     assert "no such file" in text_of(failed)
+    assert failed.meta is not None
+    assert {name: failed.meta[name] for name in ("trace", "ui/app")} == {"trace": {"id": [1]}, "ui/app": ENCODED}
 
 
 async def test_structured_content_that_breaks_its_schema_is_refused(remit_in: OpenRemit, link: Link) -> None:

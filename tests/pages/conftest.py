@@ -12,12 +12,12 @@ import aiohttp
 import pytest
 
 from remit import Remit
-from remit.api.limits import Places
 from remit.api.part import Api
 from remit.api.routes import ROUTES
 from remit.clock import Clock, SystemClock
 from remit.http.access import Access, Scope
 from remit.http.guard import Guard
+from remit.http.limits import Places
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.http.token import Token, digest_of

@@ -12,8 +12,8 @@ import msgspec
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
-    from remit.api.limits import Places
     from remit.api.route import Sent
+    from remit.http.limits import Places
 
 BEAT_S: Final = 15.0
 """Seconds after which a comment shows that the connection is alive."""

@@ -12,12 +12,12 @@ import msgspec
 
 from remit.api.errors import problem_of
 from remit.api.events import left, serve_events
-from remit.api.limits import Places
 from remit.api.request import BODY_S, body_of, key_of, path_of, query_of
 from remit.api.route import Answer, ApiRequest, Handler, Route
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.gateway.schema_gate import warnings_counted
+from remit.http.limits import Places
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.service.reach import check_reach

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
 from remit.cli.lasting import beside, keep_engine, keep_required, keep_tickets
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from remit.cli.listening import Listening
     from remit.http.guard import Guard
     from remit.http.router import Mount, Part
-
-REQUESTS: Final = 64
-"""Requests of one principal under way at once."""
 
 
 def serve(state: State, listening: Listening, *, work: bool) -> int:
@@ -46,9 +43,9 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
 
 def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     """The API at its paths, pages at all others, and MCP at its path if it is installed."""
-    from remit.api.limits import Places
     from remit.api.part import Api
     from remit.api.routes import ROUTES
+    from remit.http.limits import REQUESTS, Places
     from remit.http.router import Mount
 
     counts, places = remit.settings.tickets.expose_warn_count, Places(REQUESTS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from remit.api.routes.confirmations import DecideBody, EditBody, PendingQuery, RememberBody, RevokeBody
+from remit.api.routes.confirmations import MOST, DecideBody, EditBody, PendingQuery, RememberBody, RevokeBody
 from remit.client.person import only_oneself
 from remit.client.twin import Twin
 from remit.codes import Code
@@ -17,8 +17,6 @@ from remit.service.confirmations import Confirmations, QuestionFilter
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 
-_MOST: Final = 1_000
-
 
 class RemoteConfirmations(Twin, Confirmations):
     """The questions of a server."""
@@ -29,19 +27,28 @@ class RemoteConfirmations(Twin, Confirmations):
         *,
         only: QuestionFilter | None = None,
         limit: int | None = None,
+        after: str = "",
         described: bool = True,  # noqa: ARG002 - the server describes them all
     ) -> list[ConfirmationView]:
-        """Open questions, oldest first."""
+        """Open questions, oldest first, those after `after`."""
         wanted = only or QuestionFilter()
-        query = PendingQuery(
-            job=job or "",
-            tool=wanted.tool,
-            principal=wanted.principal,
-            recipe=wanted.recipe,
-            label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
-            limit=min(limit or _MOST, _MOST),
-        )
-        found: list[ConfirmationView] = await self._connection.ask("confirmations.pending", query=query)
+        found: list[ConfirmationView] = []
+        while limit is None or len(found) < limit:
+            most = MOST if limit is None else min(limit - len(found), MOST)
+            query = PendingQuery(
+                job=job or "",
+                tool=wanted.tool,
+                principal=wanted.principal,
+                recipe=wanted.recipe,
+                label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
+                limit=most,
+                after=after,
+            )
+            page: list[ConfirmationView] = await self._connection.ask("confirmations.pending", query=query)
+            found += page
+            if len(page) < most:
+                break
+            after = page[-1].confirmation
         return found
 
     async def view(self, reference: str) -> ConfirmationView:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from remit.canonical import digest
 from remit.clock import SKEW
-from remit.journal.event import Head
-from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, UntrustedArgument
+from remit.journal.event import Event, Head
+from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, UntrustedArgument, decode
 from remit.redact import preview_of
 
 KIND: Final = "confirmation"
@@ -99,6 +99,23 @@ def state_of(request: ConfirmationRequested, decisions: Sequence[ConfirmationDec
         else:
             state = "replaced" if one.replaced_by else _ENDS[one.decision]
     return state
+
+
+def folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], bool, int]:
+    """Return the question, the answers to it, whether an approval was used, and the last answer's time (rule 14)."""
+    request: ConfirmationRequested | None = None
+    decisions: list[ConfirmationDecided] = []
+    used, decided_at = False, 0
+    for event in events:
+        payload = decode(event.kind, event.data)
+        if isinstance(payload, ConfirmationRequested):
+            request = payload
+        elif isinstance(payload, ConfirmationDecided):
+            decisions.append(payload)
+            decided_at = event.at
+        elif isinstance(payload, ConfirmationUsed):
+            used = True
+    return request, decisions, used, decided_at
 
 
 def stream_of(caller: str, confirmation: str) -> str:

@@ -17,7 +17,7 @@ the call, as an announcement that met another writer here would silence the call
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,13 +26,13 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotFoundError, StateError, UsageError
 from remit.gateway.afterwards import Checked, check
-from remit.gateway.confirmation import KIND, Confirmation, Recalled, rebinding, state_of, stream_of, title_of
+from remit.gateway.confirmation import KIND, Confirmation, Recalled, folded, rebinding, state_of, stream_of, title_of
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, Event, Head, HeadPatch, HeadQuery
-from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, decode
+from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
+from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ _PROVE: Final[dict[ProofMode, str]] = {
 }
 _ASKER: Final = "principal"
 _REASON: Final = 1_000
-_LISTED: Final = 1_000
+PAGE: Final = 1_000
+"""Heads that are read at once."""
 
 
 class Confirmations:
@@ -116,8 +117,7 @@ class Confirmations:
         """By identifier, or by a beginning or ending that fits only one open confirmation. Raises NotFoundError."""
         heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=2)) if reference else []
         if not heads and reference:
-            pending = await self._journal.heads(HeadQuery(kind=KIND, states=("pending",), limit=_LISTED))
-            ids = [(head, head.stream.rpartition("/")[2]) for head in pending]
+            ids = [(head, head.stream.rpartition("/")[2]) for head in await self._open()]
             heads = [head for head, name in ids if name.endswith(reference)]
             heads = heads or [head for head, name in ids if name.startswith(reference)]
         found = await self._fold(heads[0]) if len(heads) == 1 else None
@@ -130,11 +130,15 @@ class Confirmations:
         """Questions someone can still answer, oldest first; of one caller, or all. Those not proven are left out."""
         return [question async for question in self.each_pending(caller)]
 
-    async def each_pending(self, caller: str | None = None) -> AsyncIterator[Confirmation]:
-        """The same, read one after another, for who needs the first of them alone."""
-        prefix = f"{caller}/{KIND}/" if caller else ""
-        query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=_LISTED)
-        for head in reversed(await self._journal.heads(query)):
+    async def each_pending(self, caller: str | None = None, after: str = "") -> AsyncIterator[Confirmation]:
+        """The same, read one after another, for who needs the first of them alone; those that follow `after`.
+
+        Raises NotFoundError if `after` is the identifier of no question, open or not.
+        """
+        last = _age((await self.find(after)).head) if after else (0, "")
+        for head in sorted(await self._open(f"{caller}/{KIND}/" if caller else ""), key=_age):
+            if _age(head) <= last:
+                continue
             try:
                 one = await self._fold(head)
             except ChainBrokenError as error:  # this one cannot be answered, and the others can
@@ -142,6 +146,19 @@ class Confirmations:
                 continue
             if one is not None and not one.lapsed(self._journal.clock.now()):
                 yield one
+
+    async def _open(self, prefix: str = "") -> list[Head]:
+        """The heads of all questions that are not answered, below a prefix."""
+        heads: list[Head] = []
+        before: str | None = None
+        while page := await self._journal.heads(
+            HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=PAGE, before=before)
+        ):
+            heads += page
+            before = page[-1].stream
+            if len(page) < PAGE:
+                break
+        return heads
 
     async def full(self, principal: str, most: int) -> bool:
         """Whether so many questions of a principal, or more, can still be answered."""
@@ -337,7 +354,7 @@ class Confirmations:
         """The confirmation as it is at this head, so that writing to it after a later change is refused."""
         events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
         self._journal.prove(head, events)
-        request, decisions, used, decided_at = _folded(events)
+        request, decisions, used, decided_at = folded(events)
         if request is None:
             return None
         counted = await self.proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
@@ -356,6 +373,11 @@ class Confirmations:
         )
 
 
+def _age(head: Head) -> tuple[int, str]:
+    """When a question was asked; its identifier, which is made of the time, tells those of one moment apart."""
+    return head.created_at, head.stream.rpartition("/")[2]
+
+
 def _check_person(found: Confirmation, by: str) -> None:
     """Raise UsageError (DECIDER_NOT_ALLOWED) unless this person may decide."""
     request = found.request
@@ -367,20 +389,3 @@ def _check_person(found: Confirmation, by: str) -> None:
     if request.approvals > 1 and by == request.principal:
         msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
         raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
-
-
-def _folded(events: Iterable[Event]) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], bool, int]:
-    """The question, the answers to it, whether an approval was used, and the last answer's time (rule 14)."""
-    request: ConfirmationRequested | None = None
-    decisions: list[ConfirmationDecided] = []
-    used, decided_at = False, 0
-    for event in events:
-        payload = decode(event.kind, event.data)
-        if isinstance(payload, ConfirmationRequested):
-            request = payload
-        elif isinstance(payload, ConfirmationDecided):
-            decisions.append(payload)
-            decided_at = event.at
-        elif isinstance(payload, ConfirmationUsed):
-            used = True
-    return request, decisions, used, decided_at

@@ -89,7 +89,7 @@ class Results:
         misfit = self._gate.check(CALL_RESULT, tool.output, value, tool.meta.name) if tool.output is not None else None
         if misfit is not None and misfit.rejected:
             return Checked(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
-        kept = self._evidence_of(tool, result) if result.evidence else _NOTHING
+        kept = self.evidence_of(tool, result) if result.evidence else _NOTHING
         return Checked(None, encoded, value, kept, misfit) if isinstance(kept, Kept) else Checked(kept)
 
     def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
@@ -101,7 +101,8 @@ class Results:
             return failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY)
         return None
 
-    def _evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
+    def evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
+        """What is kept of the evidence a result brings, or why none of it can be."""
         candidates: object = result.evidence
         wrong = "" if isinstance(candidates, list | tuple) else f"evidence is a list, not {type(candidates).__name__}"
         for candidate in () if wrong else result.evidence:

@@ -27,6 +27,7 @@ from mcp.shared.inbound import (
 from starlette.datastructures import Headers
 
 from remit.codes import Code
+from remit.http.limits import REQUESTS, Places
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.jsonrpc.inbound import Inbound, answer_to
@@ -46,7 +47,7 @@ from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
 from remit.mcp_server.refusal import RpcError
-from remit.mcp_server.sessions import Session, Sessions
+from remit.mcp_server.sessions import MAX_PER_PRINCIPAL, Session, Sessions
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 SESSION: Final = "mcp-session-id"
 BODY_S: Final = 60.0
 """Seconds that a body may take to arrive."""
+_LISTEN: Final = "subscriptions/listen"
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
@@ -67,9 +69,14 @@ _PARAM: Final = MCP_PARAM_HEADER_PREFIX.lower()
 class Endpoint:
     """Answers at `/mcp` while it is running."""
 
-    def __init__(self, face: ToolServer, *, body_s: float = BODY_S) -> None:
-        """Serve `face`. A body has `body_s` seconds to arrive."""
+    def __init__(self, face: ToolServer, *, body_s: float = BODY_S, requests: int = REQUESTS) -> None:
+        """Serve `face`. A body has `body_s` seconds to arrive; a principal has so many `requests` under way at once."""
         self._face = face
+        self._arriving = Places(requests)
+        """Bodies. An answer to a question of ours takes no place of a request, which may be what waits for it."""
+        self._requests = Places(requests)
+        self._listening = Places(MAX_PER_PRINCIPAL)
+        """Requests that only listen; before 2026-07-28 the sessions are counted."""
         self._body_s = body_s
         self._answering: Answering
         self._sessions: Sessions
@@ -114,7 +121,7 @@ class Endpoint:
             raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
         if _accepted(headers.get("accept", "")) != (True, True):
             raise Problem(Code.NOT_ACCEPTABLE, "application/json and text/event-stream are answered.")
-        message = await _message(headers, receive, self._body_s)
+        message = await self._message(headers, caller, receive)
         request_id = as_request_id(message.get("id"))
         if "id" not in message:
             _check(unsupported_protocol_version_rejection(headers[MCP_PROTOCOL_VERSION_HEADER]), None)
@@ -124,6 +131,21 @@ class Endpoint:
         if request_id is None or not isinstance(method, str) or not isinstance(params, dict | None):
             raise RpcError(400, INVALID_REQUEST, "the body has to be one request or notification")
         envelope = self._envelope(scope, headers, message, request_id)
+        places = self._listening if method == _LISTEN else self._requests
+        async with places.taken(caller.access.principal or ""):
+            await self._served(envelope, request_id, method, params, caller, receive, send)
+
+    async def _served(
+        self,
+        envelope: Envelope,
+        request_id: RequestId,
+        method: str,
+        params: dict[str, Any] | None,
+        caller: Caller,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer a request that stands for itself; it is over when its client leaves."""
         outbox = Outbox()
         inbound = Inbound(outbox, request_id, params, asking=None, caller=caller)
 
@@ -185,20 +207,23 @@ class Endpoint:
     async def _posted(self, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send) -> None:
         if _accepted(headers.get("accept", "")) != (True, True):
             raise RpcError(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
-        message = await _message(headers, receive, self._body_s)
+        message = await self._message(headers, caller, receive)
         asks = "id" in message and "method" in message
         if asks and as_request_id(message["id"]) is None:
             raise RpcError(400, INVALID_REQUEST, "the id has to be text or a whole number")
-        if asks and message["method"] == "initialize" and caller.session is None:
-            await self._begin(message, caller, receive, send)
-            return
-        session = self._session(caller)
-        with session.used():
-            if asks:
-                await self._asked(session, message, caller, receive, send)
-            else:
+        if not asks:
+            session = self._session(caller)
+            with session.used():
                 session.dispatcher.take(message, caller=caller)
                 await _accept(send, 202, _named(session))
+            return
+        async with self._requests.taken(caller.access.principal or ""):
+            if message["method"] == "initialize" and caller.session is None:
+                await self._begin(message, caller, receive, send)
+                return
+            session = self._session(caller)
+            with session.used():
+                await self._asked(session, message, caller, receive, send)
 
     async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
         """A session begins, if its first request is answered."""
@@ -225,6 +250,11 @@ class Endpoint:
             return await exchange.answer(as_request_id(message["id"]), task, {})
         finally:
             session.dispatcher.left(outbox)
+
+    async def _message(self, headers: Mapping[str, str], caller: Caller, receive: Receive) -> dict[str, Any]:
+        """The one message that a request brings. Raises Refusal."""
+        async with self._arriving.taken(caller.access.principal or ""):
+            return await _message(headers, receive, self._body_s)
 
     def _session(self, caller: Caller) -> Session:
         if caller.session is None:

@@ -27,7 +27,7 @@ async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | N
     `confirm` is the command by which a person here decides on calls that wait.
     """
     if not outcome.ok:
-        return _failure(outcome, confirm)
+        return _failure(outcome, confirm, await _attached(outcome, streams))
     value, foreign = outcome.value, tool is not None and tool.definition is not None
     meta = {**await _attached(outcome, streams), OUTCOME: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output_schema is not None):
@@ -45,7 +45,7 @@ def _has_failed(value: Any) -> bool:
     return isinstance(value, dict) and value.get("state") in {"failed", "cancelled"}
 
 
-def _failure(outcome: OutcomeView, confirm: str) -> dict[str, Any]:
+def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any]) -> dict[str, Any]:
     code = outcome.code or "FAILED"
     remedy = outcome.remedy
     if code == Code.CONFIRMATION_REQUIRED.name:
@@ -60,7 +60,7 @@ def _failure(outcome: OutcomeView, confirm: str) -> dict[str, Any]:
         "uncertain": outcome.uncertain or None,
     }
     text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
-    meta = {OUTCOME: {name: value for name, value in told.items() if value}}
+    meta = {**attached, OUTCOME: {name: value for name, value in told.items() if value}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
 
 

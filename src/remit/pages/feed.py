@@ -9,11 +9,11 @@ import msgspec
 
 from remit.api.errors import problem_of
 from remit.api.events import serve_events
-from remit.api.limits import Places
 from remit.api.request import pairs_of
 from remit.api.route import Sent
 from remit.api.sessions import HttpSessions
 from remit.errors import RemitError
+from remit.http.limits import Places
 from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from remit.api.errors import problem_of
-from remit.api.limits import Places, Strangers
 from remit.api.request import MAX_BODY, bytes_of, pairs_of
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
+from remit.http.limits import Places, Strangers
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
 from remit.pages import assets, login

@@ -76,16 +76,18 @@ class Confirmations:
         *,
         only: QuestionFilter | None = None,
         limit: int | None = None,
+        after: str = "",
         described: bool = True,
     ) -> list[ConfirmationView]:
-        """Open questions, oldest first; not those of jobs that have ended. No more are read than `limit` needs.
+        """Open questions, oldest first, those after `after`; not those of jobs that have ended.
 
-        Unless they are to be `described`, their tools are not looked up, and `defaults` is None.
+        No more are read than `limit` needs. Unless they are to be `described`, their tools are not looked up, and
+        `defaults` is None. Raises NotFoundError if `after` is no question's identifier.
         """
         found: list[ConfirmationView] = []
         callers: dict[str, Head | None] = {}
         defaults = Defaults(self._services.catalog) if described else None
-        async for question in self._services.confirmations.each_pending(stream_of(job) if job else None):
+        async for question in self._services.confirmations.each_pending(stream_of(job) if job else None, after):
             if question.caller not in callers:
                 callers[question.caller] = await self._journal.head(question.caller)
             head = callers[question.caller]

@@ -17,6 +17,9 @@ from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 from remit.tools.provider import Preview
 
+MOST: Final = 1_000
+"""Questions of one list."""
+
 
 class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which questions."""
@@ -33,8 +36,10 @@ class PendingQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only those of jobs of this recipe or plan."""
     label: tuple[str, ...] = ()
     """`KEY=VALUE`: only those of jobs with this label."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1_000
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = MOST
     """At most so many; of answered ones, so many are looked at."""
+    after: str = ""
+    """Only open ones that were asked after this question, the last of an earlier page."""
 
 
 class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,12 +81,24 @@ async def pending(asked: ApiRequest) -> list[ConfirmationView]:
         tool=query.tool, recipe=query.recipe, labels=labels_of(query.label), principal=query.principal
     )
     if query.state == "pending":
-        found = await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit)
-    else:
-        caller = f"job/{query.job}" if query.job else ""
-        answered = await asked.service.confirmations.answered(limit=query.limit)
-        found = wanted.of(one for one in answered if caller in {"", one.caller})
+        return await _open(asked, query, wanted)
+    caller = f"job/{query.job}" if query.job else ""
+    answered = await asked.service.confirmations.answered(limit=query.limit)
+    found = wanted.of(one for one in answered if caller in {"", one.caller})
     return [one for one in found if sees_tool(asked.access, one.tool)]
+
+
+async def _open(asked: ApiRequest, query: PendingQuery, wanted: QuestionFilter) -> list[ConfirmationView]:
+    """The first open questions that the token may see: a list that is shorter than its limit is the end."""
+    found: list[ConfirmationView] = []
+    after = query.after
+    while len(found) < query.limit:
+        page = await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit, after=after)
+        found += [one for one in page if sees_tool(asked.access, one.tool)]
+        if len(page) < query.limit:
+            break
+        after = page[-1].confirmation
+    return found[: query.limit]
 
 
 async def view(asked: ApiRequest) -> ConfirmationView:
@@ -179,6 +196,7 @@ ROUTES: Final = (
         handler=pending,
         query=PendingQuery,
         answer=list[ConfirmationView],
+        codes=(Code.CONFIRMATION_NOT_FOUND,),
     ),
     Route(
         method="GET",

@@ -16,6 +16,7 @@ from remit.gateway.deadline import Deadlines
 from remit.gateway.outcome import Outcome, failed
 from remit.gateway.result import words
 from remit.redact import mask
+from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -48,7 +49,7 @@ class Invoke:
         self._deadlines = Deadlines()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:  # noqa: ARG002 - nothing comes after it
-        """Set `duration_us`, and `result` where the provider answered.
+        """Set `duration_us`, and `result` where the provider answered, or attached evidence to a failure.
 
         Cancellation by the caller passes through, whatever the provider makes of it.
         """
@@ -94,8 +95,10 @@ class Invoke:
         elif failure.code.retryable:
             remedy = "Try again."
         why = f"{meta.name}: {failure.why}"
-        detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
         # A subclass may not have called ProviderError's own constructor.
+        evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
+        call.result = ToolResult(None, tuple(evidence)) if evidence else None
+        detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
         return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail, frames=frames)

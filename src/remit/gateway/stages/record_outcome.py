@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from remit.gateway.call import Call, Proceed
+from remit.gateway.evidence import Kept
 from remit.gateway.outcome import UNSENT, Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of
 from remit.journal.kinds import ToolInvocationFinished
@@ -31,7 +32,7 @@ class RecordOutcome:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record its outcome; the value is given on as a replay would give it."""
         outcome = await proceed(call)
-        checked = await self._checked(call) if outcome.ok else _UNCHECKED
+        checked = await self._checked(call) if outcome.ok else self._attached(call)
         outcome = checked.failure or outcome
         step_outcome = _step_outcome(call, outcome)
         outcome = replace(
@@ -56,6 +57,13 @@ class RecordOutcome:
                 if isinstance(event, ToolInvocationFinished):
                     call.request.provenance.finished(event)
         return outcome
+
+    def _attached(self, call: Call) -> Checked:
+        """What the provider attached to a failure; what cannot be kept of it leaves the failure as it is."""
+        if not isinstance(call.result, ToolResult):
+            return _UNCHECKED
+        kept = self._results.evidence_of(call.tool, call.result)
+        return Checked(kept=kept) if isinstance(kept, Kept) else _UNCHECKED
 
     async def _checked(self, call: Call) -> Checked:
         """What was given, checked: a large value in a thread, so that it holds no one else up."""

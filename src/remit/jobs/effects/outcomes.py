@@ -28,9 +28,11 @@ def held_outcome(record: CallRecord) -> Outcome | None:
     if finished is None:
         msg = "an outcome was asked for that is not recorded"
         raise AssertionError(msg)
+    if finished.evidence:
+        return None
     if finished.error is not None:
         return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
-    if finished.evidence or not isinstance(finished.result, msgspec.Raw):
+    if not isinstance(finished.result, msgspec.Raw):
         return None
     return Outcome(
         status="ok",
@@ -47,11 +49,15 @@ async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
         return held
     if finished is None:
         raise AssertionError(record)
+    evidence = await _evidence(record, journal) if finished.evidence else ()
+    if finished.error is not None:
+        failed = failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
+        return msgspec.structs.replace(failed, evidence=evidence)
     encoded = await journal.value(finished.result, finished.result_blob)
     return Outcome(
         status="ok",
         value=_decode(encoded) if encoded is not None else None,
-        evidence=await _evidence(record, journal) if finished.evidence else (),
+        evidence=evidence,
         invocation_id=finished.invocation_id,
         duration_us=finished.duration_us,
     )

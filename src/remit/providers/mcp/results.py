@@ -37,7 +37,8 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     content = _blocks(raw.get("content"))
     if raw.get("isError") is True:
         why = _reason(content) or "the tool reported an error without a message"
-        raise ProviderError(why, cause=None, code=Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None)
+        code = Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None
+        raise ProviderError(why, cause=None, code=code, evidence=_attached(raw.get("_meta"), source, now))
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
     evidence += _attached(raw.get("_meta"), source, now)

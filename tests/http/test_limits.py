@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from remit.api.limits import Strangers
 from remit.codes import Code
+from remit.http.limits import Strangers
 from remit.http.problem import Problem
 
 

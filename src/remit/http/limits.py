@@ -12,6 +12,8 @@ from typing import Final
 from remit.codes import Code
 from remit.http.problem import Problem
 
+REQUESTS: Final = 64
+"""Requests of one principal under way at once, over the API and over MCP each."""
 _RETRY_S: Final = 1
 
 
