@@ -68,3 +68,9 @@ def test_parameters_steps_and_plans_are_offered(project: Project) -> None:
 def test_what_cannot_be_looked_up_offers_nothing(project: Project) -> None:
     project.configure("[jobs]\nnope = 1\n")
     assert offered(project, "show", "") == []
+
+
+def test_without_a_shell_the_choices_are_named_on_one_line(project: Project) -> None:
+    done = project.here("completion")
+    assert done.status == 2
+    assert "Choose from: bash, zsh, fish" in done.err

@@ -99,3 +99,12 @@ def test_what_was_there_before_is_not_trusted_by_it(empty: Project) -> None:
     assert empty.here("run", "triage", "--customer", "nobody", "--json").status == 0
     listed = empty.here("trust", "--list", "--json").json
     assert [(Path(one["file"]).name, one["edits"]) for one in listed] == [("remit.toml", True)]
+
+
+def test_the_rules_of_a_guarded_server_are_about_it(empty: Project) -> None:
+    done = empty.here("init", "--no-tool", "--mcp", "python3 server.py", "--json")
+    written = (empty.folder / "remit.toml").read_text(encoding="utf-8")
+    assert 'tools = ["mcp.guarded.*"]' in written
+    assert "fs.write" not in written
+    assert "remit policy rules" in done.json["next"]
+    assert empty.here("policy", "rules").status == 0

@@ -168,3 +168,9 @@ def test_a_file_of_pins_that_cannot_be_read_is_named(far: Project) -> None:
 
 def test_pin_takes_a_server_or_a_file(far: Project) -> None:
     assert far.here("mcp", "pin").status == far.here("mcp", "pin", "far", "--export", "x.json").status == 2
+
+
+@pytest.mark.parametrize("command", ["pin", "diff", "approve"])
+def test_words_without_dashes_start_no_command(project: Project, command: str) -> None:
+    done = project.here("mcp", command, "files", "every", "time")
+    assert (done.status, "'every' is one word too many" in done.err) == (2, True)

@@ -117,6 +117,7 @@ def test_a_plans_inputs_are_read_by_their_declared_types() -> None:
         (["--txt", "a"], "no option --txt"),
         (["--text"], "needs a value"),
         (["stray"], "belongs to no option"),
+        (["-q"], "belongs to no option"),
         (["--"], "belongs to no option"),
         (["--no-text"], "no option --no-text"),
     ],

@@ -83,7 +83,9 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, RemitError):
         return Failure(error.code.name, error.message, error.remedy, _status(error))
     if isinstance(error, click.ClickException):
-        return Failure(Code.USAGE.name, error.format_message(), _usage(error), exit_codes.USAGE)
+        # click puts each choice on a line of its own, behind a tab
+        message = error.format_message().replace("\n\t", " ")
+        return Failure(Code.USAGE.name, message, _usage(error), exit_codes.USAGE)
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
     message = f"{type(error).__name__}: {error}".removesuffix(": ")

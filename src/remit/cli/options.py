@@ -65,3 +65,16 @@ live_option: Final = click.option(
     "--live", is_flag=True, help="Import your modules and start your servers; by default nothing is run."
 )
 """`--live`, for commands that look: without it they use the catalog as `remit tools` last listed it."""
+
+
+class Behind(click.Command):
+    """A command that takes the command of a server behind `--`: words without it are a mistake, and start nothing."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as usual. Raises click.UsageError."""
+        marked = "--" in args
+        rest = super().parse_args(ctx, args)
+        if ctx.params.get("words") and not marked:
+            word = ctx.params["words"][0]
+            raise click.UsageError(f"{word!r} is one word too many; a server's command stands behind --", ctx)
+        return rest

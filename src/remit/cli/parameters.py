@@ -61,7 +61,11 @@ class _Reader:
         while rest:
             word = rest.pop(0)
             if not word.startswith("--") or word == "--":
-                raise self._wrong(f"{word!r} belongs to no option", "Write --name value. ")
+                short = word.startswith("-") and word != "--"
+                before = (
+                    f"Options of every command stand before it: remit {word} …. " if short else "Write --name value. "
+                )
+                raise self._wrong(f"{word!r} belongs to no option", before)
             option, separator, text = word[2:].partition("=")
             name, negated = self._named(option)
             if not separator:

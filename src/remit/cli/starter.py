@@ -39,7 +39,7 @@ def _settings(wishes: Wishes) -> str:
     if wishes.server:
         parts.append(_SERVER.replace("COMMAND", json.dumps(list(wishes.server), ensure_ascii=False)))
     if wishes.approvals:
-        parts.append(_RULES_OF_TOOL if wishes.tool else _RULES_OF_FILES)
+        parts.append(_RULES_OF_TOOL if wishes.tool else _RULES_OF_SERVER if wishes.server else _RULES_OF_FILES)
     return "\n".join(parts)
 
 
@@ -179,4 +179,14 @@ rule = "notes-may-be-written"
 tool = "fs.write"
 args = { path = "main.py", content = "tea" }
 expect = "ask"
+"""
+
+_RULES_OF_SERVER: Final = """\
+# Rules: deny wins over ask, and ask over allow. Without a rule, tools that write ask a person.
+# Every answer is recorded: `remit trace JOB` shows it, `remit verify` checks the record.
+[[policy.rules]]
+id = "guarded-asks"
+effect = "ask"
+tools = ["mcp.guarded.*"]
+reason = "Name the tools that may run, and let a rule allow them."
 """

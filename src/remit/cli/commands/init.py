@@ -135,5 +135,5 @@ def _next(folder: Path, wishes: Wishes) -> list[str]:
     if wishes.server:
         said += ["remit mcp test guarded", "remit mcp pin guarded"]
     if wishes.approvals:
-        said.append("remit policy test --live")
+        said.append("remit policy test --live" if wishes.tool or not wishes.server else "remit policy rules")
     return said or ["remit run research_report --query 'what is this about' --folder ."]

@@ -8,7 +8,7 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
 from remit.errors import UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.cli.opened import Opened
 
 
-@click.command("approve")
+@click.command("approve", cls=Behind)
 @click.argument("name", shell_complete=complete_servers)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--digest", help="The digest that `remit mcp diff --json` printed, for use without a terminal.")

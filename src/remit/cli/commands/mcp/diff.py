@@ -8,14 +8,14 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
 
 
-@click.command("diff")
+@click.command("diff", cls=Behind)
 @click.argument("name", shell_complete=complete_servers)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @json_option("the differences")

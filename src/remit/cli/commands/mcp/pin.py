@@ -9,7 +9,7 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.tools.pins import Definitions
 
 
-@click.command("pin")
+@click.command("pin", cls=Behind)
 @click.argument("name", required=False, shell_complete=complete_servers)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
