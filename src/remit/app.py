@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
+    from remit.notify.notifications import Notifications
     from remit.service.jobs import Options
     from remit.service.service import Service
     from remit.service.views import ConfirmationView, JobRow
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
+    from remit.wiring.notify import Notifier
     from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
@@ -178,6 +180,18 @@ class Remit:
     def engine(self) -> Engine:
         """What works on jobs in this process."""
         return self.runtime.engine
+
+    def notifier(self) -> Notifier | None:
+        """What tells the targets of `[[notify]]` in this process; None if there are none. Raises SettingsError."""
+        from remit.wiring.notify import open_notifier
+
+        return open_notifier(self.runtime)
+
+    def notifications(self) -> Notifications:
+        """The targets of `[[notify]]` and their messages. Raises SettingsError."""
+        from remit.wiring.notify import notifications_of
+
+        return notifications_of(self.runtime)
 
     @property
     def clock(self) -> Clock:

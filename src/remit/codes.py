@@ -191,6 +191,7 @@ class Code(Enum):
         "The folder's settings or journal would run code or loosen what is allowed; it is not trusted.",
     )
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule is not valid.")
+    TARGET_NOT_FOUND = Row(ERROR, 404, False, "No `[[notify]]` table has this name.")
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
     NOT_CANONICAL = Row(ERROR, 400, False, "The value has no canonical JSON form, such as NaN or half a character.")
     SCHEMA_INVALID = Row(

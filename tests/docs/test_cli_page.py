@@ -8,7 +8,7 @@ import click
 import pytest
 
 from remit.cli import exit_codes
-from remit.cli.commands import conversation, journal, mcp, policy, sandbox, tickets, token
+from remit.cli.commands import conversation, journal, mcp, notify, policy, sandbox, tickets, token
 from remit.cli.root import COMMANDS, root
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
@@ -20,6 +20,7 @@ GROUPS = {
     "tickets": tickets.COMMANDS,
     "sandbox": sandbox.COMMANDS,
     "token": token.COMMANDS,
+    "notify": notify.COMMANDS,
 }
 EVERY = [name for name in COMMANDS if name not in GROUPS]
 EVERY += [f"{group} {name}" for group, commands in GROUPS.items() for name in commands]

@@ -82,6 +82,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tickets.cutover_until_ms": (1, 2, 3),
     "tickets.expose_warn_count": (True, False, True),
     "serve.without_tls": (True, False, True),
+    "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
+    "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),
     "mcp.server_name": ("a", "b", "c"),

@@ -62,7 +62,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
                 yield check
         else:
             settings = state.looked_at()
-        for part in (_journal(settings), _workers(state), _tools(state, live=live)):
+        for part in (_journal(settings), _workers(state), _targets(state), _tools(state, live=live)):
             async for check in part:
                 yield check
         yield await _sandbox(settings)
@@ -319,6 +319,24 @@ async def _workers(state: State) -> AsyncIterator[Check]:
                 if one.outdated:
                     what = f"{one.words} ({one.role}) began before its remit.toml was changed"
                     yield Check("worker", "warn", what, "Start it again.")
+
+
+async def _targets(state: State) -> AsyncIterator[Check]:
+    """Who is told, and whose messages fail."""
+    try:
+        async with state.remit(code="unused", blank=True) as remit:
+            views = await remit.notifications().views()
+    except JournalError:  # which has a check of its own
+        return
+    except RemitError as error:
+        yield Check("notify", "fail", error.message, error.remedy)
+        return
+    for view in views:
+        if view.fails:
+            remedy = f"Correct it, and try it: remit notify test {view.target}"
+            yield Check("notify", "fail", f"{view.target} does not take messages: {view.fails}", remedy)
+        else:
+            yield Check("notify", "ok", f"{view.target}: {view.where}")
 
 
 # --- tools

@@ -16,10 +16,13 @@ from remit.gateway.probes import JOBS, TICKETS
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.wiring.notify import Notifier
 
 _log: Final = logging.getLogger("remit.engine")
 AGAIN_S: Final = 5.0
 """Seconds until a part that failed begins again."""
+_LAST_S: Final = 5.0
+"""Seconds for messages that are on their way when the process stops."""
 
 
 @asynccontextmanager
@@ -78,3 +81,19 @@ async def keep_required(remit: Remit) -> None:
     while True:
         await remit.service.health.reach()
         await remit.clock.sleep(AGAIN_S)
+
+
+async def keep_notifier(remit: Remit, notifier: Notifier) -> None:
+    """Tell the targets of `[[notify]]`, and begin again after a failure of the journal."""
+    engine = notifier.engine
+    try:
+        while True:
+            try:
+                await notifier.begin()
+                await engine.stopped()
+            except JournalError as error:
+                _log.warning("notifications start again in %g s: %s", AGAIN_S, error)
+            await remit.clock.sleep(AGAIN_S)
+    finally:
+        await engine.drain(_LAST_S)
+        await engine.stop()

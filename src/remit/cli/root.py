@@ -47,6 +47,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
     "worker": Entry("Operate", "Run due jobs until stopped."),
     "journal": Entry("Operate", "Move the journal to another place or back it up, erase values, or seal it."),
+    "notify": Entry("Operate", "See who is told what waits or failed, and test it."),
     "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
-from remit.cli.lasting import beside, keep_engine, keep_required, keep_tickets
+from remit.cli.lasting import beside, keep_engine, keep_notifier, keep_required, keep_tickets
 from remit.cli.running import Stop, run_async
 from remit.errors import SettingsError
 
@@ -97,8 +97,11 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
 
 def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
+    notifier = remit.notifier() if work else None
     remit.engine.start(only=None if work else remit.service.tickets.runs, role="serve")
     parts = [keep_engine(remit), keep_required(remit)]
+    if notifier is not None:
+        parts.append(keep_notifier(remit, notifier))
     return [*parts, keep_tickets(remit, stop.requested)] if work else parts
 
 

@@ -18,6 +18,7 @@ from remit.settings.sections.jobs import JobSettings
 from remit.settings.sections.journal import JournalSettings
 from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.models import ModelSettings
+from remit.settings.sections.notify import NotifySettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
 from remit.settings.sections.readiness import ReadinessSettings
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings
     policy: PolicySettings
     confirm: ConfirmSettings
+    notify: NotifySettings
     jobs: JobSettings
     models: ModelSettings
     evidence: EvidenceSettings

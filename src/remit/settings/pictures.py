@@ -25,6 +25,11 @@ def clients(value: Any) -> Any:
     return _tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), _plain))
 
 
+def targets(value: Any) -> Any:
+    """Targets of notifications: who is told of what; a URL may itself be a secret."""
+    return _tables(value, _TARGET)
+
+
 def servers_json(text: str) -> str:
     """MCP servers as JSON text."""
     try:
@@ -85,4 +90,13 @@ _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("env", "headers", "oauth"), _names),
     "args": _each,
     "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
+}
+_TARGET: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(
+        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from"), _plain
+    ),
+    **dict.fromkeys(("env", "headers"), _names),
+    "command": command,
+    "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
+    "smtp": lambda value: value.rpartition("@")[2] if isinstance(value, str) else HIDDEN,
 }

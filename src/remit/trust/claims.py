@@ -15,6 +15,7 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.settings import Settings
+from remit.settings.address import address
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import configured_servers
 
@@ -87,6 +88,19 @@ def _server(server: McpServer) -> Iterator[str]:
         yield f"take the levels of {server.name} as {levels}"
 
 
+def _targets(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    for table in settings.notify.targets:
+        name, command, email = table.get("name"), table.get("command"), table.get("email")
+        if isinstance(command, list | tuple):
+            yield f"run, to tell {name} of questions and jobs: {shlex.join(map(str, command))}"
+        else:
+            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else address(str(table.get("url")))
+            yield f"tell {name} of questions and jobs at {where}"
+        secrets = sorted(set(_VARIABLE.findall(str(table))))
+        if secrets:
+            yield f"give {name} {', '.join(f'${secret}' for secret in secrets)} of your environment"
+
+
 def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     for number, rule in enumerate(settings.policy.rules, 1):
         if rule.get("effect") not in _STRICTER:
@@ -137,6 +151,7 @@ def _journal(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
 _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]] = {
     "app.modules": _modules,
     "mcp.servers": _servers,
+    "notify.targets": _targets,
     "policy.rules": _rules,
     "policy.groups": _groups,
     "policy.taint": _taint,

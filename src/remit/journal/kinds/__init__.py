@@ -42,6 +42,13 @@ from remit.journal.kinds.jobs import (
 )
 from remit.journal.kinds.limits import LimitTaken
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
+from remit.journal.kinds.notifications import (
+    NotificationDropped,
+    NotificationFailed,
+    NotificationQueued,
+    NotificationSent,
+    TargetAdded,
+)
 from remit.journal.kinds.outside import (
     CallOpened,
     McpToolsPinned,
@@ -113,6 +120,10 @@ __all__ = [
     "McpToolsPinned",
     "MessageKept",
     "ModelDriftRecorded",
+    "NotificationDropped",
+    "NotificationFailed",
+    "NotificationQueued",
+    "NotificationSent",
     "OptionalRaw",
     "OptionalRef",
     "Payload",
@@ -130,6 +141,7 @@ __all__ = [
     "StepCompensated",
     "StepDecided",
     "SubjectErased",
+    "TargetAdded",
     "TicketBlocked",
     "TicketCompleted",
     "TicketCreated",
@@ -210,6 +222,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         TicketDerived,
     ),
     "workers": (WorkerStarted,),
+    "notifications": (TargetAdded, NotificationQueued, NotificationSent, NotificationFailed, NotificationDropped),
 }
 """The kinds in the order of docs/events.md, by the file that holds them."""
 

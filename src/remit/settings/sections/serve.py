@@ -33,3 +33,10 @@ class ServeSettings(Section, frozen=True):
             "Without such a proxy, tokens and answers cross the network in plain text."
         ),
     ] = False
+    public_url: Annotated[
+        str,
+        About(
+            "The base URL at which people reach the console, such as `https://remit.example.com`; notifications link "
+            "to it. Empty: they contain no link."
+        ),
+    ] = ""
