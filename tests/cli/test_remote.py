@@ -291,6 +291,17 @@ def test_a_question_is_answered_the_same(project: Project, stage: Stage, answer:
     assert both(project, stage, "confirm", "@", *answer).status == 0
 
 
+def test_an_approval_is_taken_back_the_same(project: Project, stage: Stage) -> None:
+    _two.clear()
+    for path in ("one.txt", "two.txt"):  # calls outside jobs: no worker uses the approval meanwhile
+        call = json.dumps({"tool_name": "note_write", "args": {"path": path, "text": "x"}})
+        asked = ["curl", "-s", f"{stage.url}/v1/tools/execute", "--json", call]
+        _two.append(json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)["confirmation"])
+    assert both(project, stage, "confirm", "@", "--revoke").status == 1
+    assert both(project, stage, "confirm", "@", "--approve").status == 0
+    assert both(project, stage, "confirm", "@", "--revoke", "--reason", "no").status == 0
+
+
 def test_a_remembered_approval_is_revoked_the_same(project: Project, stage: Stage) -> None:
     two(project, "run", "notes", "--path", "n.txt")
     questions(project)

@@ -19,6 +19,8 @@ from remit.journal.event import Event
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.models.message import user
 from remit.models.prompt import Sampling
+from remit.policy.overlay import parse_overlay
+from remit.service.jobs import Options
 from remit.settings import Settings, load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.opened import until, until_waiting
@@ -338,3 +340,16 @@ async def test_branches_ask_at_the_same_time(scripted: Scripted) -> None:
         assert await asyncio.wait_for(job.result(), 20) == ["hi", "hi"]
         steps = [one.step for one in _commands(await _events(remit, job.id)) if isinstance(one, CommandStarted)]
         assert sorted(steps) == ["1.0.1", "1.1.1"]
+
+
+async def test_a_question_to_a_model_names_the_policy_that_decided_it(scripted: Scripted) -> None:
+    denies = ({"id": "no-notes", "effect": "deny", "tools": ["note.*"]},)
+    async with _opened(scripted("[{say: Hello.}, {say: Hello.}]")) as remit:
+        hashes = []
+        for options in (Options(), Options(policy=denies)):
+            job = await remit.start(ask(question="Hi?"), options)
+            assert await job == "Hello."
+            hashes.append(_commands(await _events(remit, job.id))[0].policy_hash)
+        own = remit.runtime.services.policy
+        assert hashes == [own.hash, own.under((parse_overlay("job", denies, None),)).hash]
+        assert hashes[0] != hashes[1]

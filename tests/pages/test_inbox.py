@@ -123,6 +123,26 @@ async def test_an_approval_lets_the_call_run_and_goes_back_to_the_inbox(served: 
         assert await job == {"item": "milk", "count": 2, "note": ""}
 
 
+async def test_an_approval_is_taken_back_by_its_form(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        outcome = await opened.call("shop.order", {"item": "milk"})
+        where = f"/inbox/{outcome.confirmation}"
+        page = await browser.get(where)
+        assert "Take back" not in page.text
+        fields = [("csrf", page.csrf), ("digest", re.findall(r"sha256:[0-9a-f]{64}", page.text)[0])]
+        await browser.send(f"{where}/approve", fields)
+        approved = await browser.get(where)
+        assert "Take back" in approved.text
+        done = await browser.send(f"{where}/revoke", [("csrf", approved.csrf), ("reason", "too much milk")])
+        assert (done.status, done.headers["location"]) == (303, where)
+        after = await browser.get(where)
+        assert "too much milk" in after.text
+        assert "Take back" not in after.text
+        again = await browser.send(f"{where}/revoke", [("csrf", approved.csrf)])
+        assert (again.status, "did not count" in again.text) == (409, True)
+        assert (await opened.call("shop.order", {"item": "milk"})).confirmation != outcome.confirmation
+
+
 async def test_an_answer_to_something_else_than_was_shown_does_not_count(served: Served) -> None:
     async with remit() as opened, served(opened) as browser:
         _, question = await asked(opened)
