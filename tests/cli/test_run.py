@@ -146,6 +146,14 @@ def test_title_labels_and_priority_are_kept(project: Project) -> None:
     assert row["labels"] == {"team": "a", "env": "b"}
 
 
+@pytest.mark.parametrize("untrusted", [True, False])
+def test_input_is_untrusted_where_the_option_says_so(project: Project, untrusted: bool) -> None:
+    job = project.job("greet", "--name", "x", *(["--untrusted"] if untrusted else []))
+    lines = project.here("trace", job, "--events", "--json").out.splitlines()
+    (created,) = [one for one in map(json.loads, lines) if one["kind"] == "job_created"]
+    assert created["data"].get("input_untrusted", False) is untrusted
+
+
 def test_detach_leaves_the_job_to_others_and_prints_its_id(project: Project) -> None:
     done = project.here("run", "greet", "--name", "x", "--detach")
     row = project.here("show", done.out.strip(), "--json").json["row"]

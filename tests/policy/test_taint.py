@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from remit import tool
 from remit.errors import PolicyError
 from remit.policy.cases import run_tests
 from remit.policy.decision import Decision
@@ -161,6 +162,64 @@ def test_letting_untrusted_text_choose_anything_is_a_warning() -> None:
 
 def test_a_taint_that_is_never_looked_at_is_a_warning() -> None:
     assert kinds({"effect": "ask", "id": "r", "tools": ["fs.read"], "taint": "deny"}) == [("r", "idle-taint")]
+
+
+@tool("notes.add", level="L1")
+async def add_note(title: str, words: str) -> str:
+    """Add a note."""
+    return title + words
+
+
+@tool("notes.send", level="L1")
+async def send_note(to: str, words: str) -> str:
+    """Send a note."""
+    return to + words
+
+
+@pytest.mark.parametrize(
+    ("taint", "name", "found"),
+    [
+        ("ask", "notes.add", ["idle-taint"]),
+        ("deny", "notes.*", ["idle-taint"]),
+        ("ask", "notes.send", []),
+        ("strict", "notes.add", []),
+        (None, "notes.add", []),
+    ],
+)
+def test_so_is_one_of_a_tool_that_writes_and_has_no_argument_with_a_role(
+    taint: str | None, name: str, found: list[str]
+) -> None:
+    raw = {"effect": "allow", "id": "r", "tools": [name], **({"taint": taint} if taint else {})}
+    assert [one.kind for one in lint([raw], [add_note.meta, send_note.meta])] == found
+
+
+SEND = query(send_note.meta, to="ann@x.org", words="hello")
+
+
+@pytest.mark.parametrize(
+    ("rules", "strict"),
+    [
+        ([{"taint": "strict"}], True),
+        ([{"taint": "ask"}], False),
+        ([{}, {"id": "s", "taint": "strict"}], True),
+        ([{"taint": "deny"}, {"id": "s", "taint": "strict"}], True),
+        ([{"tools": ["fs.write"], "taint": "strict"}], False),
+        ([{"when": {"to": {"equals": "bob@x.org"}}, "taint": "strict"}], False),
+    ],
+)
+def test_a_strict_rule_looks_at_every_argument_of_its_tools(rules: list[dict[str, Any]], strict: bool) -> None:
+    base = {"effect": "allow", "id": "r", "tools": ["notes.*"]}
+    policy = Policy.parse([base | rule for rule in rules])
+    assert policy.is_strict(SEND) is strict
+    paths = [one.path for one in explain(policy, SEND).authority]
+    assert paths == (["to", "words"] if strict else ["to"])
+
+
+def test_the_setting_is_strict_for_tools_without_a_word_of_a_rule() -> None:
+    policy = Policy.parse([ALLOW, {"effect": "allow", "id": "r", "tools": ["notes.*"], "taint": "ask"}], taint="strict")
+    assert policy.is_strict(CALL)
+    assert not policy.is_strict(SEND)
+    assert policy.tainted(CALL, policy.decide(CALL), ["text"]).effect == "ask"
 
 
 def test_a_rule_with_a_taint_counts_beside_one_that_decides() -> None:

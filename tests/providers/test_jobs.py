@@ -14,6 +14,7 @@ from mcp.client import Client
 from remit import Outcome, Remit, Run, recipe
 from remit.errors import NameInvalidError
 from remit.ids import new_id
+from remit.jobs.state import History, stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.providers import jobs as exposed
@@ -118,6 +119,16 @@ async def test_a_recipe_with_unusable_hints_is_withheld_and_the_rest_offered(rem
         refused = await client.call_tool("recipe__odd", {"what": 1})
     assert refused.meta is not None
     assert refused.meta["dev.remit/outcome"]["code"] == "TOOL_QUARANTINED"
+
+
+@pytest.mark.parametrize("name", ["waits", "asks"])
+async def test_settings_say_whose_input_is_untrusted(remit_in: OpenRemit, name: str) -> None:
+    async with remit_in(recipes=[waits, asks]) as remit:
+        jobs = ExposedJobs(remit.service, ["*"], ["wait*"])
+        await jobs.start(name, {}, job=new_id("job"), principal="ann", untrusted=False)
+        (row,) = await remit.service.jobs.rows()
+        history = History(await remit.service.streams.events(stream_of(row.job)))
+        assert history.provenance.task_trusted is (name == "asks")
 
 
 async def test_a_short_job_gives_its_result(remit_in: OpenRemit) -> None:

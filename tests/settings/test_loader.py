@@ -75,6 +75,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.sampling": ("forward", "refuse", "forward"),
     "mcp.max_message_bytes": (1, 2, 3),
     "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
+    "mcp.untrusted_input": (["a"], ["b", "c_*"], ["d"]),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
     "readiness.required": (["a"], ["b", "c"], ["d"]),
     "tickets.derive_replies": (True, False, True),

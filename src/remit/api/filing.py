@@ -26,6 +26,8 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tools: tuple[str, ...] | None = None
     """The only tools that it may call; null: whatever policy, or the conversation that it answers, lets it."""
     budget: dict[str, int] = msgspec.field(default_factory=dict)
+    untrusted: bool = False
+    """Whether its input is untrusted text, such as a message that anyone may have written."""
     job: str = ""
     """Its identifier: `job_` and 26 digits; empty: a new one."""
 
@@ -42,6 +44,7 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             policy=self.policy,
             tools=_narrowed(asked, self.tools),
             budget=self.budget,
+            untrusted=self.untrusted,
             job=self.job or asked.identifier("job"),
             **more,
         )

@@ -166,6 +166,7 @@ class RemoteJobs(Twin, Jobs):
             tools=options.tools,
             budget=dict(options.budget),
             subject=options.subject,
+            untrusted=options.untrusted,
             job=options.job,
         )
         try:

@@ -70,6 +70,7 @@ class RemoteConversations(Twin, Conversations):
             policy=tuple(dict(rule) for rule in options.policy),
             tools=options.tools,
             budget=dict(options.budget),
+            untrusted=options.untrusted,
             job=options.job,
         )
         # The key lets a request whose answer was lost be sent again.

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 
 from remit.errors import PolicyError
-from remit.origins.roles import KEYWORD, role_of_name
+from remit.origins.roles import FORMATS, KEYWORD, role_of_name
 from remit.policy.constraint import declares
 from remit.policy.expression import paths_of
 from remit.policy.globs import is_glob
@@ -60,7 +60,7 @@ KINDS: Final[dict[Kind, str]] = {
     "open-arguments": "The rule limits a tool that writes, and leaves an argument open that decides what it reaches.",
     "redundant": "The rule allows only what runs without it.",
     "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
-    "idle-taint": "The rule has `taint`, but its tools only read.",
+    "idle-taint": "The rule has `taint`, but its tools only read, or one that writes has no argument with a role.",
 }
 """What lint looks for."""
 
@@ -235,7 +235,8 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 def _reaches(name: str, schema: object) -> bool:
     """Whether an argument decides what a call reaches, as far as its schema tells."""
     said = schema.get(KEYWORD) if isinstance(schema, Mapping) else None
-    return (said or role_of_name(name) or "content") != "content"
+    shape = FORMATS.get(str(schema.get("format"))) if isinstance(schema, Mapping) else None
+    return (said or shape or role_of_name(name) or "content") != "content"
 
 
 def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
@@ -248,12 +249,22 @@ def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     """Rules whose `taint` gives everything away, or is never looked at."""
-    names = [tool.name for tool in scope.of(rule) if effective_level(tool) is not Level.L0]
-    if rule.taint is not None and not names:
+    tools = [tool for tool in scope.of(rule) if effective_level(tool) is not Level.L0]
+    if rule.taint is not None and not tools:
         yield _finding("idle-taint", rule, "has taint, but all of its tools only read", "Leave taint out.")
     elif rule.taint == "allow" and not rule.bounded:
-        message = f"lets untrusted text choose the arguments of {names[0]}"
+        message = f"lets untrusted text choose the arguments of {tools[0].name}"
         yield _finding("open-taint", rule, message, "Name the arguments it is meant for with `when`.")
+    blind = [tool.name for tool in tools if _is_blind(tool)] if rule.taint in {"ask", "deny"} else []
+    if blind:
+        remedy = 'Give an argument a role with `x-remit-role`, or use taint = "strict".'
+        yield _finding("idle-taint", rule, f"has taint, but no argument of {blind[0]} has a role", remedy)
+
+
+def _is_blind(tool: ToolMeta) -> bool:
+    """Whether a tool has arguments, and none of them decides what a call reaches, as far as its schema tells."""
+    known = (tool.input_schema or {}).get("properties", {})
+    return bool(known) and not any(_reaches(name, known[name]) for name in known)
 
 
 def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:

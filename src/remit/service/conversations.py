@@ -91,9 +91,10 @@ class Conversations:
         """Say something to an agent; the job that answers.
 
         An agent at work hears it before its next question. If its job has ended, a new one continues the
-        conversation, with the same model, tools and limits, and within what the old one was allowed. What is said to
-        an agent at work under the same `key` is said once. Raises NotFoundError, UsageError, or StateError for what is
-        not a conversation.
+        conversation, with the same model, tools and limits, and within what the old one was allowed; its input is
+        untrusted if this text is, or that of the old one was. An agent at work takes no such text. What is said to it
+        under the same `key` is said once. Raises NotFoundError, UsageError, or StateError for what is not a
+        conversation.
         """
         if not text.strip() or len(text) > _MAX_TEXT:
             raise UsageError(f"say something, in at most {_MAX_TEXT} characters")
@@ -107,6 +108,9 @@ class Conversations:
             )
         options = options or Options()
         if head.state not in ENDED or await self._was_said(job, key):
+            if options.untrusted and not created.input_untrusted:
+                why, remedy = f"{job} is at work, and takes what it is told for a person's", "Say it once it has ended."
+                raise UsageError(why, remedy=remedy)
             try:
                 await self._jobs.signal(job, CHAT, text, by=options.principal, key=key)
             except StateError as error:
@@ -217,6 +221,7 @@ def _within(created: JobCreated, options: Options, text: str) -> Options:
     return msgspec.structs.replace(
         options,
         title=options.title or f"chat {text[:_TITLE]}",
+        untrusted=options.untrusted or created.input_untrusted,
         policy=rules,
         tools=None if tools is None else tuple(tools),
         budget={

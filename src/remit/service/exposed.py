@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class ExposedJobs:
     """Recipes whose names fit a pattern, and the jobs that run them."""
 
-    def __init__(self, service: Service, patterns: Sequence[str]) -> None:
-        """Offer the recipes of `service` whose names fit one of `patterns`."""
+    def __init__(self, service: Service, patterns: Sequence[str], untrusted: Sequence[str] = ()) -> None:
+        """Offer the recipes of `service` whose names fit one of `patterns`; the input of `untrusted` ones is that."""
         self._service = service
         self._patterns = patterns
+        self._untrusted = untrusted
 
     def offers(self) -> Sequence[Offer]:
         """The recipes that clients may start."""
@@ -59,6 +60,7 @@ class ExposedJobs:
 
     async def start(self, recipe: str, args: dict[str, Any], *, job: str, principal: str, untrusted: bool) -> None:
         """Start a job of this identifier, unless another attempt of the call has."""
+        untrusted = untrusted or any(fnmatchcase(recipe, pattern) for pattern in self._untrusted)
         with suppress(AppendConflictError):
             bound = self._service.recipes.registry.get(recipe).bind(args)
             await self._service.jobs.start(bound, Options(principal=principal, job=job, untrusted=untrusted))

@@ -22,7 +22,7 @@ from remit.settings.mcp_servers import configured_servers
 HARMLESS: Final = frozenset({
     "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
     "jobs.code_version", "jobs.concurrency", "jobs.drain_seconds", "jobs.lease_seconds", "jobs.mismatch",
-    "mcp.pins_file", "mcp.timeout_ms", "models.at_once", "models.day_cents", "models.day_tokens",
+    "mcp.pins_file", "mcp.timeout_ms", "mcp.untrusted_input", "models.at_once", "models.day_cents", "models.day_tokens",
     "models.patience_seconds", "output.color", "policy.tests", "readiness.required", "tools.max_value_bytes",
     "tools.untrusted_output",
 })  # fmt: skip

@@ -177,7 +177,9 @@ class Runtime:
             choose=tools.choose,
             closed=tools.schema_gate != "off",
         )
-        catalog.add(JobsProvider(ExposedJobs(self.service, self.settings.mcp.expose)))
+        catalog.add(
+            JobsProvider(ExposedJobs(self.service, self.settings.mcp.expose, self.settings.mcp.untrusted_input))
+        )
         return catalog
 
     @cached_property

@@ -49,6 +49,9 @@ class _Command(click.Command):
     metavar="FILE",
     help="Add rules for this job: a TOML file of [[policy.rules]] that deny or ask.",
 )
+@click.option(
+    "--untrusted", is_flag=True, help="The input is untrusted text, such as a mail; calls do not reach what it names."
+)
 @click.option("--detach", is_flag=True, help="Print the job's id and leave it to a worker.")
 @click.option(
     "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
@@ -67,6 +70,7 @@ def command(
     labels: tuple[str, ...],
     priority: int,
     rules: str | None,
+    untrusted: bool,
     detach: bool,
     patient: bool,
     help_: bool,
@@ -89,6 +93,7 @@ def command(
     if help_:
         return _explain(context, state, name)
     options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
+    options["untrusted"] = untrusted
     if rules is not None:
         from remit.cli.policies import rules_in
 

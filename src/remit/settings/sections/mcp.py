@@ -61,6 +61,10 @@ class McpSettings(Section, frozen=True):
         Texts,
         About("Recipes to offer to MCP clients as tools: names, or patterns such as `report_*`."),
     ] = ()
+    untrusted_input: Annotated[
+        Texts,
+        About("Which of these recipes get untrusted text from clients, as from a chat that anyone may write in."),
+    ] = ()
     clients: Annotated[
         Tables,
         About(

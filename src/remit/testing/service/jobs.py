@@ -38,7 +38,7 @@ async def check_input_may_come_as_text(reach: Reach) -> None:
 
 
 async def check_a_job_is_filed_as_its_options_say(reach: Reach) -> None:
-    """Identifier, title, labels, budget, tools and subject reach the record."""
+    """Identifier, title, labels, budget, tools, subject and trust reach the record."""
     async with world(reach) as one:
         options = Options(
             job=new_id("job"),
@@ -50,6 +50,7 @@ async def check_a_job_is_filed_as_its_options_say(reach: Reach) -> None:
             budget={"max_steps": 5},
             policy=({"id": "no", "effect": "deny", "tools": ["desk.write"]},),
             subject="customer-7",
+            untrusted=True,
         )
         job = await one.service.jobs.start_named("looks", {"at": "x"}, options)
         assert job == options.job
@@ -59,6 +60,7 @@ async def check_a_job_is_filed_as_its_options_say(reach: Reach) -> None:
         assert created is not None
         assert created.budget == {"max_steps": 5}
         assert created.overlay["tools"] == ["desk.look"]
+        assert created.input_untrusted
         with refused(Code.APPEND_CONFLICT, AppendConflictError):
             await one.service.jobs.start_named("looks", {"at": "y"}, options)
 
