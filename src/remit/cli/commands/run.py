@@ -50,7 +50,9 @@ class _Command(click.Command):
     help="Add rules for this job: a TOML file of [[policy.rules]] that deny or ask.",
 )
 @click.option(
-    "--untrusted", is_flag=True, help="The input is untrusted text, such as a mail; calls do not reach what it names."
+    "--untrusted",
+    is_flag=True,
+    help="The input is untrusted text, such as a mail: an agent's task then names nothing that it may reach.",
 )
 @click.option("--detach", is_flag=True, help="Print the job's id and leave it to a worker.")
 @click.option(
