@@ -10,10 +10,13 @@ import pytest
 import remit
 
 SURFACE = [
+    "About",
     "Budget",
     "RecipeCall",
     "CallContext",
     "CallError",
+    "Capability",
+    "Check",
     "Code",
     "Confirmed",
     "EvidenceCandidate",
@@ -23,6 +26,7 @@ SURFACE = [
     "Level",
     "Migration",
     "ModelAnswer",
+    "Opening",
     "Options",
     "Outcome",
     "ProviderError",
@@ -33,6 +37,7 @@ SURFACE = [
     "Risk",
     "Run",
     "Sampling",
+    "Section",
     "Settings",
     "ToolMeta",
     "ToolProvider",

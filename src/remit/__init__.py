@@ -12,6 +12,7 @@ from remit.version import __version__
 
 if TYPE_CHECKING:
     from remit.app import Job, JobEndedError, Remit, run_sync
+    from remit.capability import Capability, Check, Opening
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
     from remit.gateway.asking import Budget
@@ -24,15 +25,19 @@ if TYPE_CHECKING:
     from remit.models.prompt import Sampling
     from remit.service.jobs import Options
     from remit.settings import Settings
+    from remit.settings.section import About, Section
     from remit.tools.function import FunctionTool, tool
     from remit.tools.meta import Level, Retry, Risk, ToolMeta
     from remit.tools.migration import Migration, migration
     from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
 
 __all__ = [
+    "About",
     "Budget",
     "CallContext",
     "CallError",
+    "Capability",
+    "Check",
     "Code",
     "Confirmed",
     "EvidenceCandidate",
@@ -42,6 +47,7 @@ __all__ = [
     "Level",
     "Migration",
     "ModelAnswer",
+    "Opening",
     "Options",
     "Outcome",
     "ProviderError",
@@ -53,6 +59,7 @@ __all__ = [
     "Risk",
     "Run",
     "Sampling",
+    "Section",
     "Settings",
     "ToolMeta",
     "ToolProvider",
@@ -66,6 +73,7 @@ __all__ = [
 
 _HOMES = {
     "remit.app": ("Job", "JobEndedError", "Remit", "run_sync"),
+    "remit.capability": ("Capability", "Check", "Opening"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.asking": ("Budget",),
@@ -78,6 +86,7 @@ _HOMES = {
     "remit.models.prompt": ("Sampling",),
     "remit.service.jobs": ("Options",),
     "remit.settings": ("Settings",),
+    "remit.settings.section": ("About", "Section"),
     "remit.tools.function": ("FunctionTool", "tool"),
     "remit.tools.meta": ("Level", "Retry", "Risk", "ToolMeta"),
     "remit.tools.migration": ("Migration", "migration"),

@@ -107,7 +107,9 @@ class Remit:
             flags["policy.rules"] = [dict(rule) for rule in policy]
         self._found = settings is None
         if settings is None:
-            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
+            from remit.wiring.capabilities import TABLES
+
+            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags, parts=TABLES)
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)

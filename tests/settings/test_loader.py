@@ -78,6 +78,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.untrusted_input": (["a"], ["b", "c_*"], ["d"]),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
     "readiness.required": (["a"], ["b", "c"], ["d"]),
+    "app.capabilities": (["a"], ["b", "c"], ["d"]),
     "tickets.derive_replies": (True, False, True),
     "tickets.tool_only": (True, False, True),
     "tickets.cutover_until_ms": (1, 2, 3),

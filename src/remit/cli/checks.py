@@ -68,7 +68,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         yield await _sandbox(settings)
         for check in _isolation(settings):
             yield check
-        async for check in _parts(settings):
+        async for check in _parts(settings, live=live):
             yield check
     yield _terminal(state)
 
@@ -187,15 +187,25 @@ def _modules(settings: Settings) -> Iterator[Check]:
                     yield Check("defaults", "warn", what, _DECLARE)
 
 
-async def _parts(settings: Settings) -> AsyncIterator[Check]:
-    """What the parts that ship look at themselves."""
-    from remit.capability import resolve
-    from remit.wiring.capabilities import FIRST_PARTY
+async def _parts(settings: Settings, *, live: bool) -> AsyncIterator[Check]:
+    """The parts that others made, and what parts look at themselves; only `live` imports those of others."""
+    from remit.wiring.capabilities import FIRST_PARTY, checks_of, found_parts, parts_of
 
-    for part in FIRST_PARTY:
-        if part.checks:
-            for check in await resolve(part.checks)(settings):
-                yield check
+    named = settings.app.capabilities
+    for found in found_parts(settings, load=False):
+        if found.name in named and not found.source:
+            remedy = f"Install it, or take {found.name} out of app.capabilities."
+            yield Check("part", "fail", f"{found.name} is not installed", remedy)
+        elif found.part is None:
+            used = "used" if found.name in named else "not used: app.capabilities does not name it"
+            yield Check("part", "ok", f"{found.name} ({found.source}), {used}")
+    try:
+        checks = await checks_of(parts_of(settings) if live else FIRST_PARTY, settings)
+    except RemitError as error:
+        yield Check("part", "fail", error.message, error.remedy)
+        checks = await checks_of(FIRST_PARTY, settings)
+    for check in checks:
+        yield check
 
 
 async def _sandbox(settings: Settings) -> Check:

@@ -83,6 +83,7 @@ class State:
         What the file says of the keys in `doubted` does not count.
         """
         from remit.settings import load
+        from remit.wiring.capabilities import TABLES
 
         given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
         settings = load(
@@ -92,6 +93,7 @@ class State:
             flags={**given, **(flags or {})},
             search=self.search,
             doubted=doubted,
+            parts=TABLES,
         )
         self.output.set_color(settings.output.color)
         return settings
@@ -134,7 +136,7 @@ class State:
         if code in {"wanted", "described", "unused"}:
             settings = _with(settings, "policy", rules=())
         if not runs or not self._import(settings, code):
-            settings = _with(settings, "app", modules=())
+            settings = _with(settings, "app", modules=(), capabilities=())
         if not runs and not servers:
             settings = _with(settings, "mcp", **_NO_SERVERS)
         recorded = self._recorded(settings, code) if code in {"recorded", "described"} else ()

@@ -51,6 +51,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
+    "parts": Entry("Operate", "List the parts of Remit: where each is from, and what it brings."),
     "doctor": Entry("Operate", "Check that Remit has everything it needs."),
     "completion": Entry("Operate", "Print a shell completion script."),
 }
@@ -79,12 +80,34 @@ def _epilog() -> str:
 
 
 class Root(LazyGroup):
-    """The root group, whose epilogue stands at the margin."""
+    """The root group: its own commands, and those of the parts that a trusted folder names.
+
+    Its epilogue stands at the margin.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name. Raises click.UsageError with close names."""
+        word = args[0]
+        command = None if word in self.entries or word.startswith("-") else _command_of_part(ctx, word)
+        return super().resolve_command(ctx, args) if command is None else (word, command, args[1:])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Examples and exit codes."""
         formatter.write_paragraph()
         formatter.write_text(self.epilog or "")
+
+
+def _command_of_part(context: click.Context, word: str) -> click.Command | None:
+    """A command that a part brings. Parts of others are imported where the folder that names them is trusted."""
+    state = context.ensure_object(State)
+    state.config, state.trust = context.params["config"], context.params["trust"]
+    if context.params["server"] or not state.settings().app.capabilities:
+        return None
+    from remit.wiring.capabilities import command_of, parts_of
+
+    return command_of(parts_of(state.trusted()), word)
 
 
 def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

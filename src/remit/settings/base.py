@@ -1,9 +1,9 @@
-"""What relative paths in settings are relative to."""
+"""What relative paths in settings are relative to, and a raw setting of a part."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Base(NamedTuple):
@@ -18,3 +18,14 @@ class Base(NamedTuple):
         if self.home is not None and (text == "~" or text.startswith("~/")):
             return Path(self.home, text[2:]).resolve()
         return Path(self.folder, text).resolve()
+
+
+class PartSetting(NamedTuple):
+    """A setting of a part, as it was written."""
+
+    key: str
+    value: Any
+    source: str
+    base: Base
+    is_text: bool
+    """Whether it comes from the environment, and has to be read as its type."""

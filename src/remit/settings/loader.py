@@ -14,6 +14,7 @@ from remit.nearest import did_you_mean
 from remit.settings.base import Base
 from remit.settings.file import SettingsFile, find, read
 from remit.settings.model import Settings
+from remit.settings.parts import in_environment, in_file
 from remit.settings.table import Setting, sections, table
 from remit.settings.values import Given, checked, from_text, resolved
 
@@ -45,6 +46,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
     search: bool = True,
     doubted: Collection[str] = (),
+    parts: Collection[str] = (),
 ) -> Settings:
     """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
 
@@ -53,6 +55,7 @@ def load(
     empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
 
     Without `search` a file counts only if it is named. What the file says of the keys in `doubted` does not count.
+    `parts`, and those that app.capabilities names, have tables of their names: they are kept as they are written.
 
     Raises SettingsError for an unreadable file, an unknown name or a value that does not fit.
     """
@@ -61,9 +64,14 @@ def load(
     written = SettingsFile.of(chosen)  # before it is read: a change in between counts as one since
     project = here._replace(folder=chosen.parent) if chosen else here
     given = {key: Given(row.default, "default", project) for key, row in table().items()}
+    tables = read(chosen) if chosen else {}
+    names = {*parts, *_capabilities(tables, chosen, env)} - sections().keys()
+    of_parts = [*in_file(tables, names, str(chosen), project), *in_environment(env, names, here)]
+    of_parts = [row for row in of_parts if row.source != str(chosen) or row.key not in doubted]
     if chosen:
-        given |= {key: one for key, one in _from_file(chosen, project).items() if key not in doubted}
-    given |= _from_environment(env, here)
+        own = {section: settings for section, settings in tables.items() if section not in names}
+        given |= {key: one for key, one in _from_file(own, chosen, project).items() if key not in doubted}
+    given |= _from_environment({name: text for name, text in env.items() if not _is_of(name, names)}, here)
     given |= _from_flags(flags or {}, here)
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
     for key, row in table().items():
@@ -73,8 +81,9 @@ def load(
         file=chosen,
         folder=project.folder,
         working_folder=here.folder,
-        sources={key: value.source for key, value in given.items()},
+        sources={key: value.source for key, value in given.items()} | {row.key: row.source for row in of_parts},
         written=written,
+        parts={row.key: row for row in of_parts},
     )
 
 
@@ -109,9 +118,23 @@ def _chosen(here: Base, file: Path | None, env: Mapping[str, str], *, search: bo
     return path.parent.resolve() / path.name  # of a linked file, the folder that holds the link
 
 
-def _from_file(file: Path, base: Base) -> dict[str, Given]:
+def _capabilities(tables: Mapping[str, Any], file: Path | None, env: Mapping[str, str]) -> set[str]:
+    """The parts that the file or the environment names, whether they count or not."""
+    row = table()["app.capabilities"]
+    app = tables.get("app")
+    names = checked(row, app["capabilities"], str(file)) if isinstance(app, dict) and "capabilities" in app else ()
+    texts = [from_text(row, env[name], name) for name in row.env if env.get(name)]
+    return {*names, *(name for text in texts for name in text)}
+
+
+def _is_of(name: str, parts: Collection[str]) -> bool:
+    """Whether a name of the environment is a setting of one of these parts."""
+    return any(name.startswith(f"REMIT_{part}_".upper()) for part in parts)
+
+
+def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, Given]:
     given = {}
-    for section, settings in read(file).items():
+    for section, settings in tables.items():
         if section not in sections():
             raise _unknown(str(file), section, [*sections(), *table()])
         array = sections()[section].array

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from remit.settings.base import PartSetting
 from remit.settings.file import NO_FILE, SettingsFile
 from remit.settings.sections.app import AppSettings
 from remit.settings.sections.clients import ClientSettings
@@ -26,6 +27,9 @@ from remit.settings.sections.sandbox import SandboxSettings
 from remit.settings.sections.serve import ServeSettings
 from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
+
+HIDDEN: Final = "(set)"
+"""Stands for the value of a setting of a part that the core does not know."""
 
 
 class Explained(NamedTuple):
@@ -68,8 +72,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where each setting came from, by key."""
     written: SettingsFile = NO_FILE
     """The remit.toml as it was when it was read."""
+    parts: Mapping[str, PartSetting] = msgspec.field(default_factory=dict)
+    """What was written of the settings of parts that the core does not know, by key: remit.settings.parts."""
 
     def explain(self) -> list[Explained]:
         """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""
-        rows = ((key, *key.split("."), source) for key, source in self.sources.items())
-        return [Explained(key, getattr(self, section).shown(name), source) for key, section, name, source in rows]
+        rows = ((key, *key.split("."), source) for key, source in self.sources.items() if key not in self.parts)
+        known = [Explained(key, getattr(self, section).shown(name), source) for key, section, name, source in rows]
+        # Only the part knows which of its settings are secrets, and showing them does not load it.
+        return known + [Explained(key, HIDDEN, written.source) for key, written in self.parts.items()]

@@ -1,7 +1,8 @@
 """What a section of the settings is made of: types with limits, and what a type does not say.
 
-A section is a `Section` in a file of its own under remit.settings.sections, and a line in remit.settings.model. The
-loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else.
+A section of the core is a `Section` in a file of its own under remit.settings.sections, and a line in
+remit.settings.model; a part names its own in its `Capability`.
+The loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else.
 """
 
 from __future__ import annotations

@@ -65,11 +65,12 @@ def sections() -> Mapping[str, type[Section]]:
 @cache
 def table() -> Mapping[str, Setting]:
     """Every setting by its key."""
-    rows = [row for name, section in sections().items() for row in _rows(name, section)]
+    rows = [row for name, section in sections().items() for row in rows_of(name, section)]
     return {row.key: row for row in rows}
 
 
-def _rows(name: str, section: type[Section]) -> list[Setting]:
+def rows_of(name: str, section: type[Section]) -> list[Setting]:
+    """The settings of one section."""
     typed, said = hints(section), abouts(section)
     return [
         Setting(name, field.name, typed[field.name], _default(field), said[field.name])

@@ -53,6 +53,9 @@ def _texts(key: str, settings: Settings, env: Mapping[str, str]) -> Iterator[str
     if speak is not None:
         yield from speak(settings, env)
         return
+    if key in settings.parts:
+        yield f"set {key}"
+        return
     section, _, name = key.partition(".")
     shown = msgspec.json.encode(getattr(settings, section).shown(name)).decode()
     yield f"set {key} to {shown}"
@@ -61,6 +64,11 @@ def _texts(key: str, settings: Settings, env: Mapping[str, str]) -> Iterator[str
 def _modules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     for name in settings.app.modules:
         yield f"import {_near(name, settings.folder)}"
+
+
+def _capabilities(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    for name in settings.app.capabilities:
+        yield f"run the installed part {name}"
 
 
 def _servers(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
@@ -150,6 +158,7 @@ def _journal(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
 
 _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]] = {
     "app.modules": _modules,
+    "app.capabilities": _capabilities,
     "mcp.servers": _servers,
     "notify.targets": _targets,
     "policy.rules": _rules,

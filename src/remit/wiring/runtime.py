@@ -77,6 +77,7 @@ class Runtime:
         brought, settings = self._additions, self.settings
         for bringing, parts, name in (
             (settings.app.modules, self, "modules"),
+            (settings.app.capabilities, self, "parts"),
             (settings.policy.rules, self.services, "policy"),
             (brought.tools or brought.providers, self, "catalog"),
             (brought.recipes, self, "programs"),
@@ -109,10 +110,10 @@ class Runtime:
 
     @cached_property
     def parts(self) -> tuple[Capability, ...]:
-        """The parts that ship, and those that the settings name."""
-        from remit.wiring.capabilities import FIRST_PARTY
+        """The parts that ship, and those that the settings name. Raises UsageError."""
+        from remit.wiring.capabilities import parts_of
 
-        return FIRST_PARTY
+        return parts_of(self.settings)
 
     @cached_property
     def servers(self) -> tuple[McpServer, ...]:

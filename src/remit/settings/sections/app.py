@@ -39,6 +39,14 @@ class AppSettings(Section, frozen=True):
             resolve=_modules,
         ),
     ] = ()
+    capabilities: Annotated[
+        Texts,
+        About(
+            "Installed parts that others made, by name (docs/extending.md). "
+            "Each may have settings in a table of its name.",
+            env=("REMIT_CAPABILITIES",),
+        ),
+    ] = ()
     principal: Annotated[
         str,
         About(

@@ -1,0 +1,64 @@
+"""`remit parts`: what this Remit is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.wiring.capabilities import Found
+
+
+@click.command("parts")
+@click.option("--live", is_flag=True, help="Also import the parts of others that app.capabilities names.")
+@json_option("the parts")
+@pass_state
+def command(state: State, live: bool) -> int:
+    """List the parts of Remit: where each is from, and what it brings.
+
+    A part is `ready`, or lacks modules that an extra installs. Parts that others made are `used` if app.capabilities
+    names them, else `unused`, or `not installed`. Only --live imports those that are used, and says what they bring.
+    """
+    from remit.wiring.capabilities import found_parts
+
+    settings = state.trusted() if live else state.looked_at()
+    rows = [_row(found, settings.app.capabilities) for found in found_parts(settings, load=live)]
+    if state.as_json:
+        state.output.json(rows)
+        return exit_codes.OK
+    from remit.cli.tables import Column, table
+
+    columns = (Column("PART"), Column("FROM", style="dim"), Column("STATE"), Column("BRINGS", whole=False))
+    shown = [(row["part"], row["source"], row["state"], ", ".join(row["brings"]) or row["about"]) for row in rows]
+    table(state.output.out, columns, shown)
+    return exit_codes.OK
+
+
+def _row(found: Found, named: tuple[str, ...]) -> dict[str, Any]:
+    part = found.part
+    state = "used" if found.name in named else "unused"
+    if not found.source:
+        state = "not installed"
+    elif part is not None:
+        lacking = f"lacks {', '.join(part.missing)}" if part.missing else "ready"
+        state = f"{lacking}: pip install 'remit[{part.extra}]'" if part.missing and part.extra else lacking
+    brings: list[str] = []
+    if part is not None:
+        brings += ["tools"] if part.providers else []
+        brings += [f"recipe {reference.partition(':')[2]}" for reference in part.recipes]
+        brings += [f"command {word}" for word in part.commands]
+        brings += ["settings"] if part.settings else []
+        brings += ["checks"] if part.checks else []
+    return {
+        "part": found.name,
+        "source": found.source,
+        "state": state,
+        "missing": list(part.missing) if part is not None else [],
+        "brings": brings,
+        "about": part.about if part is not None else "",
+    }
