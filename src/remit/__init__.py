@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remit.jobs.results import CallError, Confirmed
     from remit.jobs.run import Run
     from remit.models.prompt import Sampling
-    from remit.service.jobs import Options
+    from remit.service.options import Options
     from remit.settings import Settings
     from remit.settings.section import About, Section
     from remit.tools.function import FunctionTool, tool

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
     from remit.notify.notifications import Notifications
-    from remit.service.jobs import Options
+    from remit.service.options import Options
     from remit.service.service import Service
     from remit.service.views import ConfirmationView, JobRow
     from remit.settings import Settings

@@ -10,14 +10,18 @@ the description that clients read.
 
 A parameter that stands in the braces of the path comes from there; the others are the fields of the query (GET) or of
 the body. Markers in `Annotated` say what is otherwise. What only a process with the journal can do is not declared.
+Types may be imported under TYPE_CHECKING, so that a command that only looks does not import them.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from functools import cache
+from importlib import import_module
 from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -50,6 +54,8 @@ class Source(Enum):
     """The principal of the request's token. Only a process with the journal names another person."""
     KEY = auto()
     """The Idempotency-Key of the request: see FromKey."""
+    PROOF = auto()
+    """How the request proves who makes it: `token`, or not at all."""
     HERE = auto()
     """Nowhere: see Here."""
 
@@ -86,6 +92,7 @@ class Here(msgspec.Struct, frozen=True):
     why: str
     """Why a remote Remit refuses it."""
     remedy: str = ""
+    code: Code = Code.LOCAL_ONLY
 
 
 Method = Literal["GET", "POST", "DELETE"]
@@ -198,7 +205,7 @@ def operations(noun: type) -> tuple[Operation, ...]:
 
 
 def _operation(function: Callable[..., Any], declaration: Declaration) -> Operation:
-    hints = get_type_hints(function, include_extras=True)
+    hints = _hints(function)
     braces = {part[1:-1] for part in declaration.path.split("/") if part.startswith("{")}
     signature = list(inspect.signature(function).parameters.values())[1:]
     parameters = tuple(_parameter(one, hints[one.name], braces) for one in signature)
@@ -212,6 +219,26 @@ def _operation(function: Callable[..., Any], declaration: Declaration) -> Operat
         shape=_shape(declaration, parameters, hints),
         returns=_returns(declaration, hints["return"]),
     )
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError:
+        return get_type_hints(function, localns=_names_for_types(function.__module__), include_extras=True)
+
+
+@cache
+def _names_for_types(module: str) -> dict[str, Any]:
+    """Import what a noun's module imports under TYPE_CHECKING: it need not be there before routes are derived."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name: getattr(import_module(node.module or ""), alias.name)
+        for node in imports
+        for alias in node.names
+    }
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any, braces: set[str]) -> Parameter:
@@ -264,10 +291,14 @@ def _shape(declaration: Declaration, parameters: tuple[Parameter, ...], hints: d
         return msgspec.defstruct("Query", fields, frozen=True, kw_only=True)
     if declaration.body is None:
         raise TypeError(f"{declaration.name}: its body has no name")
-    about = {"__doc__": declaration.body.about}
-    return msgspec.defstruct(
-        declaration.body.name, fields, namespace=about, frozen=True, kw_only=True, forbid_unknown_fields=True
-    )
+    return _body(declaration.body, tuple(fields))
+
+
+@cache
+def _body(body: Body, fields: tuple[Any, ...]) -> type[msgspec.Struct]:
+    """Return the type of a body; operations that take the same one have the same type."""
+    about = {"__doc__": body.about}
+    return msgspec.defstruct(body.name, fields, namespace=about, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def _returns(declaration: Declaration, hint: Any) -> Any:

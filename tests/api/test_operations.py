@@ -83,11 +83,6 @@ class World(NamedTuple):
         (question,) = await self.remit.service.confirmations.pending()
         return question
 
-    async def approved(self) -> ConfirmationView:
-        """A question that one of two people has approved."""
-        question = await self.question()
-        return await self.remit.service.confirmations.decide(question.confirmation, "approve")
-
 
 async def ticket(world: World) -> Prepared:
     return [await world.ticket()], world.example
@@ -125,6 +120,45 @@ def job_of(recipe: Any, *more: str) -> Prepare:
     return prepare
 
 
+def job_at_rest(recipe: Any) -> Prepare:
+    async def prepare(world: World) -> Prepared:
+        job = await world.remit.start(recipe())
+        await until_waiting(world.remit, job.id)
+        return [job.id], world.example
+
+    return prepare
+
+
+async def question(world: World) -> Prepared:
+    return [(await world.question()).confirmation], world.example
+
+
+async def edited_question(world: World) -> Prepared:
+    return [(await world.question()).confirmation], {"args": {"text": "bye"}}
+
+
+async def shown_question(world: World) -> Prepared:
+    shown = await world.question()
+    return [shown.confirmation], {**world.example, "digest": shown.digest}
+
+
+async def approved_question(world: World) -> Prepared:
+    """A question that is approved, while no worker continues its job."""
+    shown = await world.question()
+    await world.remit.engine.drain(0)
+    await world.remit.service.confirmations.decide(shown.confirmation, "approve")
+    return [shown.confirmation], world.example
+
+
+async def remembered_approval(world: World) -> Prepared:
+    shown = await world.question()
+    kept = await world.remit.service.approvals.remember(
+        shown.confirmation, "everything", seconds=60, digest=shown.digest
+    )
+    assert kept is not None
+    return [kept.id], world.example
+
+
 async def doubtful_step(world: World) -> Prepared:
     await until_waiting(world.remit, world.doubtful)
     return [world.doubtful, "1"], world.example
@@ -137,9 +171,22 @@ async def pinned_server(world: World) -> Prepared:
 
 
 CALLS: Final[dict[str, Prepare]] = {
+    "approvals.active": nothing,
+    "approvals.revoke": remembered_approval,
     "artifacts.rows": job_of(ends),
+    "confirmations.edit": edited_question,
+    "confirmations.preview": question,
+    "confirmations.remember": shown_question,
+    "confirmations.revoke": approved_question,
+    "confirmations.view": question,
     "conversations.view": job_of(ends),
+    "jobs.cancel": job_at_rest(waits),
+    "jobs.resume": job_at_rest(waits),
+    "jobs.retry": job_of(fails),
+    "jobs.signal": job_at_rest(waits),
     "jobs.step": job_of(fails, "1"),
+    "jobs.trace": job_of(ends),
+    "jobs.verify": job_of(ends),
     "recipes.page": nothing,
     "recipes.view": named("ends"),
     "servers.page": nothing,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from remit.journal.kinds import SignalSent, decode
-from remit.service.jobs import Options
+from remit.service.options import Options
 from tests.crash.server_worker import MOMENTS, Moment, free_port, serve_until_killed, work_until_killed
 from tests.crash.test_tickets import create, settle
 from tests.crash.ticket_worker import opened

@@ -13,7 +13,7 @@ from remit.jobs.execution import JobExecution
 from remit.jobs.program import Program, Programs
 from remit.jobs.state import History
 from remit.journal.copy import copy
-from remit.service.jobs import Options
+from remit.service.options import Options
 from tests.opened import OpenRemit, until_waiting
 
 NOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from remit import Remit, tool
 from remit.jobs.state import stream_of
 from remit.models.reply import Delta
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.settings import load
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from remit import Remit, Run, recipe, tool
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.settings import load
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Browser, Got, Served, token

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.pages.table import PAGES
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.testing.clock import ManualClock
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token

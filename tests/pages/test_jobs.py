@@ -10,7 +10,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.pages import bulk
-from remit.service.jobs import Options
+from remit.service.options import Options
 from tests.pages.conftest import Got, Served, token
 
 pytestmark = pytest.mark.slow

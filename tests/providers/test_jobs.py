@@ -20,7 +20,7 @@ from remit.journal.kinds import ToolInvocationStarted
 from remit.providers import jobs as exposed
 from remit.providers.jobs import JobsProvider
 from remit.service.exposed import ExposedJobs
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.testing.providers import call_context
 from tests.mcp_server.links import MODERN, at, facing, person, serving, sessions
 from tests.opened import OpenRemit

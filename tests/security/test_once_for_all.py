@@ -12,7 +12,7 @@ from remit import Remit, Run, recipe
 from remit.adapters.governed import Governed
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.settings import load
 from remit.trust.claims import claims
 from tests.opened import OpenRemit

@@ -19,7 +19,7 @@ from remit.models.message import Message, ToolCall, ToolResult, results, user
 from remit.models.thread import EMPTY
 from remit.recipes.agent import agent
 from remit.recipes.conversation import conversation
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.settings import Settings, load
 
 

@@ -11,7 +11,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, StateError
-from remit.service.jobs import Options
+from remit.service.options import Options
 
 
 class World:

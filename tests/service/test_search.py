@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remit import JobEndedError, Run, recipe, tool
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.service.search import JobSearch
 from tests.opened import OpenRemit
 

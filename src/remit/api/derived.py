@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
@@ -67,23 +67,26 @@ def _handler(noun: str, operation: Operation) -> Handler:
     return handle
 
 
+_BY_SOURCE: Final[dict[Source, Take]] = {
+    Source.TOKEN: lambda request, _: request.principal,
+    Source.PROOF: lambda request, _: "token" if request.principal else "",
+    Source.BODY: lambda _, given: given,
+}
+
+
 def _take(parameter: Parameter) -> Take:
     sent = parameter.sent
-    match parameter.source:
-        case Source.PATH:
-            return lambda request, _: request.path[sent]
-        case Source.TOKEN:
-            return lambda request, _: request.principal
-        case Source.KEY if parameter.key is not None:
-            prefix = parameter.key.prefix
-            return lambda request, _: request.identifier(prefix)
-        case Source.BODY:
-            return lambda _, given: given
-        case _ if parameter.flat is not None and parameter.struct is not None:
-            return _struct(parameter, parameter.struct)
-        case _:
-            get = attrgetter(sent)
-            return lambda _, given: get(given)
+    if parameter.source in _BY_SOURCE:
+        return _BY_SOURCE[parameter.source]
+    if parameter.source is Source.PATH:
+        return lambda request, _: request.path[sent]
+    if parameter.key is not None:
+        prefix = parameter.key.prefix
+        return lambda request, _: request.identifier(prefix)
+    if parameter.struct is not None:
+        return _struct(parameter, parameter.struct)
+    get = attrgetter(sent)
+    return lambda _, given: get(given)
 
 
 def _struct(parameter: Parameter, struct: type[msgspec.Struct]) -> Take:

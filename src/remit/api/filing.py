@@ -12,7 +12,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError
 from remit.http.problem import Problem
 from remit.policy.overlay import within
-from remit.service.jobs import Options
+from remit.service.options import Options
 
 
 class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

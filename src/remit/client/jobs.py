@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from remit.api.routes.history import Replayed as ReplayAnswer
 from remit.api.routes.history import ReplayQuery
-from remit.api.routes.jobs import CancelBody, JobPage, JobQuery, RetryBody, SignalBody, StartBody, WaitQuery
+from remit.api.routes.jobs import JobPage, JobQuery, StartBody, WaitQuery
 from remit.client.person import only_oneself
 from remit.client.twin import Twin
 from remit.codes import Code
@@ -16,11 +16,10 @@ from remit.errors import UsageError
 from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport
-from remit.service.jobs import Jobs, Options
+from remit.service.jobs import Jobs
 from remit.service.many import Replayed, replayed_row
-from remit.service.retrying import Retried
+from remit.service.options import Options
 from remit.service.search import Found, JobSearch
-from remit.service.values import encoded
 from remit.service.views import JobRow, JobView
 
 _PAGE: Final = 1_000
@@ -123,33 +122,6 @@ class RemoteJobs(Twin, Jobs):
         """Create a job that carries out a task graph."""
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
         return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
-
-    async def retry(
-        self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "", made: str = ""
-    ) -> Retried:
-        """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed."""
-        only_oneself(by)
-        body = RetryBody(step=step, repeat=repeat, reason=reason)
-        # The key lets a request whose answer was lost be sent again.
-        retried: Retried = await self._connection.ask("jobs.retry", job, body=body, key=made or new_id("retry"))
-        return retried
-
-    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
-        """Send a signal to a job that has not ended; under the same `key`, once."""
-        only_oneself(by)
-        encoded(payload, Code.SIGNAL_INVALID)
-        # The key lets a request whose answer was lost be sent again.
-        body = SignalBody(name=name, payload=payload)
-        await self._connection.ask("jobs.signal", job, body=body, key=key or new_id("sig"))
-
-    async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
-        """Ask a job to stop; its worker ends what is under way."""
-        only_oneself(by)
-        await self._connection.ask("jobs.cancel", job, body=CancelBody(reason=reason))
-
-    async def resume(self, job: str) -> None:
-        """Make a job due now, whatever it waits for."""
-        await self._connection.ask("jobs.resume", job)
 
     async def _start(self, what: StartBody, options: Options | None) -> str:
         options = options or Options()

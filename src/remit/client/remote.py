@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
-    from remit.service.jobs import Options
+    from remit.service.options import Options
     from remit.service.service import Service
     from remit.service.views import JobRow
 

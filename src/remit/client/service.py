@@ -13,7 +13,7 @@ from remit.api.routes.conversations import SayBody
 from remit.api.routes.jobs import WaitQuery
 from remit.api.routes.tools import ExplainBody
 from remit.canonical import sha256
-from remit.client.confirmations import RemoteApprovals, RemoteConfirmations
+from remit.client.confirmations import RemoteConfirmations
 from remit.client.connection import Connection
 from remit.client.jobs import RemoteJobs
 from remit.client.person import only_oneself
@@ -25,11 +25,12 @@ from remit.errors import ServerError
 from remit.ids import new_id
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
+from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
 from remit.service.conversations import Conversations
 from remit.service.health import Health
-from remit.service.jobs import Options
 from remit.service.mcp import McpServers
+from remit.service.options import Options
 from remit.service.policy import PolicyRules
 from remit.service.recipes import KnownRecipes
 from remit.service.requests import Requests
@@ -108,7 +109,7 @@ def service_at(connection: Connection) -> Service:
         streams=RemoteStreams(connection),
         sessions=twin(Sessions, connection),
         confirmations=RemoteConfirmations(connection),
-        approvals=RemoteApprovals(connection),
+        approvals=twin(Approvals, connection),
         policy=RemotePolicy(connection),
         tools=twin(Tools, connection),
         servers=twin(McpServers, connection),

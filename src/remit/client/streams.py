@@ -17,7 +17,6 @@ from remit.models.tail import Piece
 from remit.service.heads import stream_named
 from remit.service.streams import Streams
 from remit.service.views import VerifyReport
-from remit.trace.narrative import Narrative
 
 _PAGE: Final = 1_000
 _VERIFY_S: Final = 600.0
@@ -55,11 +54,6 @@ class RemoteStreams(Twin, Streams):
     def said(self, identifier: str) -> AsyncIterator[Piece]:
         """What models say to a job while they say it, if the server works on it; ends with the connection."""
         return listen(self._connection, identifier)
-
-    async def narrative(self, identifier: str) -> Narrative:
-        """The story of a job or session, with who allowed what."""
-        told: Narrative = await self._connection.ask("jobs.trace", identifier)
-        return told
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
         """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""

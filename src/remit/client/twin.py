@@ -87,7 +87,7 @@ def _check_people(operation: Operation, values: dict[str, Any]) -> None:
         if one.source is Source.TOKEN:
             only_oneself(values[one.name])
         elif one.here is not None and values[one.name] != one.default:
-            raise UsageError(one.here.why, code=Code.LOCAL_ONLY, remedy=one.here.remedy or _REMEDY)
+            raise UsageError(one.here.why, code=one.here.code, remedy=one.here.remedy or _REMEDY)
 
 
 def _key(operation: Operation, values: dict[str, Any]) -> str:

@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from remit.api.routes.jobs import may_retry
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import File, Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
+from remit.service.access import may_retry
 from remit.service.views import ConfirmationView, VerifyReport
 
 
@@ -80,7 +80,7 @@ async def resume(asked: PageRequest) -> See:
 async def retry(asked: PageRequest) -> See:
     """Create a job that takes over what this one recorded, and goes on where it failed."""
     form: Retry = asked.form
-    await may_retry(asked.service.jobs, asked.path["job"], asked.access)
+    await may_retry(asked.service.jobs, asked.access, asked.path)
     retried = await asked.service.jobs.retry(
         asked.path["job"], form.step.strip(), repeat=form.repeat == "yes", by=asked.principal, reason=form.reason
     )

@@ -15,7 +15,7 @@ from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.value import INLINE, Shown, shown
 from remit.service.conversations import AGENT, IMPORTED
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.service.standing import Standing, standing
 from remit.service.usage import UsageRow
 from remit.service.views import ConfirmationView, JobRow

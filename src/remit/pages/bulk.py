@@ -8,7 +8,6 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from remit.api.routes.jobs import may_retry
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import RemitError
@@ -16,6 +15,7 @@ from remit.http.access import Scope
 from remit.http.problem import Problem
 from remit.pages.jobs import Filter, Line, line_of, matching
 from remit.pages.page import Page, PageRequest, View
+from remit.service.access import may_retry
 from remit.service.views import JobRow
 
 Action = Literal["cancel", "resume", "retry"]
@@ -173,7 +173,7 @@ async def _resume(asked: PageRequest, job: str, _reason: str) -> str:
 
 
 async def _retry(asked: PageRequest, job: str, reason: str) -> str:
-    await may_retry(asked.service.jobs, job, asked.access)
+    await may_retry(asked.service.jobs, asked.access, {"job": job})
     return (await asked.service.jobs.retry(job, by=asked.principal, reason=reason)).job
 
 

@@ -13,9 +13,9 @@ import msgspec
 
 from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, View
+from remit.service.access import sees_tool
 from remit.service.confirmations import QuestionFilter
 from remit.service.questions import telling
-from remit.service.reach import sees_tool
 from remit.service.views import ConfirmationView
 
 if TYPE_CHECKING:

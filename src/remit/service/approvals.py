@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import StateError, UsageError
+from remit.gateway.proof import ProofKind
 from remit.gateway.remembered import extended, wants
+from remit.http.access import Access
 from remit.jobs.state import KIND as JOB
 from remit.journal.kinds import ConfirmationDecided
 from remit.journal.kinds.people import Extension
+from remit.operation import Body, By, Here, Source, operation
 from remit.policy.decision import Caller, Decision, Query
 from remit.policy.remembered import Remembered, Scope
-from remit.service.confirmations import signed_with
+from remit.service.access import sees_tool
+from remit.service.confirmations import CLOSED, ONE, REVOKE, signed_with
 from remit.service.heads import CALL, SESSION
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from remit.gateway.confirmation import Confirmation
-    from remit.gateway.proof import ProofKind
     from remit.gateway.services import Services
 
 _DAY_S: Final = 86_400
 LONGEST_S: Final = 90 * _DAY_S
 """How long an approval can be remembered."""
+
+
+_UNSIGNED: Final = Here(
+    "answers to a server are not signed", "The server identifies you by your token: omit --sign.", Code.USAGE
+)
+
+
+def _about_seen(access: Access, approvals: list[Remembered]) -> list[Remembered]:
+    return [approval for approval in approvals if sees_tool(access, approval.tool)]
 
 
 class Approvals:
@@ -43,8 +55,9 @@ class Approvals:
 
     # --- queries
 
+    @operation("approvals.active", "GET /v1/approvals", "read", "List remembered approvals.", visible=_about_seen)
     async def active(self) -> list[Remembered]:
-        """Those that hold now."""
+        """List the remembered approvals that hold now."""
         return await self._services.remembered.active()
 
     async def tried(self, confirmation: str, *, exact: bool, by: str = "") -> str:
@@ -89,24 +102,33 @@ class Approvals:
 
     # --- commands
 
+    @operation(
+        "confirmations.remember",
+        f"POST {ONE}/remember",
+        "decide",
+        "Remember an approval.",
+        body=Body("RememberBody", "Which later calls an approval also holds for."),
+        codes=(*CLOSED, Code.REMEMBERING_OFF),
+        example={"scope": "job", "seconds": 3_600, "digest": "sha256:…"},
+    )
     async def remember(
         self,
         confirmation: str,
         scope: Scope,
         *,
-        seconds: int,
-        exact: bool,
+        seconds: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)],
+        exact: bool = False,
         digest: str | None = None,
-        by: str = "",
+        by: By = "",
         reason: str = "",
-        proof: ProofKind = "",
-        sign: Path | None = None,
+        proof: Annotated[ProofKind, Source.PROOF] = "",
+        sign: Annotated[Path | None, _UNSIGNED] = None,
     ) -> Remembered | None:
-        """Let an approval hold for later calls too, as only the person who gave it can say.
+        """Let your approval hold for later calls too, within a scope and for a time; null: more people must want that.
 
-        With `digest`, an open question is approved in the same act. None: more people have to approve it, and to want
-        the same. The tool need not be here: a question says what it was asked about. `proof` and `sign` are as in
-        `Confirmations.decide`. Raises NotFoundError, StateError or UsageError.
+        Only the person who gave it can say so. With `digest`, an open question is approved in the same act. None: more
+        people have to approve it, and to want the same. The tool need not be here: a question says what it was asked
+        about. `proof` and `sign` are as in `Confirmations.decide`. Raises NotFoundError, StateError or UsageError.
         """
         found = await self._services.confirmations.find(confirmation)
         request, who, now = found.request, by or self._principal, self._services.journal.clock.now()
@@ -176,8 +198,21 @@ class Approvals:
         head = await self._services.journal.head(caller) if caller.startswith(f"{CALL}/") else None
         return f"{SESSION}/{head.labels['session']}" if head is not None else caller
 
-    async def revoke(self, rule: str, *, by: str = "", reason: str = "") -> None:
-        """End a remembered approval. Raises NotFoundError."""
+    @operation(
+        "approvals.revoke",
+        "POST /v1/approvals/{rule}/revoke",
+        "decide",
+        "End a remembered approval.",
+        body=REVOKE,
+        status=204,
+        codes=(Code.STREAM_NOT_FOUND,),
+        example={"reason": "the task is over"},
+    )
+    async def revoke(self, rule: str, *, by: By = "", reason: str = "") -> None:
+        """End a remembered approval: its calls are asked about again.
+
+        Raises NotFoundError.
+        """
         await self._services.remembered.revoke(rule, by or self._principal, reason)
 
 

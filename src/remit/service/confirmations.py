@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
@@ -16,7 +16,9 @@ from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
+from remit.operation import Body, By, JsonObject, Wire, operation
 from remit.service.views import ConfirmationView, job_row
+from remit.tools.provider import Preview
 from remit.trace.question import read_question
 from remit.trace.step import QuestionRecord
 
@@ -26,9 +28,19 @@ if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
     from remit.journal.event import Head
-    from remit.tools.provider import Preview
 
 _PROBLEMS = 5
+ONE: Final = "/v1/confirmations/{confirmation}"
+CLOSED: Final = (
+    Code.CONFIRMATION_NOT_FOUND,
+    Code.CONFIRMATION_CLOSED,
+    Code.CONFIRMATION_EXPIRED,
+    Code.CONFIRMATION_MISMATCH,
+    Code.DECIDER_NOT_ALLOWED,
+)
+"""Codes with which an answer is refused."""
+REVOKE: Final = Body("RevokeBody", "Why an approval, or a remembered one, ends.")
+Reference = Annotated[str, Wire("confirmation")]
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
 """The states of questions that can no longer be answered."""
 
@@ -98,10 +110,11 @@ class Confirmations:
                 break
         return found
 
-    async def view(self, reference: str) -> ConfirmationView:
-        """One question, by its identifier or by an ending of it that fits only one open question.
+    @operation("confirmations.view", f"GET {ONE}", "read", "Show a question.", codes=(Code.CONFIRMATION_NOT_FOUND,))
+    async def view(self, reference: Reference) -> ConfirmationView:
+        """Show a question: the exact call, its digest, who asks and who has approved.
 
-        Raises NotFoundError.
+        `reference` is its identifier, or an ending of it that fits only one open question. Raises NotFoundError.
         """
         return await self._shown(await self._services.confirmations.find(reference))
 
@@ -122,8 +135,15 @@ class Confirmations:
             raise NotFoundError(f"{reference!r} is not the id of a confirmation", code=Code.CONFIRMATION_NOT_FOUND)
         return asked[1]
 
-    async def preview(self, reference: str) -> Preview | None:
-        """What the call would change as things are now, such as a file's diff; None if its tool cannot say.
+    @operation(
+        "confirmations.preview",
+        f"GET {ONE}/preview",
+        "decide",
+        "Show what a call would change.",
+        codes=(Code.CONFIRMATION_NOT_FOUND,),
+    )
+    async def preview(self, reference: Reference) -> Preview | None:
+        """Show what the call would change as things are now, such as a file's diff; null if its tool cannot say.
 
         Raises NotFoundError.
         """
@@ -163,15 +183,37 @@ class Confirmations:
         self._wake()
         return await self._shown(decided)
 
-    async def revoke(self, reference: str, *, by: str = "", reason: str = "") -> ConfirmationView:
-        """Take back an approval that no call has used; the call asks again. Raises as `decide` does."""
+    @operation(
+        "confirmations.revoke",
+        f"POST {ONE}/revoke",
+        "decide",
+        "Take back an approval.",
+        body=REVOKE,
+        codes=(Code.CONFIRMATION_NOT_FOUND, Code.CONFIRMATION_CLOSED, Code.DECIDER_NOT_ALLOWED),
+        example={"reason": "the wrong account"},
+    )
+    async def revoke(self, reference: Reference, *, by: By = "", reason: str = "") -> ConfirmationView:
+        """Take back an approval that no call has used; the call asks again.
+
+        Raises as `decide` does.
+        """
         found = await self._services.confirmations.find(reference)
         revoked = await self._services.confirmations.revoke(found, by or self._principal, reason)
         self._wake()
         return await self._shown(revoked)
 
-    async def edit(self, reference: str, args: Any, *, by: str = "", reason: str = "") -> ConfirmationView:
-        """Replace an open question by one with other arguments, still to be approved.
+    @operation(
+        "confirmations.edit",
+        f"POST {ONE}/edit",
+        "decide",
+        "Ask about other arguments instead.",
+        body=Body("EditBody", "Other arguments for the call, which then has to be approved in its own right."),
+        codes=(*CLOSED, Code.INVALID_TOOL_ARGS, Code.NOT_CANONICAL),
+        invalid=Code.INVALID_TOOL_ARGS,
+        example={"args": {"path": "notes.md", "content": "shorter"}},
+    )
+    async def edit(self, reference: Reference, args: JsonObject, *, by: By = "", reason: str = "") -> ConfirmationView:
+        """Replace the question by one with other arguments, still to be approved.
 
         Raises NotFoundError, StateError or UsageError.
         """

@@ -19,7 +19,7 @@ from remit.models.message import Message, user
 from remit.operation import JobReference, operation
 from remit.policy.overlay import within
 from remit.service.heads import head_of
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.service.step_values import answer_of, prompt_of
 from remit.service.values import ERASED, value_of
 

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from remit.errors import AppendConflictError, NotFoundError, SchemaError
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.kinds import ToolInvocationStarted, decode
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.tools import hints
 from remit.tools.jobs import Offer
 

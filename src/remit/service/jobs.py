@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, UsageError
-from remit.ids import new_id, trace_id
+from remit.ids import new_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.routes import kept_for, route_of
 from remit.jobs.state import KIND, OURS, History, stream_of
@@ -27,14 +27,13 @@ from remit.journal.kinds import (
     SignalSent,
     decode,
 )
+from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.service.heads import fit_identifier, head_of, open_job, prove_job, stream_named
-from remit.service.rows import open_waits, step_rows
+from remit.service.options import Options
 from remit.service.search import Found, JobSearch, principal_of, search
-from remit.service.story import JobStory, decided_since
-from remit.service.task import artifacts, task_error, trace_lines
+from remit.service.story import JobStory, job_view
 from remit.service.values import encoded, title_of, value_of
 from remit.service.views import JobRow, JobView, job_row
-from remit.trace.story import Story
 
 if TYPE_CHECKING:
     from remit.jobs.bound import RecipeCall
@@ -46,33 +45,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _RECENT: Final = 10_000
+_ONE: Final = "/v1/jobs/{job}"
+_OPEN: Final = (Code.JOB_NOT_FOUND, Code.JOB_FINISHED)
 _PATIENCE_S: Final = 5.0
 """Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job is filed."""
-
-    title: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    priority: int = 0
-    """Higher runs first."""
-    principal: str = ""
-    """Who asks; empty: the configured principal."""
-    delay_s: float = 0.0
-    """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
-    policy: tuple[Mapping[str, Any], ...] = ()
-    """Rules for this job's calls, added to the policy; they may deny or ask, never allow (rule 8)."""
-    tools: tuple[str, ...] | None = None
-    """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
-    budget: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
-    subject: str = ""
-    """Whom its values are about, so that they can be erased; its title says nothing of them then, if none is given."""
-    job: str = ""
-    """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
-    untrusted: bool = False
-    """Whether its input is untrusted text: an agent's task then names nothing that its calls may reach."""
 
 
 class Jobs:
@@ -153,34 +129,7 @@ class Jobs:
 
     async def view(self, job: str) -> JobView:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
-        head = await head_of(self._journal, job)
-        row, events = job_row(head), (await self._journal.read(stream_of(job)))[: head.seq]
-        history = (story := Story(events)).history
-        created, end = history.created, history.end
-        done = end if isinstance(end, JobCompleted) else None
-        return JobView(
-            ok=done is not None,
-            task_type=row.name,
-            artifacts=artifacts(history),
-            trace_lines=trace_lines(events),
-            job=job,
-            state=row.state,
-            waiting_for=row.waiting_for,
-            row=row,
-            kind=created.kind if created else "",
-            principal=created.principal if created else "",
-            execution_version=created.execution_version if created else "",
-            ran_version=history.under,
-            module=created.module if created else "",
-            input=await value_of(self._journal, created.input, created.input_blob) if created else None,
-            result=await value_of(self._journal, done.result, done.result_blob) if done else None,
-            error=task_error(history, row),
-            steps=step_rows(story),
-            waits=open_waits(history, await decided_since(self._journal, job, history)),
-            events=head.seq,
-            retry_of=history.forked.job if history.forked else "",
-            trace_id=trace_id(job),
-        )
+        return await job_view(self._journal, job)
 
     async def story(self, job: str, known: JobStory | None = None) -> JobStory:
         """The job as a page shows it; `known` is one of earlier, carried on. Raises NotFoundError."""
@@ -290,14 +239,39 @@ class Jobs:
         )
         return await self._create(name, inputs.blobs + graph.blobs, options, created, planned)
 
+    @operation(
+        "jobs.retry",
+        f"POST {_ONE}/retry",
+        "call",
+        "Run a failed job again.",
+        body=Body("RetryBody", "Where a job goes on, and why."),
+        status=201,
+        codes=(
+            Code.JOB_NOT_FOUND,
+            Code.STEP_NOT_FOUND,
+            Code.JOB_NOT_RETRYABLE,
+            Code.RETRY_REPEATS,
+            Code.UNKNOWN_RECIPE,
+        ),
+        check=may_retry,
+        example={"reason": "the address is right now"},
+    )
     async def retry(
-        self, job: str, step: str = "", *, repeat: bool = False, by: str = "", reason: str = "", made: str = ""
+        self,
+        job: JobReference,
+        step: str = "",
+        *,
+        repeat: bool = False,
+        by: By = "",
+        reason: str = "",
+        made: Annotated[str, FromKey("job", repeats=True)] = "",
     ) -> Retried:
-        """Create a job that takes over what a failed or cancelled one recorded, and goes on where that one failed.
+        """Run a failed or cancelled job again in a new one, which takes over what is recorded.
 
-        With `step` it runs again from there, also if the job completed. Calls with side effects that ended well are
-        made again only with `repeat`. `made` is the identifier of the new job, if a repeated request has to meet the
-        same one: then it is not created again. Raises NotFoundError, or StateError (JOB_NOT_RETRYABLE, RETRY_REPEATS).
+        It goes on where the other failed; with `step`, from there, also if the job completed. Calls with side effects
+        that ended well are made again only with `repeat`. `made` is the identifier of the new job, if a repeated
+        request has to meet the same one: then it is not created again. Raises NotFoundError, or StateError
+        (JOB_NOT_RETRYABLE, RETRY_REPEATS).
         """
         from remit.jobs.retry import take_over
         from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
@@ -322,10 +296,29 @@ class Jobs:
                 raise
         return Retried(job=made, again=taken.again)
 
-    async def signal(self, job: str, name: str, payload: Any = None, *, by: str = "", key: str = "") -> None:
-        """Send a signal to a job that has not ended. Raises NotFoundError, StateError or UsageError.
+    @operation(
+        "jobs.signal",
+        f"POST {_ONE}/signal",
+        "decide",
+        "Send a signal.",
+        body=Body("SignalBody", "A signal."),
+        codes=(*_OPEN, Code.SIGNAL_INVALID),
+        invalid=Code.SIGNAL_INVALID,
+        example={"name": "go"},
+    )
+    async def signal(
+        self,
+        job: str,
+        name: str,
+        payload: Any = None,
+        *,
+        by: By = "",
+        key: Annotated[str, FromKey("sig", repeats=True)] = "",
+    ) -> JobRow:
+        """Send a job a signal.
 
-        Under the same `key` it is sent once, however often that is asked for, also if the job has ended meanwhile.
+        It must not have ended. Under the same `key` the signal is sent once, however often that is asked for, also if
+        the job has ended meanwhile. Raises NotFoundError, StateError or UsageError.
         """
         head, inbox = await head_of(self._journal, job), Inbox(self._journal, job)
         if key:
@@ -337,21 +330,40 @@ class Jobs:
         message = SignalSent(name=name, by=by or self._principal, key=key)
         await inbox.send(message, encoded(payload, Code.SIGNAL_INVALID), head)
         self._wake()
+        return await self.row(job)
 
-    async def cancel(self, job: str, *, by: str = "", reason: str = "") -> None:
-        """Ask a job to stop; its worker ends what is under way. Raises NotFoundError or StateError."""
+    @operation(
+        "jobs.cancel",
+        f"POST {_ONE}/cancel",
+        "decide",
+        "Stop a job.",
+        body=Body("CancelBody", "Why a job is to stop."),
+        codes=_OPEN,
+        example={"reason": "no longer needed"},
+    )
+    async def cancel(self, job: str, *, by: By = "", reason: str = "") -> JobRow:
+        """Ask a job to stop.
+
+        Its worker ends what is under way. Raises NotFoundError or StateError.
+        """
         await open_job(self._journal, job)
         await Inbox(self._journal, job).post(CancelRequested(by=by or self._principal, reason=reason))
         self._wake()
         await self._for_everyone(job)
+        return await self.row(job)
 
-    async def resume(self, job: str) -> None:
-        """Make a job due now. Raises NotFoundError, StateError, or ChainBrokenError if no worker continues it."""
+    @operation("jobs.resume", f"POST {_ONE}/resume", "decide", "Continue a job now.", codes=_OPEN)
+    async def resume(self, job: str) -> JobRow:
+        """Make a job due now, whatever it waits for.
+
+        Raises NotFoundError, StateError, or ChainBrokenError if no worker continues it.
+        """
         await prove_job(self._journal, await open_job(self._journal, job))
         if self.keeper:
             await self._for_everyone(job)
         await self._journal.wake(stream_of(job))
         await self._for_everyone(job)
+        return await self.row(job)
 
     # --- common
 

@@ -12,19 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.http.problem import Problem
-from remit.policy.overlay import covers
-from remit.tools.naming import key_of
+from remit.service.access import sees_tool
 
 if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.service.service import Service
 
 _STREAMS: Final = ("job", "session")
-
-
-def sees_tool(access: Access, tool: str) -> bool:
-    """Whether a token covers a tool; one that is limited covers no question that is about no tool."""
-    return not access.tools or (bool(tool) and covers(access.tools, tool, key_of(tool)))
 
 
 async def check_reach(service: Service, access: Access, path: Mapping[str, str]) -> None:

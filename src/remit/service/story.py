@@ -8,15 +8,16 @@ import msgspec
 
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.ids import trace_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.state import stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
 from remit.service.heads import CALL, PART, head_of, stream_named
 from remit.service.rows import open_waits, step_rows
-from remit.service.task import task_error
+from remit.service.task import artifacts, task_error, trace_lines
 from remit.service.values import value_of
-from remit.service.views import JobRow, OpenWait, StepRow, TaskError, job_row
+from remit.service.views import JobRow, JobView, OpenWait, StepRow, TaskError, job_row
 from remit.trace.story import Story
 from remit.trace.untrusted import arguments
 
@@ -138,3 +139,35 @@ async def beside(journal: Journal, identifier: str) -> list[str]:
     calls = HeadQuery(kind=CALL, labels={"session": identifier}, limit=_RECENT)
     heads = [*await journal.heads(parts), *await journal.heads(calls)]
     return [head.stream for head in reversed(heads)]
+
+
+async def job_view(journal: Journal, job: str) -> JobView:
+    """One job, whole, as it is at one moment. Raises NotFoundError."""
+    head = await head_of(journal, job)
+    row, events = job_row(head), (await journal.read(stream_of(job)))[: head.seq]
+    history = (story := Story(events)).history
+    created, end = history.created, history.end
+    done = end if isinstance(end, JobCompleted) else None
+    return JobView(
+        ok=done is not None,
+        task_type=row.name,
+        artifacts=artifacts(history),
+        trace_lines=trace_lines(events),
+        job=job,
+        state=row.state,
+        waiting_for=row.waiting_for,
+        row=row,
+        kind=created.kind if created else "",
+        principal=created.principal if created else "",
+        execution_version=created.execution_version if created else "",
+        ran_version=history.under,
+        module=created.module if created else "",
+        input=await value_of(journal, created.input, created.input_blob) if created else None,
+        result=await value_of(journal, done.result, done.result_blob) if done else None,
+        error=task_error(history, row),
+        steps=step_rows(story),
+        waits=open_waits(history, await decided_since(journal, job, history)),
+        events=head.seq,
+        retry_of=history.forked.job if history.forked else "",
+        trace_id=trace_id(job),
+    )

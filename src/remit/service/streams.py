@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
+from remit.operation import Wire, operation
 from remit.service.heads import CALL, head_of, stream_named
 from remit.service.states import shown_state
 from remit.service.story import beside, story_of, whole
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from remit.trace.story import Story
 
 _PAGE: Final = 500
+_JOB: Final = Wire("job", looked_up=True)
 
 
 class Streams:
@@ -71,8 +73,12 @@ class Streams:
         """The same for news of whole streams: one began, was woken, parked, leased or closed."""
         return await self._journal.heads_changed(since)
 
-    async def narrative(self, identifier: str) -> Narrative:
-        """The story of a job or session, with who allowed what. Raises NotFoundError."""
+    @operation("jobs.trace", "GET /v1/jobs/{job}/trace", "read", "Tell what a job did.", codes=(Code.JOB_NOT_FOUND,))
+    async def narrative(self, identifier: Annotated[str, _JOB]) -> Narrative:
+        """Tell what a job or session did: times, versions, who allowed what.
+
+        Raises NotFoundError.
+        """
         story = await story_of(self._journal, identifier)
         head = await head_of(self._journal, identifier)
         narrative = story.narrative(stopped=head.kind == KIND and shown_state(job_row(head)) == "stopped")
@@ -86,8 +92,12 @@ class Streams:
         """The same, told step by step. Raises NotFoundError."""
         return await story_of(self._journal, identifier)
 
-    async def verify(self, identifier: str | None = None) -> VerifyReport:
-        """Check the chains of a job or session and of all that belongs to it, or of the whole journal."""
+    @operation("jobs.verify", "GET /v1/jobs/{job}/verify", "read", "Check a job's record.", codes=(Code.JOB_NOT_FOUND,))
+    async def verify(self, identifier: Annotated[str | None, _JOB] = None) -> VerifyReport:
+        """Check that nothing recorded of a job, and of all that belongs to it, was changed.
+
+        A session is checked as well; without `identifier`, the whole journal.
+        """
         from remit.gateway.remembered_calls import RememberedCalls  # noqa: PLC0415 - only who verifies needs them
         from remit.gateway.sums import ModelSums  # noqa: PLC0415 - as above
 

@@ -20,8 +20,8 @@ from remit.ids import encode
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.redact import line
-from remit.service.jobs import Options
 from remit.service.many import at_rest
+from remit.service.options import Options
 from remit.service.views import job_row
 from remit.tickets.report import RunFacts, RunReport, run_report
 from remit.tickets.run import RunHistory, key_of

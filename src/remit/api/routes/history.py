@@ -14,8 +14,6 @@ from remit.codes import Code
 from remit.http.problem import Problem
 from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
-from remit.service.views import VerifyReport
-from remit.trace.narrative import Narrative
 
 if TYPE_CHECKING:
     from remit.service.streams import Streams
@@ -71,11 +69,6 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """What running a job's recipe again on its record came to."""
 
     report: ReplayReport
-
-
-async def trace(asked: ApiRequest) -> Narrative:
-    """Tell what a job or session did: times, versions, who allowed what."""
-    return await asked.service.streams.narrative(await _known(asked))
 
 
 async def events(asked: ApiRequest) -> EventPage:
@@ -136,11 +129,6 @@ async def replay(asked: ApiRequest) -> Replayed:
     return Replayed(report=found)
 
 
-async def verify(asked: ApiRequest) -> VerifyReport:
-    """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
-    return await asked.service.streams.verify(await _known(asked))
-
-
 async def _known(asked: ApiRequest) -> str:
     return await asked.service.jobs.find(asked.path["job"])
 
@@ -153,16 +141,6 @@ _ONE: Final = "/v1/jobs/{job}"
 _FOUND: Final = (Code.JOB_NOT_FOUND,)
 
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path=f"{_ONE}/trace",
-        name="jobs.trace",
-        scope="read",
-        summary="Tell what a job did.",
-        handler=trace,
-        answer=Narrative,
-        codes=_FOUND,
-    ),
     Route(
         method="GET",
         path=f"{_ONE}/events",
@@ -209,15 +187,5 @@ ROUTES: Final = (
             Code.MODEL_DRIFT,
             Code.JOB_NOT_REPLAYABLE,
         ),
-    ),
-    Route(
-        method="GET",
-        path=f"{_ONE}/verify",
-        name="jobs.verify",
-        scope="read",
-        summary="Check a job's record.",
-        handler=verify,
-        answer=VerifyReport,
-        codes=_FOUND,
     ),
 )

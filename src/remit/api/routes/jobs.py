@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -13,14 +13,9 @@ from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
-from remit.service.jobs import Options
-from remit.service.retrying import Retried
+from remit.service.options import Options
 from remit.service.search import JobSearch
 from remit.service.views import JobRow, JobView
-
-if TYPE_CHECKING:
-    from remit.http.access import Access
-    from remit.service.jobs import Jobs
 
 _PAGE: Final = 1_000
 _LONGEST_S: Final = 60
@@ -72,29 +67,6 @@ class StartBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom its values are about, so that they can be erased."""
 
 
-class SignalBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A signal."""
-
-    name: str
-    payload: Any = None
-
-
-class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a job goes on, and why."""
-
-    step: str = ""
-    """Run again from this step; empty: where it failed."""
-    repeat: bool = False
-    """Whether calls with side effects that ended well are made again."""
-    reason: str = ""
-
-
-class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a job is to stop."""
-
-    reason: str = ""
-
-
 async def page(asked: ApiRequest) -> JobPage:
     """List jobs, newest first, page by page."""
     query: JobQuery = asked.query
@@ -126,44 +98,6 @@ async def view(asked: ApiRequest) -> JobView:
     job = await asked.service.jobs.find(asked.path["job"])
     await _held(asked, job)
     return await asked.service.jobs.view(job)
-
-
-async def signal(asked: ApiRequest) -> JobRow:
-    """Send a job a signal."""
-    body: SignalBody = asked.body
-    await asked.service.jobs.signal(
-        asked.path["job"], body.name, body.payload, by=asked.principal, key=asked.identifier("sig")
-    )
-    return await asked.service.jobs.row(asked.path["job"])
-
-
-async def cancel(asked: ApiRequest) -> JobRow:
-    """Ask a job to stop."""
-    await asked.service.jobs.cancel(asked.path["job"], by=asked.principal, reason=asked.body.reason)
-    return await asked.service.jobs.row(asked.path["job"])
-
-
-async def retry(asked: ApiRequest) -> Retried:
-    """Run a failed or cancelled job again in a new one, which takes over what is recorded."""
-    body: RetryBody = asked.body
-    job = await asked.service.jobs.find(asked.path["job"])
-    await may_retry(asked.service.jobs, job, asked.access)
-    return await asked.service.jobs.retry(
-        job, body.step, repeat=body.repeat, by=asked.principal, reason=body.reason, made=asked.identifier("job")
-    )
-
-
-async def may_retry(jobs: Jobs, job: str, access: Access) -> None:
-    """Raise Problem unless a token may have a job run again: all that it may, under the requester's name."""
-    access.require_all_tools("the job")
-    if access.principal is not None and await jobs.principal(job) != access.principal:
-        access.require("decide")
-
-
-async def resume(asked: ApiRequest) -> JobRow:
-    """Make a job due now, whatever it waits for."""
-    await asked.service.jobs.resume(asked.path["job"])
-    return await asked.service.jobs.row(asked.path["job"])
 
 
 async def row(asked: ApiRequest) -> JobRow:
@@ -249,60 +183,5 @@ ROUTES: Final = (
         query=WaitQuery,
         answer=JobRow,
         codes=(Code.JOB_NOT_FOUND,),
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/signal",
-        name="jobs.signal",
-        scope="decide",
-        summary="Send a signal.",
-        handler=signal,
-        body=SignalBody,
-        answer=JobRow,
-        starts=True,
-        codes=(*_OPEN, Code.SIGNAL_INVALID),
-        example={"name": "go"},
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/cancel",
-        name="jobs.cancel",
-        scope="decide",
-        summary="Stop a job.",
-        handler=cancel,
-        body=CancelBody,
-        answer=JobRow,
-        codes=_OPEN,
-        example={"reason": "no longer needed"},
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/retry",
-        name="jobs.retry",
-        scope="call",
-        summary="Run a failed job again.",
-        handler=retry,
-        body=RetryBody,
-        answer=Retried,
-        status=201,
-        starts=True,
-        codes=(
-            Code.JOB_NOT_FOUND,
-            Code.STEP_NOT_FOUND,
-            Code.JOB_NOT_RETRYABLE,
-            Code.RETRY_REPEATS,
-            Code.UNKNOWN_RECIPE,
-        ),
-        example={"reason": "the address is right now"},
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/resume",
-        name="jobs.resume",
-        scope="decide",
-        summary="Continue a job now.",
-        handler=resume,
-        answer=JobRow,
-        codes=_OPEN,
     ),
 )

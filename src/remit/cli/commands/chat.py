@@ -44,7 +44,7 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     created = new_id("job")
 
     async def say(remit: Opened) -> list[str]:
-        from remit.service.jobs import Options
+        from remit.service.options import Options
 
         found = await remit.service.jobs.find(job)
         return [await remit.service.conversations.say(found, text, Options(job=created))]

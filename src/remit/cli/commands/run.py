@@ -123,7 +123,7 @@ class _Start:
     async def __call__(self, remit: Opened) -> list[str]:
         """The job's id. Raises UsageError."""
         from remit.cli.parameters import plan_input, recipe_input
-        from remit.service.jobs import Options
+        from remit.service.options import Options
 
         options = Options(**self.options)
         if is_plan(self.name):

@@ -6,7 +6,7 @@ from typing import Final
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.testing.service.world import Check, Reach, refused, world
 
 _TOOLS: Final = ["desk.*"]

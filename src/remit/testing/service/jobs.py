@@ -8,7 +8,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, PlanError, StateError, UsageError
 from remit.ids import new_id
 from remit.jobs.plans.check import read_plan
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.testing.service.world import Check, Reach, refused, world
 
 _PLAN: Final = {

@@ -33,7 +33,7 @@ def command(state: State, /, file: str, **given: Any) -> int:
     bound = {"messages": _messages(file), **{name: value for name, value in given.items() if value not in {None, ""}}}
 
     async def start(remit: Any) -> list[str]:
-        from remit.service.jobs import Options
+        from remit.service.options import Options
 
         return [await remit.service.jobs.start_named(IMPORTED, bound, Options(job=created, title=f"import {file}"))]
 

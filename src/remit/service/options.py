@@ -1,0 +1,34 @@
+"""How a job is filed, and what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is filed."""
+
+    title: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    priority: int = 0
+    """Higher runs first."""
+    principal: str = ""
+    """Who asks; empty: the configured principal."""
+    delay_s: float = 0.0
+    """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
+    policy: tuple[Mapping[str, Any], ...] = ()
+    """Rules for this job's calls, added to the policy; they may deny or ask, never allow (rule 8)."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
+    budget: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
+    subject: str = ""
+    """Whom its values are about, so that they can be erased; its title says nothing of them then, if none is given."""
+    job: str = ""
+    """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
+    untrusted: bool = False
+    """Whether its input is untrusted text: an agent's task then names nothing that its calls may reach."""
