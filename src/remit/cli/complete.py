@@ -30,6 +30,16 @@ def jobs(context: click.Context, _parameter: click.Parameter, incomplete: str) -
     return _offered(context, incomplete, look)
 
 
+def operations(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Operations of the HTTP API."""
+    from click.shell_completion import CompletionItem
+
+    from remit.api.calls import OPERATIONS
+
+    names = sorted(name for name in OPERATIONS if name.startswith(incomplete))
+    return [CompletionItem(name, help=_plain(OPERATIONS[name].summary)) for name in names]
+
+
 def confirmations(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Open questions."""
 

@@ -49,6 +49,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "journal": Entry("Operate", "Move the journal to another place or back it up, erase values, or seal it."),
     "notify": Entry("Operate", "See who is told what waits or failed, and test it."),
     "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
+    "api": Entry("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
     "config": Entry("Operate", "Show every setting and where it came from."),
     "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
     "parts": Entry("Operate", "List the parts of Remit: where each is from, and what it brings."),

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from remit.service.views import JobRow
 
 T = TypeVar("T")
+_ANSWER_S: Final = 600.0
+"""Seconds that an operation may take that is called by its name, such as a replay."""
 _LONGEST_S: Final = 86_400.0
 """Seconds that a call without a timeout of its own may take; the tool's limit is shorter."""
 
@@ -111,6 +113,13 @@ class RemoteRemit:
     async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Have a job's recipe run again on its record alone, with the code of the server."""
         return await self.service.jobs.replay(job, anyway=anyway)
+
+    async def ask(self, name: str, *path: str, query: Any = None, body: Any = None) -> Any:
+        """Call an operation of the server by its name, such as `tickets.view`; its answer in the operation's type.
+
+        `path` fills the braces of its path. Raise the error that the same call raises on a journal here.
+        """
+        return await self._connection.ask(name, *path, query=query, body=body, held_s=_ANSWER_S)
 
     async def call(
         self, tool: str, args: dict[str, Any] | None = None, *, timeout: float | None = None, key: str = ""

@@ -12,7 +12,7 @@ from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import File, Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
-from remit.service.access import may_retry
+from remit.service.jobs import may_retry
 from remit.service.views import ConfirmationView, VerifyReport
 
 

@@ -15,7 +15,7 @@ from remit.http.access import Scope
 from remit.http.problem import Problem
 from remit.pages.jobs import Filter, Line, line_of, matching
 from remit.pages.page import Page, PageRequest, View
-from remit.service.access import may_retry
+from remit.service.jobs import may_retry
 from remit.service.views import JobRow
 
 Action = Literal["cancel", "resume", "retry"]

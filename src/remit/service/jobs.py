@@ -12,6 +12,7 @@ from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, UsageError
+from remit.http.access import Access
 from remit.ids import new_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.routes import kept_for, route_of
@@ -49,6 +50,13 @@ _ONE: Final = "/v1/jobs/{job}"
 _OPEN: Final = (Code.JOB_NOT_FOUND, Code.JOB_FINISHED)
 _PATIENCE_S: Final = 5.0
 """Seconds that a new job waits for servers still connecting: their tools then do not count for its record."""
+
+
+async def may_retry(jobs: Jobs, access: Access, path: Mapping[str, Any]) -> None:
+    """Raise Problem unless a token may have a job run again: all that it may, under the requester's name."""
+    access.require_all_tools("the job")
+    if access.principal is not None and await jobs.principal(path["job"]) != access.principal:
+        access.require("decide")
 
 
 class Jobs:

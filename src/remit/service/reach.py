@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.http.problem import Problem
-from remit.service.access import sees_tool
+from remit.service.visible import sees_tool
 
 if TYPE_CHECKING:
     from remit.http.access import Access

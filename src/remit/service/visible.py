@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from remit.http.access import Access
 from remit.policy.decision import Caller
 from remit.policy.levels import exposed
 from remit.policy.overlay import covers
 from remit.tools.meta import Level
+from remit.tools.naming import key_of
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -73,3 +75,8 @@ def offered_tool(tool: Tool, services: Services, caller: Caller) -> OfferedTool:
         },
         offered=tool.quarantined is None and not refused,
     )
+
+
+def sees_tool(access: Access, tool: str) -> bool:
+    """Whether a token covers a tool; one that is limited covers no question that is about no tool."""
+    return not access.tools or (bool(tool) and covers(access.tools, tool, key_of(tool)))

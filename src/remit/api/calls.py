@@ -1,0 +1,140 @@
+"""Calls a route by its name, with words of a command line, on a service of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
+from urllib.parse import urlencode
+
+import msgspec
+
+from remit.api.request import pairs_of
+from remit.api.route import Answer, ApiRequest, Route
+from remit.api.routes import ROUTES
+from remit.api.sessions import HttpSessions
+from remit.codes import Code
+from remit.errors import NotFoundError, UsageError
+from remit.http.access import ANYBODY
+from remit.http.trace_context import TraceContext
+from remit.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from remit.service.service import Service
+
+OPERATIONS: Final = {
+    route.name: route for route in ROUTES if route.handler is not None and route.media == "application/json"
+}
+"""The routes that answer with JSON, once."""
+
+
+class Values(NamedTuple):
+    """What a request holds, decoded."""
+
+    path: tuple[str, ...]
+    """In the order of the braces of the path."""
+    query: Any
+    body: Any
+
+
+def operation_named(name: str) -> Route:
+    """Return an operation. Raise NotFoundError (PATH_UNKNOWN) that names close ones."""
+    route = OPERATIONS.get(name)
+    if route is None:
+        hint = did_you_mean(name, OPERATIONS, most=2) or "`remit api` lists them."
+        raise NotFoundError(f"there is no operation {name!r:.80}", code=Code.PATH_UNKNOWN, remedy=hint)
+    return route
+
+
+def parameters_of(route: Route) -> tuple[str, ...]:
+    """Return the names that a route takes: those of its path, its query and its body."""
+    kinds = (route.query, route.body)
+    fields = [each.encode_name for kind in kinds if _is_struct(kind) for each in msgspec.structs.fields(kind)]
+    return tuple(dict.fromkeys((*route.parameters, *fields)))
+
+
+def values_of(route: Route, words: Iterable[tuple[str, str]]) -> Values:
+    """Tell names and texts apart by what the route takes. Raise UsageError or Problem for what does not fit.
+
+    A text is a JSON value if it is one and its field takes other values than texts; a name that stands several times is
+    a list.
+    """
+    known = _types(route.query), _types(route.body)
+    path: dict[str, str] = {}
+    query: list[tuple[str, str]] = []
+    body: dict[str, Any] = {}
+    for name, text in words:
+        if name in route.parameters and name not in path:
+            path[name] = text
+        elif name in known[0]:
+            query.append((name, text))
+        elif name in known[1] or _takes_any(route):
+            value = _value(text, known[1].get(name))
+            body[name] = value if name not in body else [*_listed(body[name]), value]
+        else:
+            why = f"{route.name} takes no {name!r:.80}"
+            raise UsageError(why, code=Code.INVALID_INPUT, remedy=f"It takes: {', '.join(parameters_of(route))}.")
+    missing = [name for name in route.parameters if name not in path]
+    if missing:
+        raise UsageError(f"{route.name} needs {', '.join(missing)}", code=Code.INVALID_INPUT)
+    try:
+        decoded = msgspec.convert(body, route.body) if route.body is not None else None
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{route.name}: {error}", code=Code.INVALID_INPUT) from error
+    asked = pairs_of(urlencode(query).encode(), route.query, "The query")
+    return Values(tuple(path[name] for name in route.parameters), asked, decoded)
+
+
+async def call(service: Service, route: Route, values: Values) -> Any:
+    """Return what the route answers, asked by the operator of this process. Raise RemitError or Problem."""
+    sessions = HttpSessions(service)
+    request = ApiRequest(
+        service=service,
+        path=dict(zip(route.parameters, values.path, strict=True)),
+        query=values.query,
+        body=values.body,
+        access=ANYBODY,
+        headers={},
+        key="",
+        trace=TraceContext.of(""),
+        request="",
+        stopping=asyncio.Event(),
+        left=_stays,
+        session=lambda: sessions.of(""),
+    )
+    if route.handler is None:
+        raise UsageError(f"{route.name} is a stream")
+    answer = await route.handler(request)
+    return answer.value if isinstance(answer, Answer) else answer
+
+
+async def _stays() -> None:
+    """Wait for the end of a client that never leaves."""
+    await asyncio.Event().wait()
+
+
+def _types(kind: Any) -> dict[str, Any]:
+    return {each.encode_name: each.type for each in msgspec.structs.fields(kind)} if _is_struct(kind) else {}
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _takes_any(route: Route) -> bool:
+    return route.body is not None and not _is_struct(route.body)
+
+
+def _value(text: str, kind: Any) -> Any:
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if bare is str or {*get_args(bare)} == {str, NoneType}:
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,90 @@
+"""`remit api`: any operation of the HTTP API, by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.api.calls import Values
+    from remit.api.route import Route
+    from remit.cli.opened import Opened
+
+
+@click.command("api")
+@click.argument("name", required=False, shell_complete=complete.operations)
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
+@json_option("the answer, or the operations")
+@pass_state
+def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
+    """List the operations of the HTTP API, or call one and print its answer as JSON.
+
+    The values fill the path, the query and the body of the request. A value is read as JSON if it is JSON and the
+    field takes more than text; a key that is given several times makes a list. Without --server the operation works on
+    the journal here, with all scopes and in your name. A job that it starts waits for `remit worker` or `remit serve`.
+    """
+    if name is None:
+        return _list(state)
+    from remit.api.calls import operation_named, values_of
+    from remit.http.problem import Problem
+
+    route = operation_named(name)
+    pairs = [value.partition("=") for value in values]
+    if wrong := next((key for key, separator, _ in pairs if not (key and separator)), None):
+        raise click.UsageError(f"{wrong!r} is not KEY=VALUE.")
+    try:
+        answer = _call(state, route, values_of(route, [(key, text) for key, _, text in pairs]))
+    except Problem as problem:
+        from remit.client.problems import error_of
+
+        raise error_of(problem.status, problem.body) from problem
+    if answer is not None or route.answer is not None:
+        state.output.json(answer, indent=not state.as_json)
+    return exit_codes.OK
+
+
+def _call(state: State, route: Route, values: Values) -> Any:
+    """Return the answer of the server if one was named, else of the service over the journal here."""
+    from remit.api.calls import call
+    from remit.app import Remit
+
+    async def work(remit: Opened) -> Any:
+        if isinstance(remit, Remit):
+            return await call(remit.service, route, values)
+        from remit.client.remote import RemoteRemit
+
+        assert isinstance(remit, RemoteRemit)  # noqa: S101 - there are these two
+        return await remit.ask(route.name, *values.path, query=values.query, body=values.body)
+
+    changes = route.method != "GET"
+    return state.ask(work, writes=changes, creates=changes)
+
+
+def _list(state: State) -> int:
+    from remit.api.calls import OPERATIONS, parameters_of
+
+    routes = sorted(OPERATIONS.values(), key=lambda route: route.name)
+    if state.as_json:
+        rows = [
+            {
+                "name": route.name,
+                "method": route.method,
+                "path": route.path,
+                "scope": route.scope or "",
+                "summary": route.summary,
+                "parameters": parameters_of(route),
+            }
+            for route in routes
+        ]
+        state.output.json(rows)
+        return exit_codes.OK
+    from remit.cli.tables import Column, table
+
+    columns = (Column("NAME"), Column("TAKES", whole=False), Column("WHAT IT DOES", whole=False))
+    table(state.output.out, columns, [(route.name, " ".join(parameters_of(route)), route.summary) for route in routes])
+    return exit_codes.OK
