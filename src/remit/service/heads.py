@@ -8,6 +8,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.ids import decode as decode_id
 from remit.jobs.state import ENDED, KIND, stream_of
+from remit.journal.event import HeadQuery
 
 if TYPE_CHECKING:
     from remit.journal.event import Head
@@ -20,6 +21,7 @@ PART: Final = "session_part"
 CALL: Final = "call"
 """The kind of the streams of calls from outside jobs that outlive a request."""
 _IDENTIFIER: Final = "Give an id of job_ and 26 digits, or none for a new job."
+_RECENT: Final = 10_000
 _KINDS: Final = {"ses": SESSION, "call": CALL}
 
 
@@ -68,3 +70,20 @@ def fit_identifier(job: str) -> str:
     if prefix != KIND:
         raise UsageError(f"{job!r} is not a job's identifier", remedy=_IDENTIFIER)
     return job
+
+
+async def find_job(journal: Journal, reference: str) -> str:
+    """Return the identifier of a job that people name: see `Jobs.find`."""
+    if reference == "last":
+        if newest := await journal.heads(HeadQuery(kind=KIND, limit=1)):
+            return newest[0].stream.partition("/")[2]
+        raise NotFoundError("there are no jobs yet", remedy="Start one with `remit run`.")
+    if await journal.head(stream_named(reference)) is not None:
+        return reference
+    heads = await journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
+    found = [head for head in heads if head.stream.endswith(reference)]
+    found = found or [head for head in heads if head.stream.startswith(stream_of(reference))]
+    if len(found) != 1:
+        why = f"fits {len(found)} jobs" if found else "is not the id of a job"
+        raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
+    return found[0].stream.partition("/")[2]

@@ -11,7 +11,7 @@ import msgspec
 from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, UsageError
+from remit.errors import AppendConflictError, UsageError
 from remit.http.access import Access
 from remit.ids import new_id
 from remit.jobs.inbox import Inbox
@@ -29,7 +29,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.operation import Body, By, FromKey, JobReference, operation
-from remit.service.heads import fit_identifier, head_of, open_job, prove_job, stream_named
+from remit.service.heads import find_job, fit_identifier, head_of, open_job, prove_job
 from remit.service.options import Options
 from remit.service.search import Found, JobSearch, principal_of, search
 from remit.service.story import JobStory, job_view
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from remit.service.retrying import Retried
 
 T = TypeVar("T")
-_RECENT: Final = 10_000
 _ONE: Final = "/v1/jobs/{job}"
 _OPEN: Final = (Code.JOB_NOT_FOUND, Code.JOB_FINISHED)
 _PATIENCE_S: Final = 5.0
@@ -77,19 +76,7 @@ class Jobs:
 
         Raises NotFoundError.
         """
-        if reference == "last":
-            if newest := await self._journal.heads(HeadQuery(kind=KIND, limit=1)):
-                return job_row(newest[0]).job
-            raise NotFoundError("there are no jobs yet", remedy="Start one with `remit run`.")
-        if await self._journal.head(stream_named(reference)) is not None:
-            return reference
-        heads = await self._journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
-        found = [head for head in heads if head.stream.endswith(reference)]
-        found = found or [head for head in heads if head.stream.startswith(stream_of(reference))]
-        if len(found) != 1:
-            why = f"fits {len(found)} jobs" if found else "is not the id of a job"
-            raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
-        return job_row(found[0]).job
+        return await find_job(self._journal, reference)
 
     async def rows(
         self,

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 
-
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is filed."""
 
