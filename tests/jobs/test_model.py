@@ -20,7 +20,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.models.message import user
 from remit.models.prompt import Sampling
 from remit.policy.overlay import parse_overlay
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.settings import Settings, load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.opened import until, until_waiting

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remit import Remit
 from remit.notify.answer import Answer
 from remit.notify.delivery import pause_s
-from remit.service.jobs import Options
+from remit.service.options import Options
 from remit.testing.clock import ManualClock
 from tests.notify.servers import Hook
 from tests.notify.telling import CODE, MINUTE, Script, Teller, ask, fails, repay, ships, telling, until_closed
