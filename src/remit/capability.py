@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from remit.blocking import Threads
     from remit.clock import Clock
+    from remit.journal.journal import Journal
     from remit.randomness import RandomSource
     from remit.sandbox.enclosure import Enclosures
     from remit.settings import Settings
@@ -78,6 +79,8 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[McpServer, ...]
     """The MCP servers that are not disabled."""
     pins: Pins
+    journal: Journal
+    """For what a part keeps in streams of its own."""
     clock: Clock
     chance: RandomSource
     threads: Threads

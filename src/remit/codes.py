@@ -316,6 +316,23 @@ class Code(Enum):
     TIMEOUT = Row(NOTE, 504, False, "The program was ended because it exceeded its time limit.")
     FAILED = Row(NOTE, 422, False, "The program failed; exit code, signal and limit say how.")
 
+    # --- causes on the web (contract: tools), kept on an outcome as `cause`
+    WebProviderError = Row(NOTE, 502, True, "The search or web backend failed.")
+    WebBlocked = Row(NOTE, 502, False, "The site or backend refused automated access.")
+    captcha_required = Row(NOTE, 502, False, "The site requires a person to solve a challenge.")
+    captcha_cooldown = Row(NOTE, 503, True, "The site recently required a challenge; requests to it pause for a while.")
+    http_403 = Row(NOTE, 403, False, "The site refused access.")
+    http_429 = Row(NOTE, 503, True, "The site received too many requests.")
+    WebParseError = Row(NOTE, 502, False, "The backend's answer could not be understood.")
+    ssrf_blocked = Row(NOTE, 403, False, "The address is private or otherwise forbidden.")
+    dns_failed = Row(NOTE, 502, True, "The host's name could not be resolved.")
+    connect_failed = Row(NOTE, 502, True, "The host could not be reached.")
+    tls_failed = Row(NOTE, 502, False, "The host's certificate or encryption is not trusted.")
+    timeout_connect = Row(NOTE, 504, True, "The host did not accept the connection in time.")
+    timeout_read = Row(NOTE, 504, True, "The host did not send its answer in time.")
+    parse_failed = Row(NOTE, 422, False, "The page could not be parsed as its declared type.")
+    unsupported_content_type = Row(NOTE, 415, False, "The answer has an unsupported content type.")
+
     # --- reserved, as below: evidence (contract: tickets)
     EVIDENCE_WRITE_FAILED = Reserved(NOTE, 500, True, "The item's bytes could not be stored.")
     EVIDENCE_PATH_TRAVERSAL = Reserved(NOTE, 403, False, "The item's path leaves its folder.")
@@ -323,25 +340,8 @@ class Code(Enum):
     EVIDENCE_INVALID_ITEM = Reserved(NOTE, 400, False, "The item lacks a required field.")
     EVIDENCE_INVALID_TRUNCATION = Reserved(NOTE, 400, False, "An item that must be complete was cut.")
 
-    # --- reserved: web causes (contract: tools), kept on an outcome as `cause`
-    WebProviderError = Reserved(NOTE, 502, True, "The search or web backend failed.")
-    WebBlocked = Reserved(NOTE, 502, False, "The site or backend refused automated access.")
-    captcha_required = Reserved(NOTE, 502, False, "The site requires a person to solve a challenge.")
-    captcha_cooldown = Reserved(
-        NOTE, 503, True, "The site recently required a challenge; requests to it pause for a while."
-    )
-    http_403 = Reserved(NOTE, 403, False, "The site refused access.")
-    http_429 = Reserved(NOTE, 503, True, "The site received too many requests.")
-    WebParseError = Reserved(NOTE, 502, False, "The backend's answer could not be understood.")
-    ssrf_blocked = Reserved(NOTE, 403, False, "The address is private or otherwise forbidden.")
-    dns_failed = Reserved(NOTE, 502, True, "The host's name could not be resolved.")
-    connect_failed = Reserved(NOTE, 502, True, "The host could not be reached.")
-    tls_failed = Reserved(NOTE, 502, False, "The host's certificate or encryption is not trusted.")
-    timeout_connect = Reserved(NOTE, 504, True, "The host did not accept the connection in time.")
-    timeout_read = Reserved(NOTE, 504, True, "The host did not send its answer in time.")
+    # --- reserved: causes on the web (contract: tools)
     content_too_large = Reserved(NOTE, 413, False, "The decoded answer is larger than the limit.")
-    parse_failed = Reserved(NOTE, 422, False, "The page could not be parsed as its declared type.")
-    unsupported_content_type = Reserved(NOTE, 415, False, "The answer has an unsupported content type.")
 
     # --- reserved: tickets and their executor (contract: tickets)
     CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a required setting.")

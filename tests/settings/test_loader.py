@@ -26,6 +26,19 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tools.unprotected": (["a"], ["b", "c.*"], ["d"]),
     "fs.max_read_bytes": (1, 2, 3),
     "fs.search_anywhere": (False, True, False),
+    "web.search": (["stub"], ["ddg_html"], ["brave", "searxng"]),
+    "web.fuse": (True, False, True),
+    "web.searxng_url": ("http://a", "http://b", "http://c"),
+    "web.searxng_key": ("a", "b", "c"),
+    "web.searxng_timeout_ms": (1, 2, 3),
+    "web.brave_key": ("a", "b", "c"),
+    "web.serper_key": ("a", "b", "c"),
+    "web.cooldown_seconds": (1, 2, 3),
+    "web.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
+    "web.max_bytes": (1, 2, 3),
+    "web.robots": (False, True, False),
+    "web.pause_ms": (1, 2, 3),
+    "web.pages": (1, 2, 3),
     "sandbox.driver": ("container", "wasm", "bwrap"),
     "sandbox.min_isolation": ("kernel", "namespaces", "kernel"),
     "sandbox.warm": (1, 2, 3),
@@ -114,6 +127,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+MASKED = {"web.searxng_key", "web.brave_key", "web.serper_key"}
+"""Settings whose values are never shown."""
 PATHS = {
     "app.modules",
     "confirm.allowed_signers",
@@ -174,7 +189,8 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(where: dict[
         if winner is None:
             assert settings[key][1] == "default"
         else:
-            assert settings[key] == (VALUES[key][winner], (str(file), table()[key].env[0], "command line")[winner])
+            shown = "***" if key in MASKED else VALUES[key][winner]
+            assert settings[key] == (shown, (str(file), table()[key].env[0], "command line")[winner])
 
 
 def test_no_setting_is_left_out_of_the_test_of_priorities() -> None:

@@ -27,6 +27,7 @@ from remit.settings.sections.sandbox import SandboxSettings
 from remit.settings.sections.serve import ServeSettings
 from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
+from remit.settings.sections.web import WebSettings
 
 HIDDEN: Final = "(set)"
 """Stands for the value of a setting of a part that the core does not know."""
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolSettings
     mcp: McpSettings
     fs: FsSettings
+    web: WebSettings
     sandbox: SandboxSettings
     policy: PolicySettings
     confirm: ConfirmSettings

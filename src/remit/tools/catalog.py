@@ -35,7 +35,7 @@ from remit.tools.tool import Tool, admit, quarantine
 
 __all__ = ["Catalog", "ResolveError", "Tool"]
 
-PREFERRED: Final = ("builtin", "mcp_*", "stub")
+PREFERRED: Final = ("builtin", "mcp_*", "web", "stub")
 LIST_TIMEOUT_S: Final = 30.0
 """Seconds after which a provider that does not list its tools counts as failed."""
 

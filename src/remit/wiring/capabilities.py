@@ -54,6 +54,14 @@ FIRST_PARTY: Final = (
         recipes=("remit.recipes.run_code_snippet:run_code_snippet",),
     ),
     Capability(
+        name="web",
+        about="Search, fetch and read pages of the web.",
+        providers="remit.providers.web.opening:open_web",
+        provider_ids=("web", "stub_web"),
+        modules=("aiohttp", "lxml_html_clean", "protego", "resiliparse", "trafilatura"),
+        extra="web",
+    ),
+    Capability(
         name="mcp",
         about="The tools of MCP servers.",
         providers="remit.providers.mcp.opening:open_servers",

@@ -265,6 +265,7 @@ class Runtime:
             tools=(*self.modules.tools, *self._additions.tools),
             servers=self.servers,
             pins=self.pins,
+            journal=self.journal,
             clock=self.journal.clock,
             chance=self.chance,
             threads=Threads(self.settings.jobs.concurrency),

@@ -83,6 +83,7 @@ from remit.journal.kinds.tickets import (
 from remit.journal.kinds.untrusted import UntrustedArgument
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
+from remit.journal.kinds.web import SearchBlocked
 from remit.journal.kinds.workers import WorkerStarted
 
 __all__ = [
@@ -136,6 +137,7 @@ __all__ = [
     "RequestTaken",
     "SchemaDriftRecorded",
     "SchemaGateWarned",
+    "SearchBlocked",
     "SessionOpened",
     "SignalSent",
     "StepCompensated",
@@ -221,6 +223,7 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
         TicketRetried,
         TicketDerived,
     ),
+    "web": (SearchBlocked,),
     "workers": (WorkerStarted,),
     "notifications": (TargetAdded, NotificationQueued, NotificationSent, NotificationFailed, NotificationDropped),
 }

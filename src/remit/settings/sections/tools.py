@@ -13,7 +13,7 @@ class ToolSettings(Section, frozen=True):
     preferred_provider_order: Annotated[
         Texts,
         About("If several providers offer a name, the first match in this list serves it; `*` matches any ending."),
-    ] = ("builtin", "mcp_*", "stub")
+    ] = ("builtin", "mcp_*", "web", "stub")
     choose: Annotated[
         Literal["order", "safest"],
         About("How to choose between several providers of a name: by that order, or the tool with the lowest level."),

@@ -1,0 +1,214 @@
+"""What the web tools do: search, fetch and extract, with what they need of the network and of other processes.
+
+It is loaded with the first call: a process that only lists its tools imports none of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ChainBrokenError
+from remit.files.hypertext import TooDeepError, page_text
+from remit.providers.web.faults import WebError
+from remit.providers.web.fetcher import Fetcher, Page
+from remit.providers.web.robots import Pace, Robots
+from remit.providers.web.search import Backend, Hit, ask, fused, items
+from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
+from remit.providers.web.text import check_answer, is_consent, is_html, text_of, title_of
+from remit.providers.web.urls import checked, host_of, joined, without_tracking
+from remit.providers.web.workers import Extractors
+from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.providers.web.cooldown import Cooldowns
+
+_LARGEST_TEXT: Final = 1_000_000
+"""Characters of text that one call returns."""
+_NOT_MODIFIED: Final = 304
+_log: Final = logging.getLogger("remit.web")
+
+
+class Terms(NamedTuple):
+    """What the operator set."""
+
+    max_bytes: int = 5_000_000
+    robots: bool = True
+    pause_s: float = 0.5
+    fuse: bool = False
+    pages: int = 200
+
+
+class WebEngine:
+    """Searches, fetches and extracts."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        clock: Clock,
+        terms: Terms,
+        backends: Sequence[Backend] = (),
+        cooldowns: Cooldowns | None = None,
+    ) -> None:
+        """Ask these backends in their order."""
+        self._fetcher = fetcher
+        self._terms = terms
+        self._backends = tuple(backends)
+        self._cooldowns = cooldowns
+        self._robots = Robots(fetcher, clock)
+        self._pace = Pace(clock, terms.pause_s)
+        self._extractors = Extractors()
+        self._kept: OrderedDict[str, Page] = OrderedDict()
+
+    async def close(self) -> None:
+        """Close connections and processes; may be called twice."""
+        await self._extractors.close()
+        await self._fetcher.close()
+
+    # --- search
+
+    async def search(self, args: SearchArgs) -> ToolResult:
+        """Return results of the first backend that answers, or of all. Raises WebError."""
+        lists: list[list[Item]] = []
+        failures: list[WebError] = []
+        for backend in self._backends:
+            try:
+                hits = await self._ask(backend, args)
+            except WebError as error:
+                _log.warning("web.search: %s", error)
+                failures.append(error)
+                continue
+            lists.append(items(hits, backend.name))
+            if not self._terms.fuse:
+                break
+        if not lists:
+            raise failures[0]
+        found = fused(lists, args.max_results) if len(lists) > 1 else lists[0][: args.max_results]
+        return ToolResult(msgspec.to_builtins(SearchResult(items=found)))
+
+    async def _ask(self, backend: Backend, args: SearchArgs) -> list[Hit]:
+        left = await self._seconds_left(backend.name)
+        if left:
+            why = f"{backend.name} blocked Remit; it is asked again in {left} s"
+            raise WebError(why, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
+        async with self._pace.turn(backend.name):
+            try:
+                return await ask(self._fetcher, backend, args.query, args.max_results)
+            except WebError as error:
+                if error.blocked_by is not None and self._cooldowns is not None:
+                    await self._cooldowns.block(backend.name, error.blocked_by)
+                raise
+
+    async def _seconds_left(self, backend: str) -> int:
+        if self._cooldowns is None:
+            return 0
+        try:
+            return await self._cooldowns.seconds_left(backend)
+        except ChainBrokenError as error:
+            _log.warning("web.search: when %s was blocked cannot be read: %s", backend, error.message)
+            return 0
+
+    # --- pages
+
+    async def fetch(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
+        """Return a page as text. Raises WebError."""
+        page, kept = await self._page(args.url)
+        text = text_of(page)
+        title, shown = title_of(text) if is_html(page) else "", _readable(page, text)
+        result = FetchResult(
+            url=args.url,
+            final_url=page.final_url,
+            status_code=page.status,
+            content_type=page.content_type,
+            title=title,
+            text=shown[:_LARGEST_TEXT],
+            truncated=page.truncated or len(shown) > _LARGEST_TEXT,
+            cache_hit=kept,
+        )
+        return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
+
+    async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
+        """Return the main text of a page. Raises WebError."""
+        page, _ = await self._page(args.url)
+        text = text_of(page)
+        if is_html(page):
+            found = await self._extractors.extract(text, page.final_url)
+            title, body, method, language = found.title, found.text, found.method, found.language
+            links = _links(page.final_url, found.links)
+        else:
+            title, body, method, language, links = "", text, "text", "", []
+        result = ExtractResult(
+            url=args.url,
+            final_url=page.final_url,
+            title=title,
+            text=body[:_LARGEST_TEXT],
+            language=language,
+            links=links,
+            method=method,
+            truncated=page.truncated or len(body) > _LARGEST_TEXT,
+            consent=is_consent(page),
+        )
+        return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
+
+    async def _page(self, url: str) -> tuple[Page, bool]:
+        """Return a page, and whether the site said that the kept one is still it."""
+        address = without_tracking(checked(url))
+        pause_s = (await self._robots.check(address)).pause_s if self._terms.robots else 0.0
+        known = self._kept.get(address)
+        async with self._pace.turn(host_of(address), pause_s):
+            page = await self._fetcher.fetch(
+                address, seconds=SECONDS, limit=self._terms.max_bytes, headers=_conditions(known)
+            )
+        if known is not None and page.status == _NOT_MODIFIED:
+            self._kept.move_to_end(address)
+            return known, True
+        check_answer(page)
+        if self._terms.robots and host_of(page.final_url) != host_of(address):
+            await self._robots.check(page.final_url)
+        self._keep(address, page)
+        return page, False
+
+    def _keep(self, address: str, page: Page) -> None:
+        if "no-store" in page.headers.get("cache-control", "").lower() or not _conditions(page):
+            self._kept.pop(address, None)
+            return
+        self._kept[address] = page
+        while len(self._kept) > self._terms.pages:
+            self._kept.popitem(last=False)
+
+
+def _conditions(page: Page | None) -> dict[str, str]:
+    """Return the headers that ask for a page only if it changed."""
+    if page is None:
+        return {}
+    named = (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since"))
+    return {condition: page.headers[name] for name, condition in named if name in page.headers}
+
+
+def _readable(page: Page, text: str) -> str:
+    if not is_html(page):
+        return text
+    try:
+        return page_text(text).text
+    except TooDeepError as error:
+        raise WebError(f"{page.final_url}: its elements are nested too deeply", Code.parse_failed) from error
+
+
+def _links(base: str, targets: Sequence[str]) -> list[str]:
+    links: dict[str, None] = {}
+    for target in targets:
+        try:
+            links[joined(base, target)] = None
+        except WebError:
+            continue  # mail, telephone and the like
+    return list(links)
+
+
+def _evidence(source: str, text: str, ctx: CallContext) -> EvidenceCandidate:
+    return EvidenceCandidate(kind="http_body_preview", source=source, retrieved_at=ctx.now, text=text)

@@ -1,0 +1,114 @@
+"""The main text of an HTML page: what trafilatura finds, or resiliparse where that is much less.
+
+Some pages make every extractor run for minutes or take a gigabyte, so it is done in processes of their own (workers.py)
+with bounds on memory and time. This module is what such a process runs: `python -m remit.providers.web.extraction`.
+"""
+
+from __future__ import annotations
+
+import resource
+import struct
+import sys
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LENGTH: Final = struct.Struct(">I")
+"""Before each message: its length in bytes."""
+_LARGE: Final = 5 * 1024 * 1024
+"""Characters above which only resiliparse is asked: trafilatura takes minutes."""
+_SHARE: Final = 0.6
+"""Fewer words than this share of resiliparse's, and trafilatura missed the text."""
+_LINKS: Final = 200
+_MEMORY: Final = 1024 * 1024 * 1024
+
+
+class Extract(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a page."""
+
+    text: str
+    """Markdown, or plain lines where `method` is resiliparse."""
+    title: str = ""
+    language: str = ""
+    """Such as `en`; empty where there is too little text to tell."""
+    links: tuple[str, ...] = ()
+    """Targets of links as the page writes them, each once."""
+    method: str = ""
+    """`trafilatura` or `resiliparse`."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A page to extract from."""
+
+    html: str
+    url: str
+
+
+def extract(job: Job) -> Extract:
+    """Return the main text of a page."""
+    from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415 - an extra, loaded in workers alone
+    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415 - the same
+
+    tree = HTMLTree.parse(job.html)
+    plain = extract_plain_text(tree, main_content=True, alt_texts=False).strip()
+    marked = "" if len(job.html) > _LARGE else _markdown(job)
+    fits = len(marked.split()) >= _SHARE * len(plain.split())
+    text, method = (marked, "trafilatura") if marked and fits else (plain, "resiliparse")
+    return Extract(
+        text=text,
+        title=" ".join((tree.title or "").split()),
+        language=_language(plain),
+        links=_links(tree),
+        method=method,
+    )
+
+
+def _markdown(job: Job) -> str:
+    import trafilatura  # noqa: PLC0415 - an extra, and slow to load
+
+    found = trafilatura.extract(
+        job.html, url=job.url, output_format="markdown", include_comments=False, include_tables=True
+    )
+    return (found or "").strip()
+
+
+def _language(text: str) -> str:
+    from resiliparse.parse.lang import detect_fast  # noqa: PLC0415 - an extra, loaded in workers alone
+
+    language, _ = detect_fast(text[:10_000])
+    return "" if language == "unknown" else str(language)
+
+
+def _links(tree: Any) -> tuple[str, ...]:
+    if tree.body is None:
+        return ()
+    targets: dict[str, None] = {}
+    for anchor in tree.body.query_selector_all("a[href]"):
+        target = (anchor.getattr("href") or "").strip()
+        if target and not target.startswith(("#", "javascript:", "data:")):
+            targets[target[:2_048]] = None
+        if len(targets) >= _LINKS:
+            break
+    return tuple(targets)
+
+
+def _jobs(stream: BinaryIO) -> Iterator[Job]:
+    while len(head := stream.read(LENGTH.size)) == LENGTH.size:
+        (size,) = LENGTH.unpack(head)
+        yield msgspec.msgpack.decode(stream.read(size), type=Job)
+
+
+def main() -> None:
+    """Answer jobs from stdin, one after another, until it ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    for job in _jobs(sys.stdin.buffer):
+        answer = msgspec.msgpack.encode(extract(job))
+        sys.stdout.buffer.write(LENGTH.pack(len(answer)) + answer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

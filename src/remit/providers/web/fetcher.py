@@ -1,0 +1,242 @@
+"""The one way of this provider to the web: each connection goes to an address that was judged, each body is bounded.
+
+Names are resolved once and every address of theirs is judged (http/addresses.py); an address that stands in the URL
+itself never comes by a resolver, so the socket of each connection is judged too. Redirects are followed by hand, each
+judged like the first URL. A body is inflated here, in bounded pieces: what counts is its decoded size. One deadline
+holds for all of it. Proxies that the environment names are not used, since they would connect to what they like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from remit.codes import Code
+from remit.http.addresses import BlockedAddressError, Resolver, reachable, resolved, why_blocked
+from remit.providers.web.faults import BlockedSocketError, WebError, web_error
+from remit.providers.web.urls import checked, joined
+from remit.version import __version__
+
+AGENT: Final = f"Remit/{__version__}"
+REDIRECTS: Final = 8
+_CONNECT_S: Final = 10.0
+_PIECE: Final = 64 * 1024
+_AT_ONCE: Final = 32
+_REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
+_GZIP: Final = 32 + zlib.MAX_WBITS
+_private: Final[ContextVar[bool]] = ContextVar("remit_web_private", default=False)
+"""Whether the connection that is being made may go to a private address."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, decoded."""
+
+    url: str
+    """The URL that was asked for."""
+    final_url: str
+    """The URL that answered, after redirects."""
+    status: int
+    headers: dict[str, str]
+    """By lower-case name; of several of a name the first."""
+    body: bytes
+    truncated: bool = False
+    """Whether the body is longer than the limit and was cut."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type, lower case, without parameters; empty where the server names none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class Fetcher:
+    """Requests pages and API answers within bounds."""
+
+    def __init__(self, *, private: tuple[str, ...] = (), resolve: Resolver | None = None) -> None:
+        """Let each `host:port` in `private` have private addresses: the operator named it; `resolve` is DNS."""
+        self._allowed = frozenset(private)
+        self._resolve = resolve or resolved
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close every connection; may be called twice."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        seconds: float,
+        limit: int,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        data: bytes | None = None,
+        redirects: int = REDIRECTS,
+    ) -> Page:
+        """Request a URL within `seconds`; of the decoded body at most `limit` bytes are read.
+
+        Raises WebError. A status of 400 or more is an answer, not an error: the caller decides.
+        """
+        target, hops = checked(url), 0
+        asked = target
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    async with self._answer(method, target, headers or {}, data) as response:
+                        location = response.headers.get("location") if response.status in _REDIRECT else None
+                        if location is None or not redirects:
+                            return await _page(asked, target, response, limit)
+                    hops += 1
+                    if hops > redirects:
+                        raise WebError(f"{asked}: more than {redirects} redirects", Code.NetworkError)
+                    target = joined(target, location)
+        except (aiohttp.ClientError, OSError, BlockedAddressError) as error:
+            raise web_error(target, error) from error
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, url: str, headers: Mapping[str, str], data: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        token = _private.set(self._may_be_private(url))
+        try:
+            async with self._open().request(method, url, headers=headers, data=data, allow_redirects=False) as response:
+                yield response
+        finally:
+            _private.reset(token)
+
+    def _may_be_private(self, url: str) -> bool:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return f"{parts.hostname}:{port}" in self._allowed
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            connector = aiohttp.TCPConnector(
+                limit=_AT_ONCE, resolver=_JudgingResolver(self._resolve), use_dns_cache=False, socket_factory=_socket
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+                headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+
+class _JudgingResolver(AbstractResolver):
+    """Resolves a name once and judges each of its addresses."""
+
+    def __init__(self, resolve: Resolver) -> None:
+        self._resolve = resolve
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002 - both are judged
+    ) -> list[ResolveResult]:
+        try:
+            places = await (self._unjudged(host, port) if _private.get() else self._judged(host, port))
+        except BlockedAddressError as error:
+            raise BlockedSocketError(str(error)) from error
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in places
+        ]
+
+    async def close(self) -> None:
+        pass
+
+    async def _judged(self, host: str, port: int) -> list[str]:
+        return [place.address for place in await reachable(host, port, self._resolve)]
+
+    async def _unjudged(self, host: str, port: int) -> list[str]:
+        return await self._resolve(host, port)
+
+
+def _socket(address: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
+    """Make the socket of a connection. Raises BlockedSocketError for an address that must not be reached."""
+    family, kind, protocol, _, place = address
+    why = "" if _private.get() else why_blocked(str(place[0]))
+    if why:
+        raise BlockedSocketError(f"{place[0]}: {why}")
+    return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def _page(asked: str, url: str, response: aiohttp.ClientResponse, limit: int) -> Page:
+    headers: dict[str, str] = {}
+    for name, value in response.headers.items():
+        headers.setdefault(name.lower(), value)
+    body, truncated = await _body(url, response, headers.get("content-encoding", "").strip().lower(), limit)
+    return Page(url=asked, final_url=url, status=response.status, headers=headers, body=body, truncated=truncated)
+
+
+async def _body(url: str, response: aiohttp.ClientResponse, encoding: str, limit: int) -> tuple[bytes, bool]:
+    if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise WebError(f"{url}: its encoding {encoding[:40]!r} was not asked for", Code.parse_failed)
+    inflate = None if encoding in {"", "identity"} else Inflate(limit + 1)
+    body = bytearray()
+    async for piece in response.content.iter_chunked(_PIECE):
+        try:
+            body += piece if inflate is None else inflate.feed(piece)
+        except zlib.error as error:
+            raise WebError(f"{url}: its compressed body is damaged", Code.parse_failed) from error
+        if len(body) > limit:
+            response.close()  # the rest is not read
+            return bytes(body[:limit]), True
+    return bytes(body), False
+
+
+class Inflate:
+    """Inflates gzip or deflate, and never to more than a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._inflater = zlib.decompressobj(_GZIP)
+        self._begun = self._ended = False
+        """Whether something came out of the current member, and whether one before it is whole."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what a piece inflates to, as far as the limit allows. Raises zlib.error."""
+        inflated = bytearray()
+        while piece and self._left > 0:
+            part = self._inflate(piece)
+            self._left -= len(part)
+            inflated += part
+            piece = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+            if self._inflater.eof:
+                self._inflater, self._begun, self._ended = zlib.decompressobj(_GZIP), False, True
+        return bytes(inflated)
+
+    def _inflate(self, piece: bytes) -> bytes:
+        try:
+            part = self._inflater.decompress(piece, self._left)
+        except zlib.error:
+            if self._begun:
+                raise
+            if self._ended:
+                self._left = 0  # what follows the last member is padding
+                return b""
+            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without its header, as some servers send
+            part = self._inflater.decompress(piece, self._left)
+        self._begun = True
+        return part

@@ -1,0 +1,127 @@
+"""The web part of a process, made of its settings: the provider, and the offline one where nothing else searches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.web.provider import SEARCH, WebProvider
+from remit.providers.web.shapes import Item
+from remit.tools.stub import StubProvider
+
+if TYPE_CHECKING:
+    from remit.capability import Opening
+    from remit.journal.journal import Journal
+    from remit.providers.web.engine import WebEngine
+    from remit.settings.sections.web import WebSettings
+    from remit.tools.provider import ToolProvider
+
+_STUB: Final = "stub"
+_OFFLINE: Final = "stub_web"
+"""Id of the provider that answers where no backend does."""
+_NEEDS: Final = {"ddg_html": "", "searxng": "searxng_url", "brave": "brave_key", "serper": "serper_key"}
+"""The setting that each backend needs."""
+_ENVIRONMENT: Final = {
+    "searxng_url": "SEARXNG_BASE_URL",
+    "brave_key": "BRAVE_API_KEY",
+    "serper_key": "SERPER_API_KEY",
+}
+_log: Final = logging.getLogger("remit.settings")
+
+
+def open_web(opening: Opening) -> list[ToolProvider]:
+    """Return the providers of the web tools; a backend that cannot be asked is warned of and left out."""
+    settings = opening.settings.web
+    names, warnings = backends_of(settings)
+    for warning in warnings:
+        _log.warning("%s", warning)
+    return [WebProvider(lambda: _engine(settings, opening.journal, names), searches=bool(names)), _stub()]
+
+
+def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:
+    """Return the names of the backends that can be asked, in their order, and what to say of the others."""
+    names, warnings = [], []
+    for given in settings.search:
+        name = given.strip().lower()
+        if why := _problem(name, settings):
+            warnings.append(f"web.search: {why}; {'the others are' if len(settings.search) > 1 else _STUB} used")
+        elif name != _STUB:
+            names.append(name)
+    return names, warnings
+
+
+def _problem(name: str, settings: WebSettings) -> str:
+    """Return why a backend cannot be asked; empty: it can."""
+    if name == _STUB:
+        return ""
+    if name == "bing":
+        return "Bing's search API was shut down in 2025: choose another backend in web.search (WEB_SEARCH_BACKEND)"
+    if name not in _NEEDS:
+        return f"{name[:40]!r} in web.search (WEB_SEARCH_BACKEND) is no backend"
+    needs = _NEEDS[name]
+    return f"{name} needs web.{needs} ({_ENVIRONMENT[needs]})" if needs and not getattr(settings, needs) else ""
+
+
+def _engine(settings: WebSettings, journal: Journal, names: Sequence[str]) -> WebEngine:
+    """Make what the tools use. Raises ProviderError where the extra is not installed."""
+    try:
+        # An extra, and slow to load: with the first call.
+        from remit.providers.web import search  # noqa: PLC0415 - as above
+        from remit.providers.web.cooldown import Cooldowns  # noqa: PLC0415 - as above
+        from remit.providers.web.engine import Terms, WebEngine  # noqa: PLC0415 - as above
+        from remit.providers.web.fetcher import Fetcher  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is not installed: pip install 'remit[web]'"
+        raise ProviderError(why, cause=Code.SpawnFailed) from error
+    makers: dict[str, Callable[[], search.Backend]] = {
+        "ddg_html": search.ddg_html,
+        "searxng": lambda: search.searxng(
+            settings.searxng_url, settings.searxng_key, settings.searxng_timeout_ms / 1_000
+        ),
+        "brave": lambda: search.brave(settings.brave_key),
+        "serper": lambda: search.serper(settings.serper_key),
+    }
+    terms = Terms(
+        max_bytes=settings.max_bytes,
+        robots=settings.robots,
+        pause_s=settings.pause_ms / 1_000,
+        fuse=settings.fuse,
+        pages=settings.pages,
+    )
+    return WebEngine(
+        Fetcher(private=(*settings.private, *_own(settings))),
+        journal.clock,
+        terms,
+        [makers[name]() for name in names],
+        Cooldowns(journal, settings.cooldown_seconds),
+    )
+
+
+def _own(settings: WebSettings) -> tuple[str, ...]:
+    """Return the operator's own instance, as it may stand in a private network."""
+    parts = urlsplit(settings.searxng_url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return (f"{parts.hostname}:{port}",) if parts.hostname else ()
+
+
+def _stub() -> StubProvider:
+    """Return what answers web.search where no backend does: the same words each time, and no page of the web."""
+    offered = msgspec.structs.replace(SEARCH, provider_id=_OFFLINE)
+    return StubProvider([offered], {SEARCH.name: _stub_answer}, provider_id=_OFFLINE)
+
+
+def _stub_answer(args: dict[str, Any]) -> dict[str, Any]:
+    item = Item(
+        title=f"No search: {str(args.get('query', ''))[:100]}",
+        url="https://stub.invalid/",
+        snippet="No search backend is set. Name one in web.search (WEB_SEARCH_BACKEND), such as searxng.",
+        provider=_STUB,
+        rank=1,
+    )
+    return {"items": [msgspec.to_builtins(item)]}

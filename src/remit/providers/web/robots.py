@@ -1,0 +1,134 @@
+"""What sites allow robots (RFC 9309), and the pace at which one host is asked.
+
+A site without a robots file, or that answers 4xx for it, allows everything; one that answers 5xx, or cannot be reached,
+allows nothing. Rules are kept for a day. Requests to one host come one after another, each a pause after the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import protego
+
+from remit.clock import SECOND, Clock
+from remit.codes import Code
+from remit.providers.web.faults import WebError
+from remit.providers.web.fetcher import AGENT, Fetcher
+from remit.providers.web.urls import origin_of
+
+_LIMIT: Final = 500 * 1024
+"""Bytes of a robots file that are read, as RFC 9309 asks."""
+_SECONDS: Final = 15.0
+_KEPT_US: Final = 24 * 3_600 * SECOND
+_SITES: Final = 1_000
+_LONGEST_PAUSE_S: Final = 30.0
+_FIELDS: Final = (b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap")
+_UNREACHABLE: Final = 500
+_NOT_FOUND: Final = 400
+
+
+class Rules(NamedTuple):
+    """What a site allows."""
+
+    allows: Callable[[str], bool]
+    pause_s: float
+    """Seconds between two requests, as the site asks."""
+    until: int
+    """Microseconds since the Unix epoch until which the rules are kept."""
+
+
+class Robots:
+    """The rules of the sites that were asked."""
+
+    def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+        self._sites: OrderedDict[str, Rules] = OrderedDict()
+        self._asking: dict[str, asyncio.Lock] = {}
+
+    async def check(self, url: str) -> Rules:
+        """Return the rules of the site of a URL. Raises WebError (WebBlocked) if they do not allow the URL."""
+        rules = await self._of(origin_of(url))
+        if not rules.allows(url):
+            raise WebError(f"{url}: the site's robots.txt does not allow it", Code.WebBlocked, blocked_by=Code.http_403)
+        return rules
+
+    async def _of(self, origin: str) -> Rules:
+        lock = self._asking.setdefault(origin, asyncio.Lock())
+        async with lock:
+            rules = self._sites.get(origin)
+            if rules is None or rules.until <= self._clock.now():
+                rules = self._sites[origin] = await self._ask(origin)
+            self._sites.move_to_end(origin)
+            while len(self._sites) > _SITES:
+                self._asking.pop(self._sites.popitem(last=False)[0], None)
+            return rules
+
+    async def _ask(self, origin: str) -> Rules:
+        until = self._clock.now() + _KEPT_US
+        try:
+            page = await self._fetcher.fetch(f"{origin}/robots.txt", seconds=_SECONDS, limit=_LIMIT)
+        except WebError as error:
+            if error.cause in {Code.ssrf_blocked, Code.dns_failed}:
+                raise  # the page could not be reached either, and this says why
+            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
+        if page.status >= _UNREACHABLE:
+            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
+        if page.status >= _NOT_FOUND:
+            return Rules(_everything, 0.0, until)
+        return parse(page.body, until)
+
+
+def parse(text: bytes, until: int) -> Rules:
+    """Return the rules of a robots file. Lines of other fields are left out, since they would end a group."""
+    lines = [line for line in text.removeprefix(b"\xef\xbb\xbf").splitlines() if _is_rule(line)]
+    parsed = protego.Protego.parse(b"\n".join(lines).decode("utf-8", "replace"))
+    delay = parsed.crawl_delay(AGENT)
+    return Rules(lambda url: bool(parsed.can_fetch(url, AGENT)), min(float(delay or 0), _LONGEST_PAUSE_S), until)
+
+
+def _is_rule(line: bytes) -> bool:
+    return line.partition(b":")[0].strip().lower() in _FIELDS
+
+
+def _nothing(_url: str) -> bool:
+    return False
+
+
+def _everything(_url: str) -> bool:
+    return True
+
+
+class Pace:
+    """Keeps requests to one host apart."""
+
+    def __init__(self, clock: Clock, pause_s: float) -> None:
+        """Let at least `pause_s` seconds pass between two requests to one host."""
+        self._clock = clock
+        self._pause_s = pause_s
+        self._hosts: dict[str, asyncio.Lock] = {}
+        self._free: dict[str, int] = {}
+        """When the next request may go, in microseconds since the Unix epoch."""
+
+    @asynccontextmanager
+    async def turn(self, host: str, pause_s: float = 0.0) -> AsyncIterator[None]:
+        """Hold the host's turn; one that waits for it is charged to its own deadline."""
+        async with self._hosts.setdefault(host, asyncio.Lock()):
+            wait = self._free.get(host, 0) - self._clock.now()
+            if wait > 0:
+                await self._clock.sleep(wait / SECOND)
+            try:
+                yield
+            finally:
+                self._free[host] = self._clock.now() + int(max(self._pause_s, pause_s) * SECOND)
+                if len(self._free) > _SITES:
+                    self._forget()
+
+    def _forget(self) -> None:
+        now = self._clock.now()
+        for host in [host for host, free in self._free.items() if free <= now and not self._hosts[host].locked()]:
+            del self._free[host], self._hosts[host]

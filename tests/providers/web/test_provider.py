@@ -1,0 +1,178 @@
+"""The web tools against a web on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.web import search
+from remit.providers.web.cooldown import Cooldowns
+from remit.providers.web.engine import Terms, WebEngine
+from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.opening import open_web
+from remit.providers.web.provider import WebProvider
+from remit.settings.sections.web import WebSettings
+from remit.testing.clock import ManualClock
+from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from tests.providers.web.engine import DDG, Engine
+from tests.providers.web.loopback import SENTENCE, Loopback
+
+if TYPE_CHECKING:
+    from remit.capability import Opening
+
+FAST = Terms(max_bytes=200_000, pause_s=0.0)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Loopback]:
+    async with Loopback().serve() as site:
+        yield site
+
+
+def over(site: Loopback) -> WebProvider:
+    return WebProvider(lambda: WebEngine(Fetcher(private=(site.host,)), SystemClock(), FAST), searches=False)
+
+
+def searching(engine: WebEngine) -> WebProvider:
+    return WebProvider(lambda: engine, searches=True)
+
+
+@pytest.fixture
+async def provider(site: Loopback) -> AsyncIterator[WebProvider]:
+    provider = over(site)
+    yield provider
+    await provider.close()
+
+
+async def call(provider: Any, tool: str, **args: Any) -> Any:
+    return (await provider.invoke(tool, args, call_context())).value
+
+
+@pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
+async def test_it_keeps_the_promises_of_a_provider(site: Loopback, check: Check) -> None:
+    await check(lambda: over(site), Sample("web.fetch", {"url": site.url("/article")}))
+
+
+async def test_a_page_is_fetched_as_text_with_its_title(site: Loopback, provider: WebProvider) -> None:
+    page = await call(provider, "web.fetch", url=site.url("/old"))
+    assert (page["status_code"], page["title"], page["final_url"]) == (200, "The budget & more", site.url("/article"))
+    assert SENTENCE.strip() in page["text"]
+    assert (page["truncated"], page["cache_hit"], page["content_type"]) == (False, False, "text/html")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("/latin", "caf\u00e9"), ("/meta", "\u043f\u0440\u0438\u0432\u0435\u0442"), ("/data", '{"a": 1}')],
+)
+async def test_a_page_is_read_in_its_own_characters(
+    site: Loopback, provider: WebProvider, path: str, text: str
+) -> None:
+    assert (await call(provider, "web.fetch", url=site.url(path)))["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [
+        ("/pdf", Code.unsupported_content_type),
+        ("/untyped", Code.unsupported_content_type),
+        ("/forbidden", Code.http_403),
+        ("/busy", Code.http_429),
+        ("/broken", Code.BadGateway),
+        ("/missing", Code.BadGateway),
+        ("/challenge", Code.captcha_required),
+        ("/challenged", Code.captcha_required),
+    ],
+)
+async def test_what_is_no_page_is_a_coded_failure(
+    site: Loopback, provider: WebProvider, path: str, cause: Code
+) -> None:
+    for tool in ("web.fetch", "web.extract"):
+        with pytest.raises(ProviderError) as caught:
+            await call(provider, tool, url=site.url(path))
+        assert caught.value.cause is cause
+
+
+async def test_a_cut_page_says_so(site: Loopback, provider: WebProvider) -> None:
+    for tool in ("web.fetch", "web.extract"):
+        page = await call(provider, tool, url=site.url("/long"))
+        assert (page["truncated"], len(page["text"])) == (True, 200_000)
+
+
+@pytest.mark.slow
+async def test_the_main_text_is_extracted_with_links_of_the_page(site: Loopback, provider: WebProvider) -> None:
+    page = await call(provider, "web.extract", url=site.url("/article"))
+    assert (page["method"], page["language"], page["title"]) == ("trafilatura", "en", "The budget & more")
+    assert "Imprint" not in page["text"]
+    assert page["links"] == [site.url("/home"), site.url("/minutes?utm_source=x")]
+    assert (await call(provider, "web.extract", url=site.url("/agree")))["consent"] is True
+    assert (await call(provider, "web.extract", url=site.url("/data")))["method"] == "text"
+
+
+async def test_robots_txt_is_asked_once_and_obeyed(site: Loopback, provider: WebProvider) -> None:
+    site.robots = "User-agent: *\nDisallow: /old"
+    await call(provider, "web.fetch", url=site.url("/article"))
+    with pytest.raises(ProviderError) as caught:
+        await call(provider, "web.fetch", url=site.url("/old"))
+    assert caught.value.cause is Code.WebBlocked
+    assert site.requests == ["/robots.txt", "/article"]
+
+
+async def test_a_page_is_asked_for_again_only_if_it_changed(site: Loopback, provider: WebProvider) -> None:
+    hits = [(await call(provider, "web.fetch", url=site.url("/kept")))["cache_hit"] for _ in range(3)]
+    assert hits == [False, True, True]
+    hits = [(await call(provider, "web.fetch", url=site.url("/stored")))["cache_hit"] for _ in range(2)]
+    assert hits == [False, False]
+
+
+async def test_without_a_backend_web_search_is_the_stubs_and_says_how_to_search(journal: Any) -> None:
+    opening = cast("Opening", SimpleNamespace(settings=SimpleNamespace(web=WebSettings()), journal=journal))
+    web, stub = open_web(opening)
+    assert [tool.name for tool in await web.list_tools()] == ["web.fetch", "web.extract"]
+    answer = await call(stub, "web.search", query="x")
+    assert answer == await call(stub, "web.search", query="x")
+    assert answer["items"][0]["provider"] == "stub"
+    assert "WEB_SEARCH_BACKEND" in answer["items"][0]["snippet"]
+    await web.close()
+
+
+async def test_the_next_backend_is_asked_and_one_that_blocked_is_left_alone(journal: Any, engine: Engine) -> None:
+    clock = ManualClock()
+    journal.clock = clock
+    fetcher = Fetcher(private=(engine.base.removeprefix("http://"),))
+    blocked, other = engine.backend("brave"), engine.backend("ddg_html")
+    provider = searching(WebEngine(fetcher, clock, FAST, [blocked, other], Cooldowns(journal, 900)))
+
+    engine.says(DDG)
+    engine.says({}, 429, path="/res/v1/web/search")
+    first = await call(provider, "web.search", query="q")
+    assert {item["provider"] for item in first["items"]} == {"ddg_html"}
+    assert [item["rank"] for item in first["items"]] == [1, 2]
+    await call(provider, "web.search", query="q")
+    paths = [path.partition("?")[0] for _, path, _, _ in engine.requests]
+    assert paths == ["/res/v1/web/search", "/html/", "/html/"]
+    again = searching(WebEngine(fetcher, clock, FAST, [blocked], Cooldowns(journal, 900)))  # another process
+    with pytest.raises(ProviderError) as caught:
+        await call(again, "web.search", query="q")
+    assert (caught.value.cause, getattr(caught.value, "blocked_by", None)) == (Code.WebBlocked, Code.captcha_cooldown)
+    clock.advance(901)
+    with pytest.raises(ProviderError) as caught:
+        await call(again, "web.search", query="q")
+    assert getattr(caught.value, "blocked_by", None) is Code.http_429
+    await provider.close()
+
+
+async def test_several_backends_are_fused_where_that_is_set(journal: Any, engine: Engine) -> None:
+    engine.says({"web": {"results": [{"url": "https://a.example/"}]}, "organic": [{"link": "https://a.example/"}]})
+    fetcher = Fetcher(private=(engine.base.removeprefix("http://"),))
+    backends = [search.brave("k", engine.base), search.serper("k", engine.base)]
+    engines = WebEngine(fetcher, SystemClock(), FAST._replace(fuse=True), backends, Cooldowns(journal, 900))
+    provider = searching(engines)
+    (item,) = (await call(provider, "web.search", query="q"))["items"]
+    assert item["provider"] == "brave+serper"
+    await provider.close()
