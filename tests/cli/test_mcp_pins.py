@@ -79,6 +79,18 @@ def test_a_server_is_shown_with_its_tools_their_levels_and_its_pin(far: Project)
     assert far.here("mcp", "show", "nobody").status != 0
 
 
+def test_a_pattern_that_only_the_server_can_check_is_shown_and_withholds_nothing(far: Project) -> None:
+    place = "inputSchema/properties/id/pattern"
+    ids = {"type": "object", "properties": {"id": {"type": "string", "pattern": "^(?!0)"}}}
+    offer(far, {**READ, "inputSchema": ids}, WRITE)
+    offered = far.here("mcp", "show", "far", "--json").json["offered"]
+    assert {tool["name"]: (tool["quarantined"], tool["unchecked"]) for tool in offered} == {
+        "mcp.far.read": ("", [place]),
+        "mcp.far.write": ("", []),
+    }
+    assert f"mcp.far.read: the pattern at {place}" in far.here("mcp", "show", "far").out
+
+
 def test_what_changed_is_shown_in_every_word_and_withheld_until_it_is_approved(far: Project) -> None:
     assert far.here("mcp", "diff", "far").status != 0  # never pinned
     far.here("mcp", "pin", "far")

@@ -149,4 +149,5 @@ def tool_view(tool: Tool, policy: Outlook) -> ToolView:
         quarantined=tool.quarantined or "",
         remedy=tool.remedy,
         isolation=meta.isolation,
+        unchecked=meta.unchecked,
     )

@@ -264,6 +264,8 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about that."""
     isolation: str = ""
     """`none`, `unprotected` or `sandbox`; empty: its provider sees to it, or does not say."""
+    unchecked: tuple[str, ...] = ()
+    """Places of its schemas, as its MCP server writes them, with a regular expression that is not checked here."""
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):

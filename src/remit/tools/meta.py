@@ -82,6 +82,8 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tool exactly as its owner describes it to MCP clients, if it is an MCP server's."""
     withheld: str = ""
     """Why its provider withholds it, with what to do about it as the last sentence; it is then quarantined."""
+    unchecked: tuple[str, ...] = ()
+    """Places of its owner's schemas with a regular expression that cannot be run here: only the owner checks it."""
 
     @property
     def repeatable(self) -> bool:

@@ -92,26 +92,3 @@ def test_every_name_is_rewritten_to_one_that_models_take(name: str, server: str,
 def test_names_that_meet_can_be_kept_apart() -> None:
     assert full_name("s", "a.b") == full_name("s", "a-b") == "mcp.s.a-b"
     assert full_name("s", "a.b", apart=True) != full_name("s", "a-b", apart=True)
-
-
-def test_a_keyword_with_null_is_absent_and_a_null_that_is_a_value_stays() -> None:
-    kept = {"const": None, "default": None, "enum": [None, 1]}
-    schema = {
-        "type": "object",
-        "required": None,
-        "$defs": None,
-        "properties": {"a": {"type": "array", "items": {**kept, "pattern": None}}, "required": {"enum": None}},
-        "anyOf": [{"required": None}],
-    }
-    raw = tool("x", inputSchema=schema, outputSchema=None)
-    found = meta(raw)
-    properties = {"a": {"type": "array", "items": kept}, "required": {}}
-    assert found.input_schema == {"type": "object", "properties": properties, "anyOf": [{}]}
-    assert found.output_schema is None
-    assert found.definition is raw
-    assert schema["required"] is None
-
-
-def test_a_schema_without_empty_keywords_is_as_written() -> None:
-    schema = {"type": "object", "properties": {"a": {"default": None}}}
-    assert meta(tool("x", inputSchema=schema)).input_schema is schema

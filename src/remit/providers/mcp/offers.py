@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from remit.providers.mcp.schemas import readable
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import MAX_WIRE
-from remit.tools.subschemas import children
 
 if TYPE_CHECKING:
     from remit.settings.mcp import LevelName, McpServer
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 _OUTSIDE: Final = re.compile(r"[^A-Za-z0-9_-]+|__+")
 _HASH: Final = 6
 _DESCRIPTION: Final = 100_000
-_VALUES: Final = ("const", "default")
-"""Keywords for which null is a value."""
 
 
 def full_name(server: str, tool: str, *, apart: bool = False) -> str:
@@ -73,12 +69,13 @@ def meta_of(
     reads = level is Level.L0
     repeats = _matches(raw["name"], server.idempotent) if reviewed else raw["name"] in server.idempotent
     idempotent = not reads and repeats and hints.get("idempotentHint") is not False
+    arguments, result = readable(raw.get("inputSchema")), readable(raw.get("outputSchema"))
     return ToolMeta(
         name=name,
         provider_id=f"mcp_{server.name}",
         description=_text(raw),
-        input_schema=_schema(raw.get("inputSchema")),
-        output_schema=_schema(raw.get("outputSchema")),
+        input_schema=arguments.schema,
+        output_schema=result.schema,
         capability_level=level,
         risk_level=Risk.READ_ONLY if reads else Risk.WRITE if level is Level.L1 else Risk.UNKNOWN,
         side_effects=not reads,
@@ -89,6 +86,10 @@ def meta_of(
         requires=(f"mcp.{server.name}",),
         definition=raw,
         withheld=withheld,
+        unchecked=(
+            *(f"inputSchema{place}" for place in arguments.unchecked),
+            *(f"outputSchema{place}" for place in result.unchecked),
+        ),
     )
 
 
@@ -112,37 +113,3 @@ def _text(raw: dict[str, Any]) -> str:
         if isinstance(text, str) and text.strip():
             return text[:_DESCRIPTION]
     return f"The tool {raw['name']}, which its server does not describe."
-
-
-def _schema(value: object) -> dict[str, Any] | None:
-    """The schema as written; one that is not a schema admits nothing and quarantines the tool.
-
-    A keyword with null counts as absent: some servers write their empty fields so.
-    """
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        return {"type": repr(value)[:50]}
-    if not any(_empty(schema) for schema in _schemas(value)):
-        return value
-    try:
-        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    except RecursionError:  # deeper than any schema may be
-        return value
-    for schema in _schemas(copy):
-        for keyword in _empty(schema):
-            del schema[keyword]
-    return copy
-
-
-def _schemas(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A schema and those within it; one that is found may be changed before the next one is asked for."""
-    waiting = [root]
-    while waiting:
-        schema = waiting.pop()
-        yield schema
-        waiting += [child for _, child in children(schema) if isinstance(child, dict)]
-
-
-def _empty(schema: dict[str, Any]) -> list[str]:
-    return [keyword for keyword, value in schema.items() if value is None and keyword not in _VALUES]

@@ -83,3 +83,6 @@ def _print(
         for tool in tools
     ]
     table(out, columns, rows, indent=2)
+    for tool in tools:
+        for place in tool.unchecked:
+            out.line(f"  {tool.name}: the pattern at {one_line(place)} cannot be run here; the server checks it")
