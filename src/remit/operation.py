@@ -23,20 +23,22 @@ from enum import Enum, auto
 from functools import cache
 from importlib import import_module
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from remit.codes import Code
-from remit.http.access import Access, Scope
+
+if TYPE_CHECKING:
+    from remit.http.access import Access, Scope
+
+    Check = Callable[[Any, Access, Mapping[str, Any]], Awaitable[None]]
+    """Raises Problem unless a request may; it gets the noun, the token's access and the method's arguments."""
+    Visible = Callable[[Access, Any], Any]
+    """Returns what a token may see of an answer. Raises Problem if that is nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
-Check = Callable[[Any, Access, Mapping[str, Any]], Awaitable[None]]
-"""Raises Problem unless a request may; it gets the noun, the token's access and the method's arguments."""
-Visible = Callable[[Access, Any], Any]
-"""Returns what a token may see of an answer. Raises Problem if that is nothing."""
-
 
 _MARK: Final = "__remit_operation__"
 

@@ -12,7 +12,6 @@ from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
-from remit.http.access import Access
 from remit.ids import new_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.routes import kept_for, route_of
@@ -37,6 +36,7 @@ from remit.service.values import encoded, title_of, value_of
 from remit.service.views import JobRow, JobView, job_row
 
 if TYPE_CHECKING:
+    from remit.http.access import Access
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
