@@ -5,7 +5,6 @@ Taking a line away here, with its part's folder, leaves a Remit without that par
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -18,7 +17,8 @@ from remit.settings.parts import settings_of
 from remit.settings.section import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from importlib.metadata import EntryPoint
 
     import click
 
@@ -115,9 +115,10 @@ def parts_of(settings: Settings) -> tuple[Capability, ...]:
 
 def load_part(name: str) -> Capability:
     """A part that others made. Raises UsageError."""
-    found = [point for point in entry_points(group=GROUP) if point.name == name]
+    installed = _installed()
+    found = [point for point in installed if point.name == name]
     if not found:
-        known = ", ".join(sorted(point.name for point in entry_points(group=GROUP))) or "none"
+        known = ", ".join(sorted(point.name for point in installed)) or "none"
         raise _unloadable(name, f"no installed part has this name; installed: {known}", "Install it")
     if len(found) > 1 or name in {part.name for part in FIRST_PARTY}:
         raise _unloadable(name, "more than one installed part has this name", "Uninstall the others")
@@ -132,7 +133,7 @@ def found_parts(settings: Settings, *, load: bool) -> list[Found]:
 
     Raises UsageError as `parts_of` does.
     """
-    installed = {point.name: point.dist for point in entry_points(group=GROUP)}
+    installed = {point.name: point.dist for point in _installed()}
     rows = [Found(part.name, "remit", part) for part in FIRST_PARTY]
     for name in sorted({*installed, *settings.app.capabilities}):
         distribution = installed.get(name)
@@ -178,6 +179,12 @@ def part_settings(part: Capability, settings: Settings) -> Section | None:
     """A part's own settings; None if it has none. Raises UsageError or SettingsError."""
     own: Section = settings_of(settings, part.name, _resolved(part.name, part.settings) if part.settings else Section)
     return own if part.settings else None
+
+
+def _installed() -> Sequence[EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costly, and most processes use no part of others
+
+    return tuple(entry_points(group=GROUP))
 
 
 def _resolved(name: str, reference: str) -> Any:
