@@ -23,6 +23,7 @@ def empty(project: Project) -> Project:
 def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> None:
     done = empty.here("init", "shop", "--json")
     assert done.json["files"] == WRITTEN
+    assert "remit run triage --customer grace" in " ".join(done.json["next"])
     shop = empty.folder / "shop"
     assert (shop / ".remit" / ".gitignore").read_text() == "*\n"
     empty.folder = shop

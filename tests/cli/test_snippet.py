@@ -49,9 +49,9 @@ def test_a_snippet_that_draws_is_killed_resumed_and_replayed(science: Project) -
         terminal.process.wait()
     assert select.select([pidfd], [], [], 20)[0], "what ran in the sandbox outlived Remit"
     os.close(pidfd)
-    resumed = science.apart("resume", "last")
+    resumed = science.apart("resume", "last", "--json")
     assert resumed.status == 0, resumed.err
-    found = resumed.json
+    found = resumed.json["result"]
     assert (found["status"], found["restored"]) == ("SUCCEEDED", True)
     assert found["stdout"].endswith("run \n")  # once: the first attempt was undone
     assert "run run" not in found["stdout"]
@@ -59,6 +59,20 @@ def test_a_snippet_that_draws_is_killed_resumed_and_replayed(science: Project) -
     assert [one["path"] for one in images] == ["wave.png"]
     assert [one["path"] for one in found["artifacts"]] == ["log", "wave.png"]
     assert science.here("replay", "last").status == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err"),
+    [
+        ("print(2 + 2)", "4\n", ""),
+        ("import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)", "a\n", "FAILED: exit code 3"),
+        ("open('made', 'w').write('x')", "", "files: remit artifacts "),
+    ],
+)
+def test_what_code_printed_is_printed_and_its_failure_is_said(science: Project, code: str, out: str, err: str) -> None:
+    done = science.here("run", "run_code_snippet", "--language", "python", "--code", code)
+    assert (done.status, done.out) == (0, out)
+    assert err in done.err
 
 
 def words_of(path: Path) -> list[str]:

@@ -83,6 +83,14 @@ async def test_the_catalog_stands_by_provider_and_is_searched(served: Served) ->
         assert "No tool matches" in (await browser.get("/tools?find=nothing")).text
 
 
+@pytest.mark.parametrize(("name", "isolation"), [("pad.read", "this process"), ("sandbox.exec", "sandbox")])
+async def test_a_tools_page_and_the_list_say_how_it_is_kept_apart(served: Served, name: str, isolation: str) -> None:
+    async with Remit(":memory:", tools=[read]) as opened, served(opened) as browser:
+        assert f"<dt>Isolation</dt><dd>{isolation}</dd>" in (await browser.get(f"/tools/{name}")).text
+        line = (await browser.get(f"/tools?find={name}")).text.partition('data-label="Isolation"')[2]
+        assert line.partition("</td>")[0].endswith(f">{isolation}")
+
+
 async def test_a_token_shows_the_tools_it_is_for(served: Served) -> None:
     narrow = token("ann", "read", "call")
     narrow = structs.replace(narrow, access=structs.replace(narrow.access, tools=("pad.*",)))

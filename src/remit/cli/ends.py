@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})
 """Codes of jobs whose code is not that of their record: a replay shows where they part."""
+_RAN: Final = {"status", "exit_code", "signal", "limit", "stdout", "stderr", "truncated", "receipt"}
+"""Fields of the result of code that ran in the sandbox; `--json` has all of it."""
 _STUCK: Final = {
     Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or take its path where `run.version` says so.",
     Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded it, or declare `migrates`, or set jobs.mismatch.",
@@ -67,7 +69,7 @@ def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left | JobVie
         if len(jobs) > 1:
             state.output.out.line(f"{job.job}  {job.row.state}")
         if end.state == "completed":
-            _result(state, end.result)
+            _result(state, job.job, end.result)
         elif job.row.state == "waiting":
             waiting(state, job)
         elif end.error is not None:
@@ -132,13 +134,31 @@ def _commands(state: State, job: str, wait: OpenWait) -> list[str]:
     return [state.command("confirm", wait.key)]
 
 
-def _result(state: State, result: Any) -> None:
+def _result(state: State, job: str, result: Any) -> None:
     out = state.output.out
     report = result.get("report") if isinstance(result, dict) else None
     if isinstance(report, str):
         out.raw(report)
+    elif isinstance(result, dict) and result.keys() >= _RAN:
+        _ran(state, job, result)
     else:
         out.raw(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+
+
+def _ran(state: State, job: str, result: dict[str, Any]) -> None:
+    """Print what code in the sandbox wrote, each stream on its own, and how it ended if it failed."""
+    output = state.output
+    for channel, text in ((output.out, result["stdout"]), (output.err, result["stderr"])):
+        if text:
+            channel.raw(text.removesuffix("\n"))
+    if result["status"] != "SUCCEEDED":
+        ends = {"exit code": result["exit_code"], "signal": result["signal"], "limit": result["limit"]}
+        how = ", ".join(f"{name} {value}" for name, value in ends.items() if value not in {None, ""})
+        output.err.line(f"the code ended with {result['status']}: {how}" if how else f"the code: {result['status']}")
+    if result["truncated"]:
+        state.note(f"{' and '.join(result['truncated'])} cut short: {state.command('show', job, '--json')}")
+    if result.get("artifacts"):
+        state.note(f"files: {state.command('artifacts', job)}")
 
 
 def failed(state: State, job: str, error: TaskError) -> None:

@@ -19,8 +19,6 @@ OUTLOOKS: Final = {
 }
 """What becomes of a tool's calls, in words and how it looks."""
 _ABOUT: Final = 200
-_SANDBOX: Final = "sandbox"
-"""The provider whose tools are the sandbox itself."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +111,7 @@ def line_of(tool: ToolView) -> Line:
         word=word,
         tone=tone,
         version=tool.version,
-        isolation=tool.isolation or ("sandbox" if tool.provider_id == _SANDBOX else ""),
+        isolation=tool.isolation or ("" if server_of(tool.provider_id) else "this process"),
         about=tool.quarantined or (first if len(first) <= _ABOUT else f"{first[:_ABOUT]}…"),
     )
 

@@ -70,7 +70,7 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry: Retry | None = None
     isolation: str = ""
     """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; `sandbox`,
-    it runs in the sandbox; empty: its provider sees to it, or does not say.
+    it runs in the sandbox; empty: as its provider does, in this process or as an MCP server.
     """
     output_trusted: bool | Literal["always"] = False
     """Whether what it returns is as good as a word of the person whose task it serves, if what went in is, or in any

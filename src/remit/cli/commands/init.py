@@ -131,7 +131,12 @@ def _next(folder: Path, wishes: Wishes) -> list[str]:
     """What to try."""
     said = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
     if wishes.tool:
-        said += ["remit run triage --customer ada", "remit trace last", "python test_desk.py"]
+        said += [
+            "remit run triage --customer ada",
+            "remit run triage --customer grace    # 450 dollars: Remit asks you first",
+            "remit trace last",
+            "python test_desk.py",
+        ]
     if wishes.server:
         said += ["remit mcp test guarded", "remit mcp pin guarded"]
     if wishes.approvals:

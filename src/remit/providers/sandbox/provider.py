@@ -195,6 +195,7 @@ def _meta(
         requires_confirm=True,
         timeout_ms=timeout_ms,
         version="1",
+        isolation="sandbox",
     )
 
 
