@@ -49,6 +49,7 @@ def test_a_line_of_text_cannot_look_like_one_of_json() -> None:
     assert [text for mark, text in rows if mark == "|" and "path" in text] == ['  "path": "a"']
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(JSON, st.integers(24, 40))
 def test_no_row_is_wider_than_it_may_be_and_all_can_be_seen(value: Any, width: int) -> None:

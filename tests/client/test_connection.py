@@ -105,6 +105,7 @@ async def test_a_read_is_sent_again_and_then_given_up() -> None:
         assert caught.value.code is Code.SERVER_UNREACHABLE
 
 
+@pytest.mark.slow
 async def test_an_answer_that_never_ends_is_given_up() -> None:
     async def dribble(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")

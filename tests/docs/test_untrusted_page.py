@@ -12,6 +12,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import arguments_of
 from remit.origins.roles import KEYWORD, ROLES
@@ -31,6 +33,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     example = str(ROOT / "examples/python/mailbox.py")
     ran = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -70,6 +70,7 @@ def test_different_words_keep_different_stems() -> None:
     assert len({stem(word) for word in different}) == len(different)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_a_stem_is_never_longer_than_its_word_nor_empty(text: str) -> None:
     for word in words(text):

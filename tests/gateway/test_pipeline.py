@@ -169,6 +169,7 @@ def test_arguments_and_result_are_recorded_as_they_were(args: dict[str, Any], va
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(["odd.tool", "odd_tool", "odd"]) | st.text(st.characters()),
     args=st.dictionaries(st.text() | st.integers(), ANYTHING, max_size=3) | ANYTHING,
@@ -242,6 +243,7 @@ def test_nothing_a_provider_raises_makes_the_gateway_raise(error: BaseException,
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @given(
     answer=ANYTHING
     | st.builds(ToolResult, ANYTHING)

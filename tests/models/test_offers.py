@@ -112,6 +112,7 @@ def _schemas() -> Any:
     return _objects(inner)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(list(SHAPES.values())) | _schemas())
 def test_whoever_answers_strictly_to_what_was_sent_passes_the_owners_check(data: Any, schema: dict[str, Any]) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from remit.sandbox.cleanup import CleanupProcess, cleanup_process
 from remit.sandbox.leftovers import kill_marked, lives, mark_of, sweep
 from remit.sandbox.scratch import Scratch
@@ -112,6 +114,7 @@ def test_one_that_was_killed_is_started_again_and_told_again(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_in_use_is_not_swept(tmp_path: Path) -> None:
     made = Scratch(tmp_path)
     folder = made.work.parent

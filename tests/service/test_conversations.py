@@ -263,6 +263,7 @@ def _conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(_conversations())
 def test_what_is_imported_is_exported_as_it_was_but_for_identifiers(before: list[dict[str, Any]]) -> None:

@@ -62,6 +62,7 @@ async def problems(folder: Path) -> tuple[str, ...]:
         return (await remit.service.streams.verify()).codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", ["", "jane"])
 async def test_any_value_that_was_changed_or_deleted_is_found(tmp_path: Path, subject: str) -> None:
     path = await recorded(tmp_path, subject=subject)

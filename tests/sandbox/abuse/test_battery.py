@@ -42,6 +42,7 @@ def test_nothing_leaks_either_if_a_plain_user_runs_it() -> None:
     judge("bwrap", "user", found)
 
 
+@pytest.mark.slow
 async def test_without_a_sandbox_most_probes_get_what_they_are_after() -> None:
     found = await battery("none")
     assert [one for one in found if one.verdict == "broken"] == []
