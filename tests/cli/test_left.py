@@ -94,6 +94,8 @@ def test_many_jobs_are_replayed_with_one_table_and_one_status(project: Project) 
         1,
         {first: "", second: "UNKNOWN_RECIPE"},
     )
+    shown = project.apart("replay", "--since", "1h")
+    assert (shown.status, "2 jobs: 1 not replayed, 1 same" in shown.err) == (1, True)
     write(project, tool=SHOUT, more=FAILS.replace("as it has to", "otherwise"))
     parted = project.apart("replay", "--state", "failed", "--state", "completed")
     assert parted.status == 6

@@ -160,6 +160,8 @@ def test_a_file_of_another_folder_is_not_loaded_and_the_command_that_does_is_sho
     assert done.status == 1
     assert "UNKNOWN_RECIPE" in done.err
     assert f"remit --module {file} resume {job}" in done.err
+    replayed = project.apart("replay", job)
+    assert (replayed.status, f"remit --module {file} replay {job}" in replayed.err) == (1, True)
 
 
 def test_a_journal_that_is_not_the_folders_own_names_no_file_that_is_run(project: Project) -> None:

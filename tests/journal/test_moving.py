@@ -18,10 +18,12 @@ from remit.journal.copy import Copied
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
 from remit.journal.moving import activate, back_up, move
-from remit.journal.standing import BACKUP, LIVE, MOVED, Standing, standing_of
+from remit.journal.standing import BACKUP, COPYING, LIVE, MOVED, Standing, refusal, standing_of
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import holder, job, note, numbers, refused, terms
 from tests.journal.storages import KEYS, SqliteStorage
+
+SERVER = "postgresql://db/agents?schema=remit"
 
 
 class BrokenOffError(Exception):
@@ -74,6 +76,12 @@ async def test_a_journal_that_moved_runs_jobs_where_it_moved_to_and_nowhere_else
         await move(two.source, two.target)
     for journal in (two.source, two.target):
         assert [await journal.verify(stream) > 0 for stream in ("job/a", "journal")] == [True, True]
+
+
+@pytest.mark.parametrize("state", [COPYING, BACKUP, MOVED])
+def test_what_a_retired_journal_is_refused_with_asks_for_the_login_of_a_server(state: str) -> None:
+    for url, place, login in (("a.db", "b.db", False), ("a.db", SERVER, True), (SERVER, "b.db", True)):
+        assert ("user and password" in refusal(url, state, place).remedy) is login
 
 
 async def test_a_sealed_journal_that_moved_is_sealed_to_its_end(tmp_path: Path) -> None:

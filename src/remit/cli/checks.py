@@ -291,6 +291,12 @@ def _existing(folder: Path) -> Path:
 
 
 async def _writable(journal: Journal, what: str) -> Check:
+    from remit.journal.standing import RETIRED, refusal, standing_of
+
+    standing = await standing_of(journal)
+    if standing.state in RETIRED:
+        refused = refusal(journal.url, standing.state, standing.place)
+        return Check("journal", "warn", refused.message, refused.remedy)
     await journal.put_blobs(())  # a commit of nothing: all that a commit takes, and it changes nothing
     return Check("journal", "ok", f"{what}, can be written to")
 

@@ -44,6 +44,7 @@ _STATE_STYLES: Final = {
     "warn": "yellow",
     "ask": "yellow",
     "blocked": "yellow",
+    "not replayed": "yellow",
     "unknown": "magenta",
     "failed": "red",
     "fail": "red",
@@ -88,8 +89,8 @@ class Channel:
         return max(shutil.get_terminal_size().columns, NARROWEST)
 
     def style(self, text: str, *names: str) -> str:
-        """The text in a style, where colour is wanted; a name may also be a state's."""
-        codes = ";".join(_STYLES[_STATE_STYLES.get(name, name)] for name in names if name)
+        """The text in a style, where colour is wanted; a name may also be a state's, and other states have none."""
+        codes = ";".join(filter(None, (_STYLES.get(_STATE_STYLES.get(name, name)) for name in names)))
         return f"\x1b[{codes}m{text}\x1b[0m" if self.colored and codes and text else text
 
     def line(self, text: str = "") -> None:

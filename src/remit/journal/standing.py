@@ -45,15 +45,19 @@ class Standing(msgspec.Struct, frozen=True):
 
 def refusal(url: str, state: str, place: str) -> JournalError:
     """What a write to a journal that runs no jobs is refused with."""
+    login = " Add user and password to a server's URL: they are not recorded." if "://" in url + place else ""
     if state == MOVED:
         remedy = (
             f"Use --journal {place}. To use this journal again instead, run `remit --journal {url} journal activate`."
+            f"{login}"
         )
         return JournalError(f"{url}: the journal moved to {place}", code=Code.JOURNAL_MOVED, remedy=remedy)
     if state == COPYING:
         why = f"{url}: the copy of {place} is not complete"
-        return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.")
-    remedy = f"If {place} is gone and will not run again, run `remit --journal {url} journal activate`."
+        return JournalError(
+            why, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.{login}"
+        )
+    remedy = f"If {place} is gone and will not run again, run `remit --journal {url} journal activate`.{login}"
     why = f"{url}: the journal is a copy of {place}, and runs no jobs"
     return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
 

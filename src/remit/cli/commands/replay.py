@@ -9,6 +9,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import RemitError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -82,7 +84,13 @@ def command(
     count_in_files_of(state, (job,))
 
     async def look(remit: Opened) -> ReplayReport:
-        return await remit.service.jobs.replay(await remit.service.jobs.find(job), anyway=anyway)
+        found = await remit.service.jobs.find(job)
+        try:
+            return await remit.service.jobs.replay(found, anyway=anyway)
+        except RemitError as error:
+            if error.code is Code.UNKNOWN_RECIPE and (file := (await remit.service.jobs.view(found)).module):
+                error.remedy = f"It was run from a file: {state.command('replay', found, module=file)}"
+            raise
 
     with reserved_stdout():
         report = state.ask(look)
