@@ -46,6 +46,11 @@ def test_a_conversation_goes_on_is_shown_exported_and_imported(talking: Project,
     assert talking.here("conversation", "import", "-", stdin="[]").status == 0
 
 
+def test_a_job_without_a_conversation_is_said_to_have_none(project: Project) -> None:
+    done = project.here("chat", project.job("report"))
+    assert (done.status, done.out, "no conversation" in done.err) == (0, "", True)
+
+
 def test_what_only_untrusted_text_names_is_shown_with_its_source_and_what_was_decided(project: Project) -> None:
     script = """
 - {call: [{tool: fs.read, args: {path: mail.txt}}]}

@@ -60,6 +60,8 @@ def _show(state: State, job: str) -> int:
     if state.as_json:
         state.output.json(messages)
         return exit_codes.OK
+    if not messages:
+        state.note("no conversation: the job asked no model")
     out = state.output.out
     for message in messages:
         for line in _lines(out, message):
