@@ -59,7 +59,7 @@ class Door:
 async def test_a_call_that_only_reads_runs_and_its_session_tells_all_of_it(remit_in: OpenRemit, link: Link) -> None:
     info = types.Implementation(name="a-client", version="7")
     async with (
-        remit_in(tools=[echo]) as remit,
+        remit_in(tools=[echo], work=False) as remit,
         facing(remit, transport=link.transport) as face,
         link.connect(face, client_info=info) as client,
     ):
@@ -193,7 +193,7 @@ async def test_calls_of_one_client_run_at_once(remit_in: OpenRemit, link: Link) 
 
 
 async def test_the_outcome_is_durable_before_the_answer_leaves(remit_in: OpenRemit, link: Link) -> None:
-    async with remit_in(tools=[echo]) as remit, facing(remit) as face, link.connect(face) as client:
+    async with remit_in(tools=[echo], work=False) as remit, facing(remit) as face, link.connect(face) as client:
         synced: list[bool] = []
         journal = remit.runtime.journal
         append = journal.append

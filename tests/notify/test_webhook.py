@@ -116,7 +116,7 @@ async def test_a_server_that_is_away_is_a_failure(hook: Hook) -> None:
     hook.server.server_close()
     answer = await send(target)
     assert not answer.ok
-    assert "ConnectionRefusedError" in answer.words
+    assert answer.words.startswith(("ConnectionRefusedError", "ConnectionResetError"))
 
 
 async def test_a_variable_that_is_not_set_is_named(hook: Hook) -> None:

@@ -78,7 +78,6 @@ def test_an_argument_called_like_an_operator_is_reached_by_its_dotted_place() ->
         ({"x": {"max_length": -1}}, 'rule 1, key "when.x.max_length" must be a whole number', ""),
         ({"x": {"absent": False}}, 'rule 1, key "when.x.absent" can only be true', "Say the opposite"),
         ({"x": {"absent": True, "max": 1}}, 'rule 1, key "when.x" has "absent" and other operators', "An absent"),
-        ({"x": {"equals": 2**60}}, 'rule 1, key "when.x.equals" contains a value that JSON cannot', ""),
         ({"x": {"equals": dt.date(2026, 1, 1)}}, 'rule 1, key "when.x.equals" contains a value that JSON cannot', ""),
     ],
 )

@@ -135,7 +135,7 @@ async def test_what_was_put_back_or_taken_out_whole_needs_a_copy_elsewhere(
     assert len(rows(tmp_path, "SELECT 1 FROM heads WHERE kind = 'job'")) == 2
     number = f"(SELECT id FROM heads WHERE stream = 'job/{second}')"
     forge(tmp_path, f"DELETE FROM events WHERE stream = {number}", f"DELETE FROM heads WHERE id = {number}")
-    assert await verified(remit_in) == ()
+    assert any("removed" in problem for problem in await verified(remit_in)), "something came after it"
     shutil.copy(tmp_path / "yesterday.db", tmp_path / "journal.db")
     assert await verified(remit_in) == ()
 

@@ -96,6 +96,8 @@ OF_OTHER_STREAMS = {
     k.SubjectErased, k.JournalCopied, k.JournalMoved, k.JournalActivated,
     k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
     k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved, k.WorkerStarted,
+    k.NotificationDropped, k.NotificationFailed, k.NotificationQueued, k.NotificationSent,
+    k.SearchBlocked, k.TargetAdded,
 }  # fmt: skip
 
 

@@ -211,13 +211,11 @@ for _ in range(60):
         {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}},
         {"type": "object", "properties": {"x": {"$ref": "file:///etc/passwd"}}},
         {"type": "object", "description": "x" * 300_000},
-        {"type": "object", "properties": {"x": {"pattern": "("}}},
-        {"type": "object", "properties": {"x": {"const": 2**70}}},
         "text",
         5,
         [],
     ],
-    ids=["bomb", "deep", "remote", "file", "large", "pattern", "number", "text", "five", "list"],
+    ids=["bomb", "deep", "remote", "file", "large", "text", "five", "list"],
 )
 async def test_a_schema_that_is_an_attack_quarantines_its_tool_alone(mcp: World, schema: Any) -> None:
     catalog = Catalog([mcp.provider(plan={"mute": ["tools/list"]})])
