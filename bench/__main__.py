@@ -1,11 +1,17 @@
-"""`python -m bench [NAME…] [--all] [--peers]`: measure, print the table, write build/bench.json."""
+"""`python -m bench [NAME…] [--all] [--peers] [--keep]`: measure, print the table, write build/bench.json.
+
+The exit status is 1 if a measurement failed, or if a ratio fell by more than a quarter of the baseline's.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
+import traceback
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,8 +37,10 @@ from bench import (
     steps,
     usage,
 )
+from bench.baseline import fallen_behind, keep, load
 from bench.lab import Lab
 from bench.measure import Result
+from bench.pages import write_pages
 from bench.table import heading, row
 
 ALL = (
@@ -94,18 +102,52 @@ LONG = (memory.growth_million,)
 """Only where they are named, or with --all: they take minutes."""
 
 
-async def main(names: list[str], *, everything: bool = False, peers: bool = False) -> list[Result]:
+class Failure(NamedTuple):
+    """A measurement that ended with an error; the others go on."""
+
+    name: str
+    error: str
+
+
+async def main(
+    names: list[str], *, everything: bool = False, peers: bool = False
+) -> tuple[list[Result], list[Failure]]:
     """Run those whose function name is given; without names all, but the long ones only where everything is wanted."""
-    results = []
+    results: list[Result] = []
+    failures: list[Failure] = []
     with tempfile.TemporaryDirectory(prefix="remit-bench-") as folder:
         lab = Lab(Path(folder), peers=peers)
-        for one in (*ALL, *LONG):
-            if one.__name__ in names or (not names and (everything or one in ALL)):
-                found = await one(lab)
-                results += found
-                for result in found:
-                    print(row(result), flush=True)
-    return results
+        for measurement in (*ALL, *LONG):
+            name = measurement.__name__
+            if name not in names and (names or not (everything or measurement in ALL)):
+                continue
+            try:
+                lines = await measurement(lab)
+            except Exception as error:  # noqa: BLE001 - one that fails is named, and loses none of the others
+                failures.append(Failure(name, "".join(traceback.format_exception(error))))
+                print(f"{name:38} FAILED: {error}", flush=True)
+                continue
+            results += lines
+            for result in lines:
+                print(row(result), flush=True)
+            _write(results)
+    return results, failures
+
+
+def _write(results: list[Result]) -> None:
+    target = Path("build/bench.json")
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+
+
+def _ended(results: list[Result], failures: list[Failure]) -> int:
+    """Print what failed and what fell behind the baseline; the exit status."""
+    for failure in failures:
+        print(f"\n{failure.name} failed:\n{failure.error}")
+    fallen = fallen_behind(results, load())
+    if fallen:
+        print("\nBehind the baseline:", *fallen, sep="\n  ")
+    return 1 if failures or fallen else 0
 
 
 if __name__ == "__main__":
@@ -113,9 +155,14 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", metavar="NAME", help="functions to run; without any, all but the long ones")
     parser.add_argument("--all", action="store_true", help="the long ones too")
     parser.add_argument("--peers", action="store_true", help="beside the peers, from .venv-bench")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--keep", action="store_true", help="make these results the baseline, and the tables of the docs"
+    )
+    options = parser.parse_args()
     print(heading())
-    found = asyncio.run(main(given.names, everything=given.all, peers=given.peers))
-    target = Path("build/bench.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
+    results, failures = asyncio.run(main(options.names, everything=options.all, peers=options.peers))
+    status = _ended(results, failures)
+    if options.keep and not failures:
+        keep(results)
+        write_pages()
+    sys.exit(status)

@@ -126,27 +126,38 @@ async def mcp_server(lab: Lab) -> list[Result]:
 
 @contextlib.asynccontextmanager
 async def _printing_url(*words: str, folder: Path, **env: str) -> AsyncIterator[str]:
-    process = await asyncio.create_subprocess_exec(
-        *words, cwd=folder, env={**os.environ, **env}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
-    try:
-        assert process.stdout is not None
-        yield (await process.stdout.readline()).decode().strip()
-    finally:
-        process.terminate()
-        await process.wait()
+    """Start a server; the line that it prints first. Raises RuntimeError with its last words where it prints none."""
+    with tempfile.TemporaryFile() as errors:
+        process = await asyncio.create_subprocess_exec(
+            *words, cwd=folder, env={**os.environ, **env}, stdout=asyncio.subprocess.PIPE, stderr=errors
+        )
+        try:
+            assert process.stdout is not None
+            line = (await process.stdout.readline()).decode().strip()
+            if not line:
+                await process.wait()
+                errors.seek(0)
+                last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+                raise RuntimeError(f"{words[0]} printed no address: {''.join(last)[:300]}")
+            yield line
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
 
 
 @contextlib.asynccontextmanager
 async def _fronting(lab: Lab) -> AsyncIterator[tuple[str, str]]:
     """The URLs of a bare server and of our gateway before it."""
-    async with _printing_url(*ECHO, "--http", folder=lab.folder) as bare:
-        (lab.folder / "remit.toml").write_text(
-            f'[[mcp.servers]]\nname = "echo"\nurl = "{bare}"\ntools = {{ echo = "L0" }}\n'
-        )
-        serve = (sys.executable, "-m", "remit", "--journal", str(lab.folder / "front.db"), "mcp", "serve", "--http")
-        async with _printing_url(*serve, "--port", "0", folder=lab.folder, PYTHONPATH=str(ROOT / "src")) as ours:
-            yield bare, ours
+    with tempfile.TemporaryDirectory(dir=lab.folder) as own:
+        folder = Path(own)
+        async with _printing_url(*ECHO, "--http", folder=folder) as bare:
+            (folder / "remit.toml").write_text(
+                f'[[mcp.servers]]\nname = "echo"\nurl = "{bare}"\ntools = {{ echo = "L0" }}\n'
+            )
+            serve = (sys.executable, "-m", "remit", "--trust", "mcp", "serve", "--http", "--port", "0")
+            async with _printing_url(*serve, folder=folder, PYTHONPATH=str(ROOT / "src")) as ours:
+                yield bare, ours
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,51 @@
+"""Every measurement of the bench runs, over so little that it takes a moment; what it measures is asserted nowhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bench import measure
+from bench.__main__ import ALL
+from bench.lab import Lab
+from bench.measure import Result
+
+pytestmark = pytest.mark.slow
+
+Measurement = Callable[[Lab], Awaitable[list[Result]]]
+_LEAST = {
+    "bench.steps": 64,
+    "bench.scale": 200,
+    "bench.api": 32,
+    "bench.mcp_calls": 32,
+    "bench.journal": 8,
+    "bench.usage": 200,
+}
+"""By module, what its counts are lowered to where the others' are 4."""
+_FEW = 4
+_KEPT = {"SLOW_US", "FAST_US", "RULES"}
+"""No counts of things that are done."""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the counts that a module of the bench names in capitals."""
+    monkeypatch.setattr(measure, "ROUNDS_AT_MOST", 1)
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("bench."):
+            continue
+        for constant, value in list(vars(module).items()):
+            if constant.strip("_").isupper() and type(value) is int and constant not in _KEPT:
+                monkeypatch.setattr(module, constant, min(value, _LEAST.get(name, _FEW)))
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("measurement", ALL, ids=lambda measurement: measurement.__name__)
+async def test_every_measurement_runs(measurement: Measurement, tmp_path: Path) -> None:
+    results = await measurement(Lab(tmp_path))
+    assert results
+    for result in results:
+        assert result.note.startswith("skipped: ") or result.name
