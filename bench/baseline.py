@@ -41,6 +41,8 @@ def keep(results: list[Result], file: Path = FILE) -> None:
     newest = {key_of(result): Line(result=result, commit=commit, day=day) for result in results if not skipped(result)}
     lines = [newest.pop(key_of(line.result), line) for line in load(file)]
     lines += newest.values()
+    order = list(dict.fromkeys(line.result.name for line in lines))
+    lines.sort(key=lambda line: order.index(line.result.name))  # a peer's line stands below its measurement
     file.write_bytes(msgspec.json.format(msgspec.json.encode(lines)) + b"\n")
 
 

@@ -69,7 +69,7 @@ TABLES: Final = {"numbers": numbers, "engines": engines, "gateways": gateways}
 
 
 def with_figures(text: str, lines: list[Line]) -> str:
-    """Return a page with each of its tables made anew."""
+    """Return a page with each of its tables made again."""
     for name, table in TABLES.items():
         begin = _BEGIN.format(name=name)
         if begin in text:
