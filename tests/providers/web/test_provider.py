@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aiohttp import web
 
 from remit.clock import SystemClock
 from remit.codes import Code
@@ -123,6 +124,30 @@ async def test_robots_txt_is_asked_once_and_obeyed(site: Loopback, provider: Web
     assert site.requests == ["/robots.txt", "/article"]
 
 
+async def test_robots_txt_is_asked_before_a_redirect_is_followed() -> None:
+    async with Loopback().serve() as first, Loopback().serve() as other:
+        other.robots = "User-agent: *\nDisallow: /article"
+        target = other.url("/article")
+        first.pages["/away"] = lambda _: web.Response(status=302, headers={"location": target})
+        engine = WebEngine(Fetcher(private=(first.host, other.host)), SystemClock(), FAST)
+        provider = WebProvider(lambda: engine, searches=False)
+        with pytest.raises(ProviderError) as caught:
+            await call(provider, "web.fetch", url=first.url("/away"))
+        await provider.close()
+    assert caught.value.cause is Code.WebBlocked
+    assert other.requests == ["/robots.txt"]
+
+
+async def test_a_path_that_a_redirect_leads_to_is_judged_by_the_same_robots_txt(
+    site: Loopback, provider: WebProvider
+) -> None:
+    site.robots = "User-agent: *\nDisallow: /article"
+    with pytest.raises(ProviderError) as caught:
+        await call(provider, "web.fetch", url=site.url("/old"))
+    assert caught.value.cause is Code.WebBlocked
+    assert site.requests == ["/robots.txt", "/old"]
+
+
 async def test_a_page_is_asked_for_again_only_if_it_changed(site: Loopback, provider: WebProvider) -> None:
     hits = [(await call(provider, "web.fetch", url=site.url("/kept")))["cache_hit"] for _ in range(3)]
     assert hits == [False, True, True]
@@ -132,13 +157,13 @@ async def test_a_page_is_asked_for_again_only_if_it_changed(site: Loopback, prov
 
 async def test_without_a_backend_web_search_is_the_stubs_and_says_how_to_search(journal: Any) -> None:
     opening = cast("Opening", SimpleNamespace(settings=SimpleNamespace(web=WebSettings()), journal=journal))
-    web, stub = open_web(opening)
-    assert [tool.name for tool in await web.list_tools()] == ["web.fetch", "web.extract"]
+    pages, stub = open_web(opening)
+    assert [tool.name for tool in await pages.list_tools()] == ["web.fetch", "web.extract"]
     answer = await call(stub, "web.search", query="x")
     assert answer == await call(stub, "web.search", query="x")
     assert answer["items"][0]["provider"] == "stub"
     assert "WEB_SEARCH_BACKEND" in answer["items"][0]["snippet"]
-    await web.close()
+    await pages.close()
 
 
 async def test_the_next_backend_is_asked_and_one_that_blocked_is_left_alone(journal: Any, engine: Engine) -> None:

@@ -163,14 +163,16 @@ class WebEngine:
         known = self._kept.get(address)
         async with self._pace.turn(host_of(address), pause_s):
             page = await self._fetcher.fetch(
-                address, seconds=SECONDS, limit=self._terms.max_bytes, headers=_conditions(known)
+                address,
+                seconds=SECONDS,
+                limit=self._terms.max_bytes,
+                headers=_conditions(known),
+                before_hop=self._robots.check if self._terms.robots else None,
             )
         if known is not None and page.status == _NOT_MODIFIED:
             self._kept.move_to_end(address)
             return known, True
         check_answer(page)
-        if self._terms.robots and host_of(page.final_url) != host_of(address):
-            await self._robots.check(page.final_url)
         self._keep(address, page)
         return page, False
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -82,9 +82,11 @@ class Fetcher:
         method: str = "GET",
         data: bytes | None = None,
         redirects: int = REDIRECTS,
+        before_hop: Callable[[str], Awaitable[object]] | None = None,
     ) -> Page:
         """Request a URL within `seconds`; of the decoded body at most `limit` bytes are read.
 
+        `before_hop` is given the target of each redirect before it is followed, and may refuse it by raising WebError.
         Raises WebError. A status of 400 or more is an answer, not an error: the caller decides.
         """
         target, hops = checked(url), 0
@@ -100,6 +102,8 @@ class Fetcher:
                     if hops > redirects:
                         raise WebError(f"{asked}: more than {redirects} redirects", Code.NetworkError)
                     target = joined(target, location)
+                    if before_hop is not None:
+                        await before_hop(target)
         except (aiohttp.ClientError, OSError, BlockedAddressError) as error:
             raise web_error(target, error) from error
 
