@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.capability import Isolation
+from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits, LooserError, least
 from remit.sandbox.policy import SandboxPolicy, merged
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from remit.sandbox.capability import Capability, Isolation
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.installed import CommandMissingError
+from remit.sandbox.isolation import Isolation, ProbeReport
 from remit.sandbox.opening import DRIVERS, finder_of, open_driver
 
 if TYPE_CHECKING:
     from remit.settings import Settings
 
 
-async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[Capability]:
+async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[ProbeReport]:
     """What each driver can do."""
     found = []
     for name in drivers:

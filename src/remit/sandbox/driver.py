@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from remit.sandbox.capability import Capability
 from remit.sandbox.execution import Execution, Listener
+from remit.sandbox.isolation import ProbeReport
 from remit.sandbox.spec import Spec
 
 
@@ -25,7 +25,7 @@ class Driver(Protocol):
         """`bwrap`, `container` or `wasm`."""
         ...
 
-    async def probe(self) -> Capability:
+    async def probe(self) -> ProbeReport:
         """What it can do here, found out by running its whole command line. Never raises."""
         ...
 

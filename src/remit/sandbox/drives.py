@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import asyncio
 
-from remit.sandbox.capability import Capability, Check
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.isolation import Check, ProbeReport
 from remit.sandbox.spec import Spec
 from remit.sandbox.supervised import Supervised
 
@@ -28,30 +28,28 @@ class SupervisingDriver(abc.ABC):
 
     def __init__(self) -> None:
         self.runs: dict[str, Supervised] = {}
-        self._capability: Capability | None = None
+        self._report: ProbeReport | None = None
         self._probing = asyncio.Lock()
 
     @abc.abstractmethod
-    async def look(self) -> Capability:
+    async def look(self) -> ProbeReport:
         """What it can do here. Raises FailedCheckError, SandboxUnavailableError or OSError."""
 
     @abc.abstractmethod
     async def run(self, spec: Spec, listener: Listener) -> Execution:
         """Run a program to its end. Raises SandboxUnavailableError or OSError."""
 
-    async def probe(self) -> Capability:
+    async def probe(self) -> ProbeReport:
         """What it can do here; the answer holds for this process."""
         async with self._probing:
-            if self._capability is None:
+            if self._report is None:
                 try:
-                    self._capability = await self.look()
+                    self._report = await self.look()
                 except FailedCheckError as error:
-                    self._capability = self._failed(error)
+                    self._report = self._failed(error)
                 except (SandboxUnavailableError, OSError) as error:
-                    self._capability = self._failed(
-                        FailedCheckError("run", str(error), "Check whether it runs at all.")
-                    )
-            return self._capability
+                    self._report = self._failed(FailedCheckError("run", str(error), "Check whether it runs at all."))
+            return self._report
 
     async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
         """Run a program. Raises SandboxUnavailableError."""
@@ -76,8 +74,8 @@ class SupervisingDriver(abc.ABC):
         for run in list(self.runs.values()):
             await run.close()
 
-    def _failed(self, error: FailedCheckError) -> Capability:
-        return Capability(
+    def _failed(self, error: FailedCheckError) -> ProbeReport:
+        return ProbeReport(
             driver=self.name,
             reasons=(f"{error.name}: {error}",),
             remedy=error.remedy,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import SettingsError
-from remit.sandbox.capability import Isolation
 from remit.sandbox.commands import Commands, Finder, Listed, Named
 from remit.sandbox.enclosure import Enclosures
 from remit.sandbox.hosts import read
+from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.sandbox.capability import Isolation
+from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits, LooserError, tightened
 
 LAYERS: Final = ("min_isolation", "limits", "network", "commands")

@@ -13,11 +13,11 @@ import msgspec
 from remit.clock import SystemClock
 from remit.ids import new_id
 from remit.sandbox.artifacts import Collected, collect
-from remit.sandbox.capability import Capability
 from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver, SandboxUnavailableError
 from remit.sandbox.execution import Execution, Listener, quiet
 from remit.sandbox.history import RunHistory
+from remit.sandbox.isolation import ProbeReport
 from remit.sandbox.limits import LooserError
 from remit.sandbox.policy import SandboxPolicy, merged
 from remit.sandbox.snapshots import Snapshot, name_of
@@ -78,15 +78,15 @@ class Sandbox:
         self._workspaces = workspaces
         self._clock = SystemClock()
         self._histories: dict[Path, RunHistory] = {}
-        self._capability: Capability | None = None
+        self._report: ProbeReport | None = None
 
-    async def probe(self) -> Capability:
+    async def probe(self) -> ProbeReport:
         """What the driver can do here."""
-        if self._capability is None:
-            self._capability = await self.driver.probe()
-        return self._capability
+        if self._report is None:
+            self._report = await self.driver.probe()
+        return self._report
 
-    async def require(self, policy: SandboxPolicy) -> Capability:
+    async def require(self, policy: SandboxPolicy) -> ProbeReport:
         """What the driver can do here. Raises SandboxUnavailableError if that is less than the policy demands."""
         found = await self.probe()
         if not found.usable:

@@ -10,10 +10,10 @@ import pytest
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.bwrap.program import INSTALL
-from remit.sandbox.capability import Isolation
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import quiet
+from remit.sandbox.isolation import Isolation
 from remit.sandbox.spec import Mount, Spec
 from tests.sandbox.conftest import Box
 

@@ -16,12 +16,12 @@ from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
 from remit.sandbox.bwrap.remedies import remedy_for
 from remit.sandbox.bwrap.run import BwrapRun, Ended
 from remit.sandbox.bwrap.warm import Warm, WarmPool, key_of
-from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cgroups import Leaves
 from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.drives import FailedCheckError
 from remit.sandbox.execution import Execution, Listener, Receipt, Status, quiet
 from remit.sandbox.identity import identity
+from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.seccomp import filter as seccomp
@@ -66,7 +66,7 @@ class BwrapDriver:
         self._given = program
         self._leaves: Leaves | None = None
         self._runs: dict[str, BwrapRun] = {}
-        self._capability: Capability | None = None
+        self._report: ProbeReport | None = None
         self._found: Program | None = None
         self._probing = asyncio.Lock()
         self.pool: Final = WarmPool(warm, folder, self._warmed, self._cooled) if warm and folder is not None else None
@@ -76,26 +76,26 @@ class BwrapDriver:
         """`bwrap`."""
         return "bwrap"
 
-    async def probe(self) -> Capability:
+    async def probe(self) -> ProbeReport:
         """Run the whole command line once, on a program that does nothing; the answer holds for this process."""
         async with self._probing:
-            if self._capability is None:
-                self._capability = await self._probe()
-            return self._capability
+            if self._report is None:
+                self._report = await self._probe()
+            return self._report
 
     async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
         """Run a program. Raises SandboxUnavailableError."""
-        capability = await self.probe()
-        if not capability.usable:
-            raise SandboxUnavailableError("; ".join(capability.reasons), capability.remedy)
+        report = await self.probe()
+        if not report.usable:
+            raise SandboxUnavailableError("; ".join(report.reasons), report.remedy)
         key = key_of(spec) if self.pool is not None else None
         if self.pool is None or key is None:
-            return await self._exec(spec, listener, capability.version)
+            return await self._exec(spec, listener, report.version)
         try:
             warm = self.pool.take(key)
             if warm is None:
-                return await self._exec(spec, listener, capability.version)
-            return await self._used(warm, spec, listener, capability.version)
+                return await self._exec(spec, listener, report.version)
+            return await self._used(warm, spec, listener, report.version)
         finally:
             self.pool.refill(key)
 
@@ -197,15 +197,15 @@ class BwrapDriver:
 
     # --- probing
 
-    async def _probe(self) -> Capability:
+    async def _probe(self) -> ProbeReport:
         checks: list[Check] = []
         try:
             execution = await self._checked(checks)
         except FailedCheckError as error:
             checks.append(Check(error.name, ok=False, detail=str(error)))
             reasons = (f"{error.name}: {error}",)
-            return Capability(driver=self.name, reasons=reasons, remedy=error.remedy or _ODD, checks=tuple(checks))
-        return Capability(
+            return ProbeReport(driver=self.name, reasons=reasons, remedy=error.remedy or _ODD, checks=tuple(checks))
+        return ProbeReport(
             driver=self.name,
             version=execution.receipt.version,
             level=Isolation.namespaces,

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cleanup import cleanup_process, passed_on
 from remit.sandbox.container.command import Container, RunFiles
 from remit.sandbox.container.remedies import remedy_for
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
+from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import Scratch, scratch
 from remit.sandbox.seccomp.filter import ARCHITECTURES
@@ -69,7 +69,7 @@ class ContainerDriver(SupervisingDriver):
         self._version = ""
         self._level = Isolation.kernel if runtime in _OWN_KERNEL else Isolation.namespaces
 
-    async def look(self) -> Capability:
+    async def look(self) -> ProbeReport:
         """Run a container that does nothing."""
         program, image = self._container.program, self._container.image
         if not program:
@@ -90,7 +90,7 @@ class ContainerDriver(SupervisingDriver):
             why = "podman ignores the limits of memory, processes and processor share here"
             raise FailedCheckError("limits", why, "Use cgroups of version 2, or run Remit and podman as root.")
         check = Check("run", ok=True, detail=f"{program}, {image}")
-        return Capability(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
+        return ProbeReport(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
 
     async def run(self, spec: Spec, listener: Listener) -> Execution:
         """Run a program in a container of its own, which is deleted afterwards, however it ends."""

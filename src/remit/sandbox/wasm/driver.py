@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from remit.sandbox import limiting
-from remit.sandbox.capability import Capability, Check, Isolation
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.sandbox.execution import Execution, Listener, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
+from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Spec
@@ -68,7 +68,7 @@ class WasmDriver(SupervisingDriver):
         self._compiled: dict[_State, int] = {}
         """Descriptors of modules that a run has compiled; that takes ten times as long as all the rest of a start."""
 
-    async def look(self) -> Capability:
+    async def look(self) -> ProbeReport:
         """Run one of the interpreters."""
         try:
             self._version = importlib.metadata.version("wasmtime")
@@ -86,7 +86,7 @@ class WasmDriver(SupervisingDriver):
         if execution.exit_code == TRAPPED or execution.limit:
             raise FailedCheckError("run", execution.stderr.data.decode(errors="replace").strip(), INSTALL)
         check = Check("run", ok=True, detail=", ".join(sorted(self._modules)))
-        return Capability(
+        return ProbeReport(
             driver=self.name, version=self._version, level=Isolation.kernel, limits=_HELD, checks=(check,)
         )
 

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.sandbox.capability import Capability
+    from remit.sandbox.isolation import ProbeReport
 
 
 @click.command("probe")
@@ -54,7 +54,7 @@ def command(state: State) -> int:
     return exit_codes.OK if enough else exit_codes.ERROR
 
 
-def _print(state: State, one: Capability, *, chosen: bool) -> None:
+def _print(state: State, one: ProbeReport, *, chosen: bool) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out

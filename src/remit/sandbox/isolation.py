@@ -1,4 +1,4 @@
-"""What a driver can do on this machine."""
+"""How well a driver isolates on this machine, found by running it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Check(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class Capability(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe found. It really ran the whole command line; nothing here is a guess."""
+class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The findings of a probe. It really ran the whole command line; nothing here is a guess."""
 
     driver: str
     version: str = ""
