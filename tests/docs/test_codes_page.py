@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.codes import Code, Reserved
+from remit.codes import Code
+from remit.codes.row import Reserved
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/codes.md").read_text(encoding="utf-8")

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.codes import ERROR, Code
+from remit.codes import Code
+from remit.codes.row import ERROR
 from remit.http.problem import Problem
 
 
