@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from remit.blocking import Threads
     from remit.clock import Clock
     from remit.journal.journal import Journal
+    from remit.process.enclosure import Enclosures
     from remit.randomness import RandomSource
-    from remit.sandbox.enclosure import Enclosures
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
     from remit.settings.section import Section

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from remit.process.enclosure import Listener
 from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Mount, Spec

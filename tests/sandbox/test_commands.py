@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 from remit.sandbox.commands import Commands
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.installed import CommandMissingError
 from tests.sandbox.conftest import Box
 
 

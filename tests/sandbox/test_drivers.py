@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from remit.process.enclosure import SandboxUnavailableError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.container.command import Container, RunFiles
 from remit.sandbox.container.driver import ContainerDriver
-from remit.sandbox.driver import Driver, SandboxUnavailableError
+from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
 from remit.sandbox.spec import Mount, Spec

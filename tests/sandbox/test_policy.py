@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.process.enclosure import LooserError
 from remit.sandbox.isolation import Isolation
-from remit.sandbox.limits import Limits, LooserError, least
+from remit.sandbox.limits import Limits, least
 from remit.sandbox.policy import SandboxPolicy, merged
 
 BASE = SandboxPolicy(network=("example.org", "example.com"))

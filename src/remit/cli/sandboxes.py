@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.installed import CommandMissingError
+from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 from remit.sandbox.isolation import Isolation, ProbeReport
 from remit.sandbox.opening import DRIVERS, finder_of, open_driver
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from remit.sandbox.driver import SandboxUnavailableError
+from remit.process.enclosure import PLACES, CommandMissingError, SandboxUnavailableError
 from remit.sandbox.identity import CLOSED, identity, reachable
-from remit.sandbox.installed import PLACES, CommandMissingError, Located, located
+from remit.sandbox.installed import Located, located
 from remit.sandbox.spec import Mount
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"python": ("python3", "python"), "node": ("node", "nodejs")}

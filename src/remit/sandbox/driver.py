@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from remit.sandbox.execution import Execution, Listener
+from remit.process.enclosure import Listener
+from remit.sandbox.execution import Execution
 from remit.sandbox.isolation import ProbeReport
 from remit.sandbox.spec import Spec
-
-
-class SandboxUnavailableError(Exception):
-    """Nothing here isolates as well as is demanded."""
-
-    def __init__(self, message: str, remedy: str = "") -> None:
-        self.remedy = remedy
-        super().__init__(message)
 
 
 class Driver(Protocol):

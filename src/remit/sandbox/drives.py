@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import asyncio
 
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.execution import Execution, Listener, quiet
+from remit.process.enclosure import Listener, SandboxUnavailableError
+from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import Check, ProbeReport
 from remit.sandbox.spec import Spec
 from remit.sandbox.supervised import Supervised

@@ -6,26 +6,29 @@ machine, and no network but the hosts of their terms.
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from remit.ids import new_id
+from remit.process.enclosure import Listener, LooserError, Program, SandboxTerms, SandboxUnavailableError
 from remit.sandbox.commands import Finder
-from remit.sandbox.driver import Driver, SandboxUnavailableError
-from remit.sandbox.execution import Execution, Listener
+from remit.sandbox.driver import Driver
+from remit.sandbox.execution import Execution
 from remit.sandbox.hosts import read
 from remit.sandbox.identity import CLOSED, identity, reachable
-from remit.sandbox.limits import LooserError, tightened
+from remit.sandbox.lasting import LastingProgram
+from remit.sandbox.limits import tightened
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import WORKSPACE, Mount, Spec
-from remit.settings.terms import SandboxTerms
 
 _YEAR_MS: Final = 365 * 24 * 3_600_000
 """The time of a program that lasts, if its terms say nothing."""
@@ -36,21 +39,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _KERNELS: Final = ("/proc", "/dev", "/sys")
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What is run, and on which terms."""
-
-    name: str = ""
-    """Names the home that it keeps from run to run, such as `mcp_files`; empty: it has an empty one, deleted after."""
-    command: tuple[str, ...]
-    cwd: Path
-    """Where it starts if it can see that folder, else in its home."""
-    env: Mapping[str, str] = msgspec.field(default_factory=dict)
-    terms: SandboxTerms = SandboxTerms()
-    reads: tuple[Path, ...] = ()
-    """More that it can read."""
-
-
-class Enclosures:
+class SandboxEnclosures:
     """Runs programs in one sandbox, each on its own terms."""
 
     def __init__(self, sandbox: Sandbox, finder: Finder, folder: Path) -> None:
@@ -64,10 +53,9 @@ class Enclosures:
         """What isolates."""
         return self._sandbox.driver
 
-    async def check(self, program: Program, *, lasts: bool) -> None:
-        """Raise SandboxUnavailableError, CommandMissingError or LooserError if it cannot be run on its terms."""
-        await self._sandbox.require(self._policy(program.terms, lasts=lasts))
-        self._placed(program)
+    def sees(self, path: Path) -> bool:
+        """Whether the user as whom programs run here may read a path."""
+        return identity().uid is None or reachable(path)
 
     async def run(
         self, program: Program, listener: Listener, *, stdin: bytes = b"", feed: int | None = None
@@ -93,6 +81,12 @@ class Enclosures:
                 network=policy.network,
             )
             return await self.driver.exec(spec, listener)
+
+    async def start(self, program: Program, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
+        """Start a program that lasts. Raises as `run` does."""
+        await self._sandbox.require(self._policy(program.terms, lasts=True))
+        self._placed(program)
+        return await LastingProgram.start(partial(self.run, program), protocol)
 
     async def close(self) -> None:
         """End every run."""

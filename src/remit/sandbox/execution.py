@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
-Status = Literal["SUCCEEDED", "FAILED", "TIMEOUT"]
-Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
-"""Hears output as it comes; what it raises is not the program's."""
-
-
-class Stream(msgspec.Struct, frozen=True):
-    """What a program wrote to stdout or stderr."""
-
-    data: bytes = b""
-    """The first of it, up to the limit."""
-    total: int = 0
-    """Bytes in all."""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether there was more."""
-        return self.total > len(self.data)
+from remit.process.enclosure import ProgramEnd
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,17 +48,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class Execution(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. Every process of it is gone."""
+class Execution(ProgramEnd, frozen=True, kw_only=True):
+    """How a run ended, and how it was isolated."""
 
-    status: Status
-    exit_code: int | None = None
-    signal: str = ""
-    """The signal that ended the program, such as SIGSEGV."""
-    limit: str = ""
-    """The limit that was hit, by its name in Limits."""
-    stdout: Stream = Stream()
-    stderr: Stream = Stream()
     receipt: Receipt
 
 

@@ -8,18 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-PLACES: Final = ("/usr/local/bin", "/usr/bin")
-"""Where programs are looked for; `/bin` is a link to the last on every system of today."""
+from remit.process.enclosure import CommandMissingError
+
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 """Every sandbox has these."""
 _SHARED: Final = frozenset({".local", "opt"})
 """Folders with `bin` and `lib` that hold more than one program."""
 _DEEPEST: Final = 4
 """Interpreters of interpreters."""
-
-
-class CommandMissingError(Exception):
-    """An allowed command is not installed where a sandbox could see it."""
 
 
 class Located(NamedTuple):

@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from typing import Final, Literal
+from collections.abc import Coroutine
+from typing import Any, Final, Literal, Protocol
 
-from remit.sandbox.enclosure import Enclosures, Program
+from remit.process.enclosure import Listener
 from remit.sandbox.execution import Execution
+
+
+class RunFed(Protocol):
+    """Runs a program to its end."""
+
+    def __call__(self, listener: Listener, *, feed: int) -> Coroutine[Any, Any, Execution]:
+        """Hand its output to `listener`; it reads the descriptor `feed`."""
+        ...
+
 
 _STREAMS: Final = {"stdout": 1, "stderr": 2}
 _NOT_RUN: Final = 126
 
 
-class Lasting(asyncio.SubprocessTransport):
+class LastingProgram(asyncio.SubprocessTransport):
     """One program. A signal of any kind ends it: within the sandbox nothing of ours could pass it on."""
 
     def __init__(self, protocol: asyncio.SubprocessProtocol, stdin: asyncio.WriteTransport) -> None:
@@ -26,14 +36,8 @@ class Lasting(asyncio.SubprocessTransport):
         self._killed = False
 
     @classmethod
-    async def start(
-        cls, enclosures: Enclosures, program: Program, protocol: asyncio.SubprocessProtocol
-    ) -> asyncio.SubprocessTransport:
-        """Start a program, whose stdin, output and end the protocol is told of.
-
-        Raises SandboxUnavailableError, CommandMissingError, LooserError or OSError.
-        """
-        await enclosures.check(program, lasts=True)
+    async def start(cls, run: RunFed, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
+        """Run a program, whose stdin, output and end the protocol is told of. Raises OSError."""
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
             stdin, _ = await asyncio.get_running_loop().connect_write_pipe(
@@ -44,7 +48,7 @@ class Lasting(asyncio.SubprocessTransport):
             raise
         made = cls(protocol, stdin)
         protocol.connection_made(made)
-        made._run(enclosures, program, reading)
+        made._run(run, reading)
         return made
 
     def get_pid(self) -> int:
@@ -84,7 +88,7 @@ class Lasting(asyncio.SubprocessTransport):
         """Whether it has ended."""
         return self._code is not None
 
-    def _run(self, enclosures: Enclosures, program: Program, feed: int) -> None:
+    def _run(self, run: RunFed, feed: int) -> None:
         def over(task: asyncio.Task[Execution]) -> None:
             os.close(feed)
             if task.cancelled():
@@ -95,7 +99,7 @@ class Lasting(asyncio.SubprocessTransport):
             else:
                 self._over(_code_of(task.result()))
 
-        self._task = asyncio.create_task(enclosures.run(program, self._heard, feed=feed), name="remit:sandbox-lasting")
+        self._task = asyncio.create_task(run(self._heard, feed=feed), name="remit:sandbox-lasting")
         self._task.add_done_callback(over)
 
     def _over(self, code: int) -> None:

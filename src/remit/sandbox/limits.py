@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.process.enclosure import LooserError
+
 MB: Final = 1024 * 1024
 
 
@@ -47,14 +49,6 @@ _LEAST_MEMORY: Final = 16 * MB
 def least(name: str) -> int:
     """The smallest value of a limit."""
     return _LEAST_MEMORY if name == "memory_bytes" else LEAST.get(name, 0)
-
-
-class LooserError(ValueError):
-    """Someone tried to loosen a limit."""
-
-    def __init__(self, field: str, why: str) -> None:
-        self.field = field
-        super().__init__(f"{field}: {why}")
 
 
 def tightened(limits: Limits, asked: Mapping[str, Any]) -> Limits:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.errors import SettingsError
 from remit.sandbox.commands import Commands, Finder, Listed, Named
-from remit.sandbox.enclosure import Enclosures
+from remit.sandbox.enclosure import SandboxEnclosures
 from remit.sandbox.hosts import read
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
@@ -36,10 +36,10 @@ def open_sandbox(settings: Settings) -> Sandbox:
     return Sandbox(driver, policy_of(given), finder_of(given), Workspaces(folder))
 
 
-def open_enclosures(settings: Settings) -> Enclosures:
+def open_enclosures(settings: Settings) -> SandboxEnclosures:
     """What runs the operator's own tools and servers in the sandbox, with a driver of its own."""
     given = settings.sandbox
-    return Enclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
+    return SandboxEnclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
 
 
 def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:

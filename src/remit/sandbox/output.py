@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal
 
-from remit.sandbox.execution import Listener, Stream
+from remit.process.enclosure import Listener, Stream
 from remit.sandbox.spec import Spec
 
 _CHUNK: Final = 64 * 1024

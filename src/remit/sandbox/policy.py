@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.process.enclosure import LooserError
 from remit.sandbox.isolation import Isolation
-from remit.sandbox.limits import Limits, LooserError, tightened
+from remit.sandbox.limits import Limits, tightened
 
 LAYERS: Final = ("min_isolation", "limits", "network", "commands")
 

@@ -12,13 +12,13 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.ids import new_id
+from remit.process.enclosure import Listener, LooserError, SandboxUnavailableError
 from remit.sandbox.artifacts import Collected, collect
 from remit.sandbox.commands import Finder
-from remit.sandbox.driver import Driver, SandboxUnavailableError
-from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.driver import Driver
+from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.history import RunHistory
 from remit.sandbox.isolation import ProbeReport
-from remit.sandbox.limits import LooserError
 from remit.sandbox.policy import SandboxPolicy, merged
 from remit.sandbox.snapshots import Snapshot, name_of
 from remit.sandbox.spec import INPUTS, Mount, Spec

@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 
 from remit.clock import SystemClock
+from remit.process.enclosure import Listener, Status
 from remit.sandbox.child import Child
-from remit.sandbox.execution import Execution, Listener, Receipt, Status, Usage
+from remit.sandbox.execution import Execution, Receipt, Usage
 from remit.sandbox.identity import Identity
 from remit.sandbox.output import outputs
 from remit.sandbox.spec import Spec

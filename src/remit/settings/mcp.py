@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from remit.process.enclosure import SandboxTerms
 from remit.settings.address import address, program
-from remit.settings.terms import SandboxTerms
 
 Era = Literal["auto", "legacy", "modern"]
 LevelName = Literal["L0", "L1", "L2"]

@@ -11,9 +11,9 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
+from remit.process.enclosure import SandboxTerms
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
-from remit.settings.terms import SandboxTerms
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
 """A server's name: a segment of a tool's name (remit.tools.naming).

@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from remit.process.enclosure import Listener
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import Execution, Listener, quiet
+from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch

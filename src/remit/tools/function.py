@@ -16,7 +16,8 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.frames import exit_words, frames_of
 from remit.large import is_large
-from remit.settings.terms import SandboxTerms, terms_of
+from remit.process.enclosure import SandboxTerms
+from remit.settings.terms import terms_of
 from remit.tools import hints
 from remit.tools.budget import parse_budget
 from remit.tools.meta import JsonSchema, Level, Retry, Risk, ToolMeta

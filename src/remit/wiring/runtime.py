@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
     from remit.journal.journal import Journal
     from remit.policy.rules import Policy
+    from remit.process.enclosure import Enclosures
     from remit.randomness import RandomSource
-    from remit.sandbox.enclosure import Enclosures
     from remit.service.modules import Found
     from remit.service.service import Service
     from remit.settings import Settings

@@ -17,7 +17,7 @@ from remit.errors import ProviderError, UsageError
 from remit.providers.functions import FunctionProvider
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
-from remit.sandbox.enclosure import Enclosures
+from remit.sandbox.enclosure import SandboxEnclosures
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.scratch import scratch
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.slow
 TOOLS = [each for each in vars(sandboxed).values() if isinstance(each, FunctionTool)]
 
 
-def enclosures(folder: Path, driver: BwrapDriver | None = None) -> Enclosures:
+def enclosures(folder: Path, driver: BwrapDriver | None = None) -> SandboxEnclosures:
     finder = Commands(())
-    return Enclosures(
+    return SandboxEnclosures(
         Sandbox(driver or BwrapDriver(), SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent
     )
 

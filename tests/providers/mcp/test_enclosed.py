@@ -13,18 +13,18 @@ from typing import Any, Final
 import pytest
 
 from remit.errors import ProviderError
+from remit.process.enclosure import SandboxTerms
 from remit.providers.mcp.enclosed import launch_of
 from remit.providers.mcp.provider import McpProvider
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
-from remit.sandbox.enclosure import Enclosures
+from remit.sandbox.enclosure import SandboxEnclosures
 from remit.sandbox.identity import reachable
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
 from remit.settings.mcp import McpServer
-from remit.settings.terms import SandboxTerms
 from remit.testing.providers import call_context
 from tests.peers import servers
 from tests.providers.mcp.world import World
@@ -42,15 +42,15 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-async def enclosures(folder: Path) -> AsyncIterator[Enclosures]:
+async def enclosures(folder: Path) -> AsyncIterator[SandboxEnclosures]:
     """Programs in the driver bwrap, with their homes beside the test's own folder."""
     finder = Commands(())
-    made = Enclosures(Sandbox(BwrapDriver(), SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent)
+    made = SandboxEnclosures(Sandbox(BwrapDriver(), SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent)
     yield made
     await made.close()
 
 
-def served(mcp: World, enclosures: Enclosures, command: list[str], **given: Any) -> McpProvider:
+def served(mcp: World, enclosures: SandboxEnclosures, command: list[str], **given: Any) -> McpProvider:
     env = given.pop("env", {})
     server = mcp.server(
         command=tuple(command), cwd="/", level="L0", env=env, sandbox=SandboxTerms(**given) if given else True
@@ -77,7 +77,7 @@ def python_peer(name: str) -> tuple[list[str], str]:
 
 
 async def test_a_server_of_npm_reads_its_root_and_nothing_else(
-    enclosures: Enclosures, mcp: World, folder: Path
+    enclosures: SandboxEnclosures, mcp: World, folder: Path
 ) -> None:
     (folder / "here.txt").write_text("hello from here")
     (folder.parent / "secret.txt").write_text("not for servers")
@@ -93,13 +93,15 @@ async def test_a_server_of_npm_reads_its_root_and_nothing_else(
     assert not (folder / "new.txt").exists()
 
 
-async def test_a_server_of_npm_changes_what_it_may_change(enclosures: Enclosures, mcp: World, folder: Path) -> None:
+async def test_a_server_of_npm_changes_what_it_may_change(
+    enclosures: SandboxEnclosures, mcp: World, folder: Path
+) -> None:
     provider = served(mcp, enclosures, servers.filesystem(folder), writable=(str(folder),))
     await call(provider, "write_file", {"path": str(folder / "new.txt"), "content": "written"})
     assert (folder / "new.txt").read_text() == "written"
 
 
-async def test_a_server_of_pypi_works(enclosures: Enclosures, mcp: World) -> None:
+async def test_a_server_of_pypi_works(enclosures: SandboxEnclosures, mcp: World) -> None:
     command, packages = python_peer("time")
     words = [*command, "--local-timezone", "UTC"]
     provider = served(mcp, enclosures, words, roots=(packages,), env={"PYTHONPATH": packages})
@@ -107,7 +109,7 @@ async def test_a_server_of_pypi_works(enclosures: Enclosures, mcp: World) -> Non
 
 
 async def test_a_server_has_its_own_environment_and_none_of_ours(
-    enclosures: Enclosures, mcp: World, monkeypatch: pytest.MonkeyPatch
+    enclosures: SandboxEnclosures, mcp: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REMIT_TEST_SECRET", "swordfish")
     provider = served(mcp, enclosures, servers.everything(), env={"TOKEN": "its own"})
@@ -121,7 +123,7 @@ async def test_a_server_has_its_own_environment_and_none_of_ours(
     assert "its own" not in command_lines()
 
 
-async def test_a_server_that_dies_is_started_again_in_its_sandbox(enclosures: Enclosures, mcp: World) -> None:
+async def test_a_server_that_dies_is_started_again_in_its_sandbox(enclosures: SandboxEnclosures, mcp: World) -> None:
     provider = served(mcp, enclosures, servers.everything())
     assert "hello" in await call(provider, "echo", {"message": "hello"})
     process = (await provider._supervisor.connection()).process
@@ -132,7 +134,7 @@ async def test_a_server_that_dies_is_started_again_in_its_sandbox(enclosures: En
     assert "again" in await call(provider, "echo", {"message": "again"})
 
 
-async def test_what_it_says_on_stderr_and_how_it_ended_is_told(enclosures: Enclosures, mcp: World) -> None:
+async def test_what_it_says_on_stderr_and_how_it_ended_is_told(enclosures: SandboxEnclosures, mcp: World) -> None:
     provider = served(mcp, enclosures, ["/bin/sh", "-c", "echo no luck today >&2; exit 3"])
     with pytest.raises(ProviderError, match="exit code 3; it last wrote: no luck today"):
         await provider.list_tools()
@@ -141,7 +143,7 @@ async def test_what_it_says_on_stderr_and_how_it_ended_is_told(enclosures: Enclo
 async def test_it_is_never_started_without_the_sandbox(mcp: World, folder: Path) -> None:
     finder = Commands(())
     driver = BwrapDriver(str(folder / "absent"))
-    none = Enclosures(Sandbox(driver, SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent)
+    none = SandboxEnclosures(Sandbox(driver, SandboxPolicy(), finder, Workspaces(folder)), finder, folder.parent)
     provider = served(mcp, none, ["/bin/sh", "-c", f"touch {folder}/made"], writable=(str(folder),))
     with pytest.raises(ProviderError, match=r"absent cannot be run.*Install bubblewrap"):
         await provider.list_tools()
@@ -160,14 +162,14 @@ async def test_it_is_never_started_without_the_sandbox(mcp: World, folder: Path)
     ],
 )
 async def test_terms_that_make_no_sense_are_refused_in_words(
-    mcp: World, enclosures: Enclosures, given: dict[str, Any], said: str
+    mcp: World, enclosures: SandboxEnclosures, given: dict[str, Any], said: str
 ) -> None:
     provider = served(mcp, enclosures, ["/bin/sh", "-c", "exit"], **given)
     with pytest.raises(ProviderError, match=said):
         await provider.list_tools()
 
 
-async def test_its_home_is_kept_from_run_to_run(enclosures: Enclosures, mcp: World, folder: Path) -> None:
+async def test_its_home_is_kept_from_run_to_run(enclosures: SandboxEnclosures, mcp: World, folder: Path) -> None:
     node, server = servers.memory(folder / "x")[2:]
     env = {"MEMORY_FILE_PATH": "/workspace/graph.jsonl"}
     made = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["counts"]}]}
@@ -178,12 +180,12 @@ async def test_its_home_is_kept_from_run_to_run(enclosures: Enclosures, mcp: Wor
     assert "Ada" in await call(second, "read_graph", {})
 
 
-def test_a_server_without_sandbox_is_launched_as_before(enclosures: Enclosures) -> None:
+def test_a_server_without_sandbox_is_launched_as_before(enclosures: SandboxEnclosures) -> None:
     assert launch_of(McpServer(name="x", command=("x",)), enclosures) is None
     assert launch_of(McpServer(name="x", url="https://x", sandbox=True), enclosures) is None
 
 
-def test_the_interpreter_of_these_tests_is_found_with_all_it_needs(enclosures: Enclosures) -> None:
+def test_the_interpreter_of_these_tests_is_found_with_all_it_needs(enclosures: SandboxEnclosures) -> None:
     found = Commands(()).locate("python3", Path("/"), str(Path(sys.executable).parent))
     assert Path(sys.prefix) in found.reads
     base = Path(sys.base_prefix)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from remit.process.enclosure import SandboxUnavailableError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.bwrap.program import INSTALL
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.execution import quiet
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.spec import Mount, Spec

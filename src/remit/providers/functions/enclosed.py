@@ -12,14 +12,17 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.enclosure import Enclosures, Program
-from remit.sandbox.execution import Execution
-from remit.sandbox.identity import identity, reachable
-from remit.sandbox.installed import PLACES, CommandMissingError
-from remit.sandbox.limits import LooserError
-from remit.sandbox.live import Live
-from remit.settings.terms import SandboxTerms
+from remit.process.enclosure import (
+    PLACES,
+    CommandMissingError,
+    Enclosures,
+    LooserError,
+    Program,
+    ProgramEnd,
+    SandboxTerms,
+    SandboxUnavailableError,
+)
+from remit.process.live import Live
 from remit.tools.alone import Answer
 from remit.tools.function import FunctionTool
 from remit.tools.provider import CallContext, ToolResult
@@ -39,7 +42,7 @@ async def call_enclosed(
             live(stream, data)
 
     try:
-        program = await asyncio.to_thread(_program, tool, terms)
+        program = await asyncio.to_thread(_program, tool, terms, enclosures)
         execution = await enclosures.run(program, heard, stdin=msgspec.json.encode(args))
     except SandboxUnavailableError as error:
         why = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
@@ -55,7 +58,7 @@ async def call_enclosed(
     return _result(execution)
 
 
-def _program(tool: FunctionTool[..., Any], terms: SandboxTerms) -> Program:
+def _program(tool: FunctionTool[..., Any], terms: SandboxTerms, enclosures: Enclosures) -> Program:
     function = tool.function
     name = function.__module__
     if name == "__main__":
@@ -69,7 +72,7 @@ def _program(tool: FunctionTool[..., Any], terms: SandboxTerms) -> Program:
     reads = dict.fromkeys([code, remit, *(path for path in packages if path.is_dir())])
     search = dict.fromkeys(map(str, [base, remit.parent, *packages]))
     return Program(
-        command=(_python(), "-m", "remit.tools.alone", name, function.__qualname__),
+        command=(_python(enclosures), "-m", "remit.tools.alone", name, function.__qualname__),
         cwd=base,
         env={"PYTHONPATH": os.pathsep.join(search), "PYTHONSAFEPATH": "1"},
         terms=msgspec.structs.replace(
@@ -89,10 +92,10 @@ def _absolute(paths: tuple[str, ...], base: Path) -> tuple[str, ...]:
     return tuple([str((base / Path(path).expanduser()).absolute()) for path in paths])
 
 
-def _python() -> str:
+def _python(enclosures: Enclosures) -> str:
     """A Python of this version that the sandbox's user can run."""
     ours = sys.executable
-    if identity().uid is None or reachable(Path(ours)):
+    if enclosures.sees(Path(ours)):
         return ours
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     other = next((path for place in PLACES if (path := Path(place, version)).exists()), None)
@@ -103,7 +106,7 @@ def _python() -> str:
     return str(other)
 
 
-def _result(execution: Execution) -> ToolResult:
+def _result(execution: ProgramEnd) -> ToolResult:
     if execution.limit == "wall_ms":
         raise ProviderError("the tool took longer than limits.wall_ms", cause=Code.Timeout)
     said = execution.stderr.data.decode(errors="replace").strip()[-_TAIL:]

@@ -13,8 +13,8 @@ from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.frames import place_of
+from remit.process.enclosure import Enclosures
 from remit.providers.functions.enclosed import call_enclosed
-from remit.sandbox.enclosure import Enclosures
 from remit.tools.function import PROVIDER_ID, FunctionTool
 from remit.tools.meta import ToolMeta
 from remit.tools.naming import check_provider_id

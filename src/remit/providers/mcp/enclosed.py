@@ -9,11 +9,7 @@ from pathlib import Path
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.child import Launch
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.enclosure import Enclosures, Program
-from remit.sandbox.installed import CommandMissingError
-from remit.sandbox.lasting import Lasting
-from remit.sandbox.limits import LooserError
+from remit.process.enclosure import CommandMissingError, Enclosures, LooserError, Program, SandboxUnavailableError
 from remit.settings.mcp import McpServer
 from remit.settings.terms import terms_of
 
@@ -33,7 +29,7 @@ def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:
     ) -> asyncio.SubprocessTransport:
         program = Program(name=f"mcp_{server.name}", command=tuple(command), cwd=Path(cwd), env=env, terms=terms)
         try:
-            return await Lasting.start(enclosures, program, protocol)
+            return await enclosures.start(program, protocol)
         except SandboxUnavailableError as error:
             why = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
             raise ProviderError(why, cause=Code.SpawnFailed, code=Code.SANDBOX_UNAVAILABLE) from error

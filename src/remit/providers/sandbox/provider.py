@@ -14,6 +14,8 @@ import msgspec
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.process.enclosure import CommandMissingError, LooserError, SandboxUnavailableError, Stream
+from remit.process.live import Live
 from remit.providers.sandbox.shapes import (
     CollectArgs,
     CollectResult,
@@ -25,11 +27,6 @@ from remit.providers.sandbox.shapes import (
     WriteResult,
     Written,
 )
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.execution import Stream
-from remit.sandbox.installed import CommandMissingError
-from remit.sandbox.limits import LooserError
-from remit.sandbox.live import Live
 from remit.sandbox.opening import open_sandbox
 from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError

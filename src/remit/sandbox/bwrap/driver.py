@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from remit.process.enclosure import Listener, SandboxUnavailableError, Status
 from remit.sandbox import limiting
 from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
@@ -17,9 +18,8 @@ from remit.sandbox.bwrap.remedies import remedy_for
 from remit.sandbox.bwrap.run import BwrapRun, Ended
 from remit.sandbox.bwrap.warm import Warm, WarmPool, key_of
 from remit.sandbox.cgroups import Leaves
-from remit.sandbox.driver import SandboxUnavailableError
 from remit.sandbox.drives import FailedCheckError
-from remit.sandbox.execution import Execution, Listener, Receipt, Status, quiet
+from remit.sandbox.execution import Execution, Receipt, quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits

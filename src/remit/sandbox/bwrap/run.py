@@ -14,14 +14,14 @@ from typing import NamedTuple
 import msgspec
 
 from remit.clock import SystemClock
+from remit.process.enclosure import Listener, SandboxUnavailableError, Stream
 from remit.sandbox import limiting
 from remit.sandbox.bwrap import network
 from remit.sandbox.bwrap.command import FILES, Descriptors, command, environment
 from remit.sandbox.cgroups import Counted, Leaf
 from remit.sandbox.child import Child, Ending
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.driver import SandboxUnavailableError
-from remit.sandbox.execution import Connection, Listener, Stream, Usage
+from remit.sandbox.execution import Connection, Usage
 from remit.sandbox.identity import Identity
 from remit.sandbox.output import outputs
 from remit.sandbox.proxy import Proxy

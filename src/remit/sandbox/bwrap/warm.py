@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 from remit.clock import SystemClock
 from remit.ids import new_id
+from remit.process.enclosure import Listener
 from remit.sandbox.bwrap.run import BwrapRun
 from remit.sandbox.cgroups import Leaf
-from remit.sandbox.execution import Listener
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import Scratch
 from remit.sandbox.spec import INPUTS, WORKSPACE, Mount, Spec

@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from remit.sandbox.driver import SandboxUnavailableError
+from remit.process.enclosure import SandboxUnavailableError
 from remit.sandbox.identity import Identity
 from remit.sandbox.limiting import OWN
 from remit.sandbox.spec import WORKSPACE, Mount, Spec

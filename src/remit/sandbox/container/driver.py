@@ -12,11 +12,12 @@ from typing import Final
 
 import msgspec
 
+from remit.process.enclosure import Listener
 from remit.sandbox.cleanup import cleanup_process, passed_on
 from remit.sandbox.container.command import Container, RunFiles
 from remit.sandbox.container.remedies import remedy_for
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
-from remit.sandbox.execution import Execution, Listener, Receipt, quiet
+from remit.sandbox.execution import Execution, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
 from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits

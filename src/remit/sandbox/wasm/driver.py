@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from remit.process.enclosure import Listener
 from remit.sandbox import limiting
 from remit.sandbox.cleanup import cleanup_process
 from remit.sandbox.drives import FailedCheckError, SupervisingDriver
-from remit.sandbox.execution import Execution, Listener, Receipt, quiet
+from remit.sandbox.execution import Execution, Receipt, quiet
 from remit.sandbox.identity import Identity, identity
 from remit.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.sandbox.limits import Limits

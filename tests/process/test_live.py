@@ -6,7 +6,7 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.live import Live
+from remit.process.live import Live
 
 STREAM: st.SearchStrategy[Literal["stdout", "stderr"]] = st.sampled_from(["stdout", "stderr"])
 
