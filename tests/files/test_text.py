@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.files.text import decode, is_prose, readable, suffix_of
+from remit.files.text import Readable, decode, is_prose, readable, suffix_of
 
 characters = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 
@@ -62,8 +62,8 @@ def test_utf16_that_hides_nul_characters_or_lone_surrogates_is_no_text() -> None
 
 def test_a_page_is_read_as_its_text_and_other_files_as_they_are() -> None:
     page = b"<title>T</title><p>One &amp; two"
-    assert readable("a/page.HTML", page) == ("One & two", "T")
-    assert readable("a/page.txt", page) == (page.decode(), "")
+    assert readable("a/page.HTML", page) == Readable("One & two", "T")
+    assert readable("a/page.txt", page) == Readable(page.decode(), "")
     assert readable("a/page.html", b"\0") is None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 _MARKS: Final = (
@@ -30,6 +31,14 @@ class Readable(NamedTuple):
     text: str
     title: str
     """The title a page gives itself; empty for other text."""
+    pages: tuple[int, ...] = ()
+    """Where each page begins in `text`, if the file has pages."""
+    costly: bool = False
+    """Whether it took long to find, so that it is worth keeping."""
+
+
+Reader = Callable[[str, bytes], Readable | None]
+"""What a person reads in a file of this name, as `readable`."""
 
 
 def decode(data: bytes) -> str | None:

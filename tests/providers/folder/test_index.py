@@ -11,7 +11,7 @@ import pytest
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.folder import refresh
+from remit.files.index import refresh
 from remit.testing.providers import call_context
 from tests.providers.folder.library import OLD, everything, index_of, paths, provider, reads, search, write
 
@@ -172,7 +172,7 @@ async def test_progress_is_told_in_files(folder: Path, tmp_path: Path) -> None:
 async def test_a_full_disk_is_reported_as_one(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import apsw  # noqa: PLC0415 - only here
 
-    from remit.providers.folder.store import Store  # noqa: PLC0415 - in a process of its own
+    from remit.files.index.store import Store  # noqa: PLC0415 - in a process of its own
 
     def full(*_: Any) -> None:
         raise apsw.FullError("database or disk is full")

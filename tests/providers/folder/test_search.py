@@ -10,7 +10,7 @@ from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.files.confined import ConfinedDirectory
-from remit.providers.folder import refresh
+from remit.files.index import refresh
 from remit.testing.providers import call_context
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 

@@ -43,7 +43,7 @@ async def test_a_page_that_takes_too_long_ends_its_process_and_the_next_page_get
     with pytest.raises(WebError) as caught:
         await extractors.extract(PAGE, "http://e.example/")
     assert caught.value.cause is Code.parse_failed
-    extractors._seconds = 60
+    extractors._workers._seconds = 60
     assert (await extractors.extract(PAGE, "http://e.example/")).title
     await extractors.close()
 
@@ -51,7 +51,7 @@ async def test_a_page_that_takes_too_long_ends_its_process_and_the_next_page_get
 @pytest.mark.slow
 async def test_a_process_that_is_killed_is_a_fault_of_its_page_alone(extractors: Extractors) -> None:
     await extractors.extract(PAGE, "http://e.example/")
-    worker = extractors._free[0]
+    worker = extractors._workers._free[0]
     worker.send_signal(9)  # type: ignore[arg-type] # SIGKILL
     with pytest.raises(WebError):
         await extractors.extract(PAGE, "http://e.example/")

@@ -8,10 +8,9 @@ of the policy decides.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -22,21 +21,18 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.closed import Closed
 from remit.files.confined import ConfinedDirectory, parts_of, unsafe
+from remit.files.index.refresh import LARGEST, Progress, is_left_out
+from remit.files.index.search import FolderIndex, Match, shown
+from remit.files.index.store import Index
 from remit.files.text import Readable, readable
-from remit.providers.folder import rank
-from remit.providers.folder.refresh import LARGEST, Progress, Refresh, is_left_out
 from remit.providers.folder.shapes import Item, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
-from remit.providers.folder.store import DamagedError, Hit, Index, State
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 
-T = TypeVar("T")
 Hidden = Callable[[str, dict[str, Any]], bool]
 
 _PROVIDER: Final = "folder"
-_CANDIDATES: Final = 200
-"""Passages that the index proposes before the kind of file is weighed in."""
 
 
 def _meta(
@@ -79,15 +75,6 @@ TOOLS: Final = (
 
 _SYSTEM: Final = frozenset((name,) for name in ("boot", "dev", "etc", "proc", "run", "sys", "var"))
 """Folders at the top of the disk that hold no notes: keys, devices, other programs' state."""
-
-
-class _Found(NamedTuple):
-    """What the index answers."""
-
-    states: dict[State, int]
-    passages: int
-    hits: list[Hit]
-    truncated: bool
 
 
 class FolderSearchProvider:
@@ -169,42 +156,32 @@ class FolderSearchProvider:
 
     def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: Stop, progress: Progress) -> SearchResult:
         folder, root = self._folder(asked.folder)
-        states, passages, hits, truncated = self._hits(folder, root, asked.query, stop, progress)
-        files = states.get("text", 0)
+
+        def allowed(path: str) -> bool:
+            kept_back = hidden is not None and hidden("folder.read", {"folder": asked.folder, "path": path})
+            return not kept_back and not self._is_private(folder, path)
+
+        index = FolderIndex(Index(self._index_dir, folder), root, folder)
+        found = index.search(asked.query, asked.limit, stop, progress, allowed)
+        files = found.states.get("text", 0)
         if files == 0:
             raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
-        if hidden is not None:
-            hits = [hit for hit in hits if not hidden("folder.read", {"folder": asked.folder, "path": hit.path})]
-        hits = [hit for hit in hits if not self._is_private(folder, hit.path)]
-        items, vanished = _items(root, hits, asked, stop)
         skipped = Skipped(
-            binary=states.get("binary", 0),
-            too_large=states.get("too_large", 0),
-            unreadable=states.get("unreadable", 0) + vanished,
+            binary=found.states.get("binary", 0),
+            too_large=found.states.get("too_large", 0),
+            unreadable=found.states.get("unreadable", 0) + found.vanished,
         )
         return SearchResult(
-            folder=_shown(folder),
-            items=items,
+            folder=shown(folder),
+            items=[_item(match) for match in found.matches],
             files=files,
-            passages=passages,
+            passages=found.passages,
             skipped=skipped,
-            truncated=truncated,
+            truncated=found.truncated,
         )
 
     def _is_private(self, folder: Path, path: str) -> bool:
         return "/".join((str(folder), *parts_of(path))) in self._private
-
-    def _hits(self, folder: Path, root: ConfinedDirectory, query: str, stop: Stop, progress: Progress) -> _Found:
-        index = Index(self._index_dir, folder)
-        expression = rank.expression(query)
-
-        def attempt() -> _Found:
-            with index.opened(stop) as (store, now_ns):
-                truncated = Refresh(store, root, _shown(folder).rpartition("/")[2], now_ns).run(stop, progress)
-                hits = store.hits(expression, _CANDIDATES) if expression else []
-                return _Found(*store.counts(), hits, truncated)
-
-        return _rebuilt_if_damaged(attempt, lambda: index.remove(stop))
 
     def _passage(self, asked: ReadArgs) -> ReadResult:
         folder, root = self._folder(asked.folder)
@@ -243,40 +220,8 @@ class FolderSearchProvider:
         raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
 
 
-def _shown(folder: Path) -> str:
-    """A path as JSON and the index can carry it, whatever bytes it is made of."""
-    return os.fsencode(folder).decode(errors="backslashreplace")
-
-
-def _rebuilt_if_damaged(attempt: Callable[[], T], remove: Callable[[], None]) -> T:
-    try:
-        return attempt()
-    except DamagedError:
-        remove()
-    try:
-        return attempt()
-    except DamagedError as exc:
-        raise ProviderError(f"The search index cannot be built: {exc}.", code=Code.FILE_IO_FAILED) from exc
-
-
-def _items(root: ConfinedDirectory, hits: list[Hit], asked: SearchArgs, stop: Stop) -> tuple[list[Item], int]:
-    """The best hits whose files are still what was indexed, and how many files were not."""
-    ranked = sorted(hits, key=lambda hit: -hit.weight * rank.prior(hit.path))
-    texts: dict[str, str | None] = {}
-    items: list[Item] = []
-    for hit in ranked:
-        if len(items) == asked.limit:
-            break
-        stop.check()
-        if hit.path not in texts:
-            texts[hit.path] = _unchanged(root, hit)
-        text = texts[hit.path]
-        if text is not None and 0 <= hit.start < hit.end <= len(text):
-            items.append(_item(hit, asked.query, text))
-    return items, sum(text is None for text in texts.values())
-
-
-def _item(hit: Hit, query: str, text: str) -> Item:
+def _item(match: Match) -> Item:
+    hit = match.hit
     return Item(
         path=hit.path,
         title=hit.title,
@@ -284,18 +229,9 @@ def _item(hit: Hit, query: str, text: str) -> Item:
         start=hit.start,
         end=hit.end,
         sha256=hit.sha256,
-        score=round(hit.weight * rank.prior(hit.path), 3),
-        snippet=rank.snippet(query, text[hit.start : hit.end]),
+        score=match.score,
+        snippet=match.snippet,
     )
-
-
-def _unchanged(root: ConfinedDirectory, hit: Hit) -> str | None:
-    """The text a hit points into, if the file is what the index says; the index alone is never believed."""
-    try:
-        digest, content = _content(root, hit.path)
-    except ProviderError:
-        return None
-    return content.text if digest == hit.sha256 else None
 
 
 def _content(root: ConfinedDirectory, path: str) -> tuple[str, Readable]:

@@ -13,8 +13,8 @@ from remit.blocking import Stop, Threads
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.roots import Roots
 from remit.providers.fs.reading import Hidden, Reading
-from remit.providers.fs.roots import Roots
 from remit.providers.fs.shapes import (
     EditArgs,
     EditResult,

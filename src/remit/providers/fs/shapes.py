@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from remit.files.edits import Replacement
+
 Path = Annotated[str, Meta(min_length=1, max_length=4_096, description="Below the root, with `/` between folders.")]
 Below = Annotated[
     str, Meta(max_length=4_096, description="The folder to start in, below the root; empty for the root.")
@@ -109,15 +111,6 @@ class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
     ]
     bytes: int
     sha256: Sha256
-
-
-class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One change of an edit."""
-
-    search: Annotated[
-        str, Meta(min_length=1, description="Text that occurs exactly once, blanks and line ends included.")
-    ]
-    replace: Annotated[str, Meta(description="What stands there afterwards.")]
 
 
 class EditArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,29 +1,22 @@
 """The main text of an HTML page: what trafilatura finds, or resiliparse where that is much less.
 
-Some pages make every extractor run for minutes or take a gigabyte, so it is done in processes of their own (workers.py)
-with bounds on memory and time. This module is what such a process runs: `python -m remit.providers.web.extraction`.
+Some pages make every extractor run for minutes or take a gigabyte, so it is done in processes of their own with bounds
+on memory and time (remit.process.workers). This module is what such a process runs.
 """
 
 from __future__ import annotations
 
-import resource
-import struct
-import sys
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from remit.process.worker import answer_jobs
 
-LENGTH: Final = struct.Struct(">I")
-"""Before each message: its length in bytes."""
 _LARGE: Final = 5 * 1024 * 1024
 """Characters above which only resiliparse is asked: trafilatura takes minutes."""
 _SHARE: Final = 0.6
 """Fewer words than this share of resiliparse's, and trafilatura missed the text."""
 _LINKS: Final = 200
-_MEMORY: Final = 1024 * 1024 * 1024
 
 
 class Extract(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,20 +88,5 @@ def _links(tree: Any) -> tuple[str, ...]:
     return tuple(targets)
 
 
-def _jobs(stream: BinaryIO) -> Iterator[Job]:
-    while len(head := stream.read(LENGTH.size)) == LENGTH.size:
-        (size,) = LENGTH.unpack(head)
-        yield msgspec.msgpack.decode(stream.read(size), type=Job)
-
-
-def main() -> None:
-    """Answer jobs from stdin, one after another, until it ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    for job in _jobs(sys.stdin.buffer):
-        answer = msgspec.msgpack.encode(extract(job))
-        sys.stdout.buffer.write(LENGTH.pack(len(answer)) + answer)
-        sys.stdout.buffer.flush()
-
-
 if __name__ == "__main__":
-    main()
+    answer_jobs(Job, extract)

@@ -11,14 +11,14 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.confined import ConfinedDirectory, Entry
+from remit.files.index.passages import cut
+from remit.files.index.store import Indexed, Known, State, Store
 from remit.files.outline import title_of
-from remit.files.text import Readable, readable
+from remit.files.text import Readable, Reader, readable
 from remit.files.words import spaced
-from remit.providers.folder.passages import cut
-from remit.providers.folder.store import Indexed, Known, State, Store
 
 LARGEST: Final = 2_000_000
-"""Bytes of a file that is still read."""
+"""Bytes of a file that is still read, unless a search says otherwise."""
 FILES_MOST: Final = 200_000
 """Files of a folder that are looked at."""
 LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "venv"})
@@ -36,12 +36,23 @@ Progress = Callable[[int, int], None]
 class Refresh:
     """One pass over a folder."""
 
-    def __init__(self, store: Store, root: ConfinedDirectory, name: str, now_ns: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        root: ConfinedDirectory,
+        name: str,
+        now_ns: int,
+        *,
+        read: Reader = readable,
+        largest: int = LARGEST,
+    ) -> None:
         """`name` is what the folder is called; `now_ns` is the file system's own time."""
         self._store = store
         self._root = root
         self._name = name
         self._now_ns = now_ns
+        self._read = read
+        self._largest = largest
 
     def run(self, stop: Stop, progress: Progress) -> bool:
         """Bring the index up to date with the folder, and say whether it holds more files than are looked at.
@@ -68,7 +79,7 @@ class Refresh:
                 self._store.forget(known[path].id)
 
     def _update(self, entry: Entry, known: Known | None) -> None:
-        file = _load(self._root, entry)
+        file = self._load(entry)
         if file.state == "unreadable" or file.mtime_ns > self._now_ns - _SETTLED_NS:
             file = file._replace(mtime_ns=0)
         if known is not None and file.sha256 and file.sha256 == known.sha256:
@@ -77,6 +88,17 @@ class Refresh:
         if known is not None:
             self._store.forget(known.id)
         self._store.add(file, self._name)
+
+    def _load(self, entry: Entry) -> Indexed:
+        if entry.kind != "file":
+            return Indexed(entry.path, entry.size, 0, "unreadable")
+        try:
+            data, status = self._root.read(entry.path, self._largest)
+        except ProviderError as exc:
+            state: State = "too_large" if exc.code is Code.FILE_TOO_LARGE else "unreadable"
+            return Indexed(entry.path, entry.size, entry.mtime_ns, state)
+        file = _indexed(entry.path, self._read(entry.name, data))
+        return file._replace(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256(data))
 
 
 def survey(root: ConfinedDirectory, stop: Stop) -> list[Entry]:
@@ -104,21 +126,10 @@ def _differs(entry: Entry, known: Known | None) -> bool:
     return known is None or (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
 
 
-def _load(root: ConfinedDirectory, entry: Entry) -> Indexed:
-    if entry.kind != "file":
-        return Indexed(entry.path, entry.size, 0, "unreadable")
-    try:
-        data, status = root.read(entry.path, LARGEST)
-    except ProviderError as exc:
-        state: State = "too_large" if exc.code is Code.FILE_TOO_LARGE else "unreadable"
-        return Indexed(entry.path, entry.size, entry.mtime_ns, state)
-    content = readable(entry.name, data)
+def _indexed(path: str, content: Readable | None) -> Indexed:
     if content is None:
-        return Indexed(entry.path, status.st_size, status.st_mtime_ns, "binary")
-    return _indexed(entry.path, content)._replace(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256(data))
-
-
-def _indexed(path: str, content: Readable) -> Indexed:
+        return Indexed(path, 0, 0, "binary")
     text = content.text
     passages = [(passage, spaced(text[passage.start : passage.end])) for passage in cut(path, text)]
-    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages)
+    kept = content if content.costly else None
+    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages, kept=kept)

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import unified_diff
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.fs.shapes import Replacement
 
 _DIFF_CHARS: Final = 20_000
 _DIFF_LINES: Final = 2_000
 """Lines between the first and the last change that are compared; difflib's time grows with their square."""
 _CONTEXT: Final = 3
+
+
+class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One change of an edit."""
+
+    search: Annotated[
+        str, msgspec.Meta(min_length=1, description="Text that occurs exactly once, blanks and line ends included.")
+    ]
+    replace: Annotated[str, msgspec.Meta(description="What stands there afterwards.")]
 
 
 class Diff(NamedTuple):
@@ -72,6 +82,12 @@ def whole_diff(path: str, before: str, after: str) -> str:
 def lines_of(text: str) -> list[str]:
     """Its lines with their ends; unlike in `str.splitlines`, only a line feed ends one."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def line_count(text: str) -> str:
+    """The number of its lines, in words."""
+    count = len(lines_of(text))
+    return f"{count:,} line{'' if count == 1 else 's'}"
 
 
 def _occurrences(text: str, what: str) -> int:

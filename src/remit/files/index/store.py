@@ -3,12 +3,13 @@
 It is a cache and is treated as one. The process that opens it holds an exclusive lock (freed by the system if the
 process dies), so there is never more than one connection to it, and a file that is damaged or of another version is
 deleted and made again. It holds the words of the passages, not their text: what a search returns is read from the files
-themselves.
+themselves. Only of files whose text took long to find, such as PDFs, it holds the text too.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,10 +22,11 @@ from remit.blocking import Stop, wait_for_lock
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.index.passages import Passage
+from remit.files.text import Readable
 from remit.files.words import apart, spaced
-from remit.providers.folder.passages import Passage
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables, of how text is read and of how it is cut: another one means another index."""
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ CREATE TABLE files (
 CREATE TABLE passages (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
     heading TEXT NOT NULL);
 CREATE INDEX passages_file ON passages (file);
+CREATE TABLE texts (file INTEGER PRIMARY KEY, text BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
     title, path, heading, body, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
@@ -71,6 +74,8 @@ class Indexed(NamedTuple):
     title: str = ""
     passages: Sequence[tuple[Passage, str]] = ()
     """Each passage with its text as the index is to see it."""
+    kept: Readable | None = None
+    """The text, if it is to be kept."""
 
 
 class Hit(NamedTuple):
@@ -108,6 +113,7 @@ class Store:
 
     def forget(self, file: int) -> None:
         """Drop a file and its passages."""
+        self._db.execute("DELETE FROM texts WHERE file = ?", (file,))
         self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE file = ?)", (file,))
         self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
         self._db.execute("DELETE FROM files WHERE id = ?", (file,))
@@ -124,6 +130,9 @@ class Store:
             (file.path, file.size, file.mtime_ns, file.state, file.sha256, file.title),
         )
         number = db.last_insert_rowid()
+        if file.kept is not None:
+            packed = zlib.compress(msgspec.msgpack.encode(file.kept), 1)
+            db.execute("INSERT INTO texts (file, text) VALUES (?, ?)", (number, packed))
         [(last,)] = db.execute("SELECT coalesce(max(id), 0) FROM passages")
         db.executemany(
             "INSERT INTO passages (id, file, start, end, heading) VALUES (?, ?, ?, ?, ?)",
@@ -134,6 +143,16 @@ class Store:
             "INSERT INTO words (rowid, title, path, heading, body) VALUES (?, ?, ?, ?, ?)",
             ((i, title, path, words_of(p.names), body) for i, (p, body) in enumerate(file.passages, last + 1)),
         )
+
+    def text(self, path: str) -> Readable | None:
+        """The text of a file, if it is kept."""
+        query = "SELECT texts.text FROM texts JOIN files ON files.id = texts.file WHERE files.path = ?"
+        for (packed,) in self._db.execute(query, (path,)):
+            try:
+                return msgspec.msgpack.decode(zlib.decompress(packed), type=Readable)
+            except (TypeError, zlib.error, msgspec.DecodeError) as exc:
+                raise DamagedError(str(exc)) from exc
+        return None
 
     def hits(self, expression: str, limit: int) -> list[Hit]:
         """The passages that match an FTS5 expression."""
@@ -149,8 +168,9 @@ class Store:
 class Index:
     """The index file of one folder, found by the folder's real path."""
 
-    def __init__(self, index_dir: Path, folder: Path) -> None:
-        name = sha256(os.fsencode(folder)).removeprefix("sha256:")[:32]
+    def __init__(self, index_dir: Path, folder: Path, kind: str = "") -> None:
+        """`kind` tells apart the indexes of one folder that are read in different ways."""
+        name = sha256(kind.encode() + os.fsencode(folder)).removeprefix("sha256:")[:32]
         self.path = index_dir / f"{name}.db"
         self._lock = index_dir / f"{name}.lock"
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import ProviderError
-from remit.providers.fs import edits
-from remit.providers.fs.edits import applied, diff, undone
-from remit.providers.fs.shapes import Replacement
+from remit.files import edits
+from remit.files.edits import Replacement, applied, diff, undone
 
 texts = st.text(st.sampled_from("ab\n"), max_size=30)
 changes_made = st.lists(

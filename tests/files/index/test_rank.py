@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.providers.folder.rank import expression, prior, snippet
+from remit.files.index.rank import expression, prior, snippet
 
 
 def test_a_question_becomes_quoted_words() -> None:

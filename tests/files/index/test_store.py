@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from remit.blocking import Stop, StoppedError
-from remit.providers.folder.passages import Passage
-from remit.providers.folder.store import Index, Indexed, Store
+from remit.files.index.passages import Passage
+from remit.files.index.store import Index, Indexed, Store
 
 
 @pytest.fixture

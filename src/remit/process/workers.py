@@ -1,0 +1,97 @@
+"""Processes that parse what comes from strangers: a few, kept, and killed where a job takes too much time or memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from remit.process.child import Child
+from remit.process.worker import LENGTH
+
+A = TypeVar("A")
+
+_PASSED: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL")
+"""What a worker is given of the environment: what it parses comes from strangers."""
+_JOBS: Final = 200
+"""Jobs after which a worker is started again: its memory does not shrink."""
+
+
+class _Worker(Child):
+    """One process, which answers one job at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(grace_s=0.0)
+        self._buffer = bytearray()
+        self._answer: asyncio.Future[bytes] | None = None
+        self.jobs = 0
+
+    async def ask(self, job: msgspec.Struct) -> bytes:
+        """Return the answer to a job. Raises ConnectionError where the process ends instead."""
+        self.jobs += 1
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        encoded = msgspec.msgpack.encode(job)
+        self.write(LENGTH.pack(len(encoded)) + encoded)
+        data: bytes = await answer
+        return data
+
+    def heard(self, data: bytes) -> None:
+        """Collect an answer; nothing of it is kept as a tail."""
+        self._buffer += data
+        if len(self._buffer) < LENGTH.size or self._answer is None or self._answer.done():
+            return
+        end = LENGTH.size + LENGTH.unpack_from(self._buffer)[0]
+        if len(self._buffer) >= end:
+            self._answer.set_result(bytes(self._buffer[LENGTH.size : end]))
+            del self._buffer[:end]
+
+    def exited(self) -> None:
+        """Tell the job's caller."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError("the process ended"))
+
+
+class Workers(Generic[A]):
+    """Has jobs done in at most so many processes at once, each of which runs a module that calls `answer_jobs`."""
+
+    def __init__(self, module: str, answer: type[A] | Any, processes: int = 2, seconds: float = 20.0) -> None:
+        """Give each job at most `seconds` of a process; answers are of the type `answer`, perhaps a union."""
+        self._module = module
+        self._decoder = msgspec.msgpack.Decoder[A](answer)
+        self._free: list[_Worker] = []
+        self._slots = asyncio.Semaphore(processes)
+        self._seconds = seconds
+        self._closed = False
+
+    async def ask(self, job: msgspec.Struct) -> A:
+        """Return the answer to a job. Raises TimeoutError, or ConnectionError where it took too much memory."""
+        async with self._slots:
+            worker = self._free.pop() if self._free else await self._started()
+            whole = False
+            try:
+                async with asyncio.timeout(self._seconds):
+                    answer: A = self._decoder.decode(await worker.ask(job))
+                whole = worker.jobs < _JOBS and not self._closed
+            finally:
+                if whole:
+                    self._free.append(worker)
+                else:
+                    await worker.close()
+            return answer
+
+    async def close(self) -> None:
+        """End every process; may be called twice."""
+        self._closed = True
+        while self._free:
+            with suppress(ProcessLookupError):
+                await self._free.pop().close()
+
+    async def _started(self) -> _Worker:
+        worker = _Worker()
+        env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        await worker.start([sys.executable, "-m", self._module], env=env)
+        return worker
